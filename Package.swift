@@ -58,8 +58,9 @@ let package = Package(
             name: "fanfare",
             dependencies: [
                 "Campaigns", "Sending", "Daemon", "CampaignFiles", "Store", "SQLiteStore", "PostgresStore", "APNs",
-                "APNsSimulator", "Systemd", "WebClient", "FeedReader", "Model", "Web", "CKernel", "COpenSSL",
-                argumentParser,
+                "APNsSimulator", "Systemd", "WebClient", "FeedReader", "Model", "Web", "OutputFiles", "COpenGuard",
+                "CKernel",
+                "COpenSSL", argumentParser,
                 logging, metrics, serviceLifecycle, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
@@ -87,16 +88,19 @@ let package = Package(
             name: "Sending",
             dependencies: ["Store", "APNs", "Model", logging, histogram, metrics, coreMetrics],
             swiftSettings: strict),
-        .target(name: "CampaignFiles", dependencies: ["Model", yams], swiftSettings: strict),
+        .target(name: "CampaignFiles", dependencies: ["OutputFiles", "Model", yams], swiftSettings: strict),
         .target(name: "Store", dependencies: ["Model"], swiftSettings: strict),
         .target(
-            name: "SQLiteStore", dependencies: ["Store", "Model", "COpenSSL", grdb, sqlite], swiftSettings: strict),
+            name: "SQLiteStore", dependencies: ["Store", "OutputFiles", "Model", "COpenSSL", grdb, sqlite],
+            swiftSettings: strict),
         .target(name: "PostgresStore", dependencies: ["Store", "Model", "CPostgres"], swiftSettings: strict),
         .target(name: "APNs", dependencies: ["HTTP2", "CCurl", "CKernel", "COpenSSL", logging], swiftSettings: strict),
         .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
         .target(name: "FeedReader", dependencies: ["Model"], swiftSettings: strict),
         .target(name: "Systemd", swiftSettings: strict),
+        .target(name: "OutputFiles", swiftSettings: strict),
+        .target(name: "COpenGuard"),
         .target(name: "WebClient", dependencies: ["CCurl", "COpenSSL", "Model"], swiftSettings: strict),
         .target(name: "Model", swiftSettings: strict + [.strictMemorySafety()]),
 
@@ -116,6 +120,8 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "FeedReaderTests", dependencies: ["FeedReader", "Model", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "OutputFilesTests", dependencies: ["OutputFiles", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "SystemdTests", dependencies: ["Systemd", "TestSupport"], swiftSettings: strict),
         .target(
             name: "StoreContract", dependencies: ["Store", "Model"], path: "Tests/StoreContract", swiftSettings: strict),

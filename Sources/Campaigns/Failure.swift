@@ -60,6 +60,7 @@ package struct Failure: Error, Hashable, Sendable {
         case let refusal as GuardRefusal: self.init(.refused, refusal.description)
         case let refusal as FileRefusal: self.init(refusal.failureKind, refusal.description)
         case let unapproved as Unapproved: self.init(.refused, unapproved.description)
+        case let unseen as RestoredUnseen: self.init(.halted, unseen.description)
         case let changed as RunChanged: self.init(.refused, changed.description)
         case let limit as TooManyTests: self.init(.tryAgain, limit.description)
         case let drift as PlanDrift: self.init(.refused, drift.description)
@@ -110,7 +111,7 @@ extension StoreError {
         case .backupExists, .accessTokenExists, .approvalClosed, .moveGivenUp, .runChanged: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound
         case .busy, .diskFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
-            .outcomeUnknown, .inUse:
+            .outcomeUnknown, .inUse, .readOnlyFileSystem, .exhausted, .displaced:
             .tryAgain
         case .accessRefused, .noFolder, .cannotOpen, .readOnly, .noStore, .notAFile, .moved, .moving, .arriving:
             .configuration
@@ -126,7 +127,7 @@ extension ImportError {
         switch self {
         case .unreadable: .notFound
         case .header: .invalidData
-        case .rejectsUnwritable: .configuration
+        case .rejectsUnwritable: .cannotMake
         }
     }
 }

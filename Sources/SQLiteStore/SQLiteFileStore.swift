@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import GRDBSQLite
+package import Model
 package import Store
 import Synchronization
 
@@ -23,9 +24,12 @@ package final class SQLiteFileStore: AllRoles {
     private let connections: Connections
     package let path: String
     package let namespace: (high: UInt64, low: UInt64)
+    /// Which file it is, whatever its name is later.
+    private let place: FilePlace?
     /// What others could read of the files when they were opened, in words; nil: nothing.
     package let exposure: String?
     package let departed: StoreMove?
+    package let restored: RestoredStore?
     let isAlive: OwnerLiveness.IsAlive
     let importCache = ImportCache()
     let freezeConnections: OwnReaders
@@ -43,10 +47,12 @@ package final class SQLiteFileStore: AllRoles {
     /// - Parameters:
     ///   - isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
     ///   - livingSender: a process that sends from the store, shown to a person; asked before a migration only.
+    ///   - now: the time at which a restored backup becomes a store.
     ///   - tell: told, in words, before anything that may take minutes.
     package init(
         path: String, access: StoreAccess = .making, isAlive: @escaping OwnerLiveness.IsAlive = { _ in true },
-        livingSender: () -> String? = { nil }, tell: (String) -> Void = { _ in }
+        livingSender: () -> String? = { nil }, now: () -> Timestamp = { Timestamp(Date()) },
+        tell: (String) -> Void = { _ in }
     ) throws {
         let path = Self.behindLink(path)
         self.path = path
@@ -60,9 +66,11 @@ package final class SQLiteFileStore: AllRoles {
                 let reading = try StoreReading(path: path)
                 connections = .reading(reading)
                 exposure = nil
+                restored = nil
                 try reading.pool.read { try MoveMarks.requireUsable($0, isReading: true) }
                 departed = try reading.pool.read(MoveMarks.departure)
                 namespace = try reading.pool.read(Schema.namespace)
+                place = nil
             } else {
                 try file.inspect(for: access)
                 exposure = try file.keepPrivate()
@@ -74,18 +82,32 @@ package final class SQLiteFileStore: AllRoles {
                 if !access.isForMove { try pool.read { try MoveMarks.requireUsable($0, isReading: false) } }
                 departed = try pool.read(MoveMarks.departure)
                 try Self.makePutOffIndexes(pool, tell)
+                restored = try access == .arriving ? nil : Self.endBackup(pool, now)
                 connections = .writing(pool)
                 namespace = try pool.read(Schema.namespace)
+                place = FilePlace(path)
             }
         } catch {
             throw StoreError.translated(error, path: path)
         }
     }
 
+    /// A copy that is opened to be written to is the store from now on.
+    private static func endBackup(_ pool: DatabasePool, _ now: () -> Timestamp) throws -> RestoredStore? {
+        guard try pool.read(BackupMarks.mark) != nil else { return nil }
+        let moment = now()
+        return try pool.write { try BackupMarks.end($0, now: moment) }
+    }
+
     /// SQLite keeps its log beside the file that a link leads to.
-    private static func behindLink(_ path: String) -> String {
+    static func behindLink(_ path: String) -> String {
         guard (try? FileManager.default.destinationOfSymbolicLink(atPath: path)) != nil else { return path }
         return URL(fileURLWithPath: path).resolvingSymlinksInPath().path(percentEncoded: false)
+    }
+
+    package func requireInPlace() throws {
+        guard let place, FilePlace(path) != place else { return }
+        throw StoreError.displaced(path: path)
     }
 
     /// Its writing connection cannot write where the store was opened for reading.
@@ -213,6 +235,19 @@ package final class SQLiteFileStore: AllRoles {
         }
         guard let value else { throw DatabaseError(resultCode: .SQLITE_ABORT, message: "the transaction has no value") }
         return value
+    }
+}
+
+/// Which file a path leads to.
+private struct FilePlace: Hashable {
+    private let device: UInt64
+    private let number: UInt64
+
+    /// `nil` if there is none.
+    init?(_ path: String) {
+        var facts = stat()
+        guard stat(path, &facts) == 0 else { return nil }
+        (device, number) = (UInt64(facts.st_dev), UInt64(facts.st_ino))
     }
 }
 

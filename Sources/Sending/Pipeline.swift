@@ -187,7 +187,7 @@ package struct Pipeline: Sendable {
     }
 
     private func take(_ run: Run, as actor: Actor) async throws -> Taken {
-        if let order = sender.stops.orders.order(run: run.id, campaign: run.campaign) {
+        if let order = sender.stops.orders.order(of: run) {
             // A store that takes nothing now does not let anything go; somebody records it later.
             do {
                 try await sender.stops.record(in: store, now: clock.now())

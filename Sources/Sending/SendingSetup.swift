@@ -62,3 +62,8 @@ package struct SendingSetup: Sendable {
         return sender
     }
 }
+
+extension SendingSetup {
+    /// Whether a setup failed for a reason that may be over by itself, such as too many open files.
+    package static func isPassing(_ error: any Error) -> Bool { (error as? CredentialError)?.isPassing ?? false }
+}

@@ -39,7 +39,7 @@ struct Fanfare: AsyncParsableCommand {
             ExplainCommand.self,
             VerifyCommand.self,
             AuditCommand.self,
-            BackupCommand.self,
+            BackupCommand.self, RestoreCommand.self,
             MoveCommand.self,
             DoctorCommand.self,
             FeedsCommand.self,

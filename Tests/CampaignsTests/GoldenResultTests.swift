@@ -47,6 +47,7 @@ struct GoldenResultTests {
         Shape(PreviewResult.self),
         Shape(PruneResult.self),
         Shape(RegistrationLineResult.self),
+        Shape(RestoreResult.self),
         Shape(RunPageResult.self),
         Shape(SegmentChangeResult.self),
         Shape(SegmentMembersResult.self),

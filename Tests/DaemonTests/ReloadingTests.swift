@@ -1,6 +1,7 @@
 import Campaigns
 import Daemon
 import Dispatch
+import Foundation
 import Logging
 import Model
 import TestSupport
@@ -16,6 +17,9 @@ import Testing
         folder = try TemporaryDirectory()
         try folder.write(
             "store: a.sqlite\napps: [{topic: com.example.a, certificate_path: a.pem}]\n", to: "fanfare.yaml")
+        for name in ["campaigns", "templates"] {
+            try FileManager.default.createDirectory(atPath: folder.file(name), withIntermediateDirectories: false)
+        }
         let source = ConfigurationSource(named: folder.file("fanfare.yaml"), environment: [:])
         let configuration = Configuration(
             store: "a.sqlite", campaigns: "\(folder.path)/campaigns", templates: "\(folder.path)/templates")

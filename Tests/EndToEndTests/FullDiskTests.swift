@@ -53,6 +53,60 @@ struct `A full disk` {
     }
 }
 
+/// The stop of a broadcast whose disk is full.
+@Suite(
+    .timeLimit(.minutes(5)), .enabled(if: FullDisk.isPossible, "this machine lets nobody mount a tmpfs of their own"))
+struct `A stop on a full disk` {
+    /// - Parameters:
+    ///   - before: done when the disk is full.
+    ///   - target: what is stopped.
+    private func stop(_ target: String, before: String = "true") throws -> (Program.Result, Installation) {
+        let place = try Installation.slow()
+        let result = try FullDisk.run(
+            """
+            mount -o remount,size=64m full
+            "$FANFARE" devices import devices.csv > /dev/null || exit 1
+            "$FANFARE" run slow --occurrence a --yes > run.txt 2>&1 & run=$!
+            until "$FANFARE" status slow 2>&1 | grep -q running; do :; done
+            used=$(df --output=used -k full | tail -1); mount -o remount,size=$((used + 64))k full
+            cat /dev/zero > full/fill 2> /dev/null
+            \(before)
+            "$FANFARE" stop \(target) --reason 'wrong text'; echo "stop $?"
+            cat full/fanfare.sqlite-senders/STOP
+            rm full/fill
+            wait $run; echo "run $?"
+            """, in: place.folder)
+        return (result, place)
+    }
+
+    @Test(arguments: ["--all", "slow", "slow/a", "1"]) func `is in force, with who and why`(target: String) throws {
+        let (result, place) = try stop(target)
+        #expect(result.output.contains("stop 0"), "\(result.output) \(result.errors)")
+        #expect(result.output.contains("run 76"), "\(result.output) \(result.errors)")
+        #expect(result.output.contains("wrong text"), "\(result.output)")
+        #expect(place.simulator.counts().accepted < Installation.slowDevices)
+    }
+
+    private static let withoutSpare =
+        "rm full/fanfare.sqlite-senders/STOP.spare; cat /dev/zero >> full/fill 2> /dev/null"
+
+    @Test func `of everything needs no room at all`() throws {
+        let (result, place) = try stop("--all", before: Self.withoutSpare)
+        #expect(result.output.contains("stop 0"), "\(result.output) \(result.errors)")
+        #expect(result.output.contains("run 76"), "\(result.output) \(result.errors)")
+        #expect(place.simulator.counts().accepted < Installation.slowDevices)
+    }
+
+    @Test func `that can be written nowhere says that nothing is stopped`() throws {
+        let (result, place) = try stop("slow", before: Self.withoutSpare)
+        #expect(!result.output.contains("stop 0"), "\(result.output) \(result.errors)")
+        #expect(
+            result.errors.contains("NOTHING IS STOPPED") && result.errors.contains("run: touch"), "\(result.errors)")
+        #expect(result.output.contains("run 0"), "\(result.output) \(result.errors)")
+        #expect(place.simulator.counts().accepted == Installation.slowDevices)
+    }
+}
+
 /// What a used-up quota does to a sender, without one: the kernel refuses its writes, as it does beyond the size that files
 /// may have, and what SQLite says is the same.
 @Suite(.timeLimit(.minutes(5))) struct `A store that cannot be written` {

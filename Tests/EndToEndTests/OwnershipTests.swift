@@ -152,7 +152,7 @@ import Testing
             }
             place.simulator.setFaults([])
             #expect(try run.finish().status == 0)
-            #expect(try files.contentsOfDirectory(atPath: folder) == ["lock"])
+            #expect(Set(try files.contentsOfDirectory(atPath: folder)) == ["lock", "STOP.spare"])
         }
     }
 

@@ -186,6 +186,31 @@ import Testing
         }
     }
 
+    @Test func `of an occurrence is obeyed while the store is locked`() async throws {
+        try await OwnThread.run {
+            let place = try Installation.slow()
+            let run = try place.startSlowRun()
+            let writer = try DatabaseQueue(path: place.folder.path + "/fanfare.sqlite")
+            try writer.writeWithoutTransaction { db in
+                try db.execute(sql: "BEGIN IMMEDIATE")
+                let stopped = try place.fanfare("stop", "slow/a", "--reason", "wrong text")
+                #expect(stopped.status == 0, "\(stopped.errors)")
+                #expect(stopped.errors.contains("it has not answered within 1s"), "\(stopped.errors)")
+                try db.execute(sql: "ROLLBACK")
+            }
+            try writer.close()
+            #expect(try run.finish().status == 76)
+            #expect(try place.fanfare("status", "1").output.contains("wrong text"))
+            place.simulator.setFaults([])
+            #expect(try place.fanfare("resume", "slow/a").status == 0)
+            try place.expectOnceEach()
+            let unknown = try place.fanfare("stop", "slow/b")
+            #expect(unknown.status == 66 && unknown.errors.contains("NOTHING IS STOPPED"), "\(unknown.errors)")
+            let path = try place.fanfare("stop", "--where").output.trimmingCharacters(in: .newlines)
+            #expect(!FileManager.default.fileExists(atPath: path))
+        }
+    }
+
     @Test func `outlives the daemon, and the next one waits for its end`() async throws {
         try await OwnThread.run {
             let place = try Installation.slow()

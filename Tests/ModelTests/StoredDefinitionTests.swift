@@ -64,7 +64,7 @@ struct `Stored words and numbers` {
     @Test func `are these words`() {
         let rows = [
             (Self.words(RunState.self), "scheduled running paused finished cancelled failed missed"),
-            (Self.words(RunHalt.self), "unreachable credential breaker late stage approval volume grown"),
+            (Self.words(RunHalt.self), "unreachable credential breaker late stage approval volume grown restored"),
             (
                 Self.words(SuppressionReason.self),
                 "silent_budget frequency_cap coalesced quiet_hours expired holdout alerts_not_allowed wrong_environment token_gone "
@@ -74,7 +74,7 @@ struct `Stored words and numbers` {
                 Self.words(EventKind.self),
                 "run_created run_claimed run_recovered run_scheduled run_running run_paused run_finished run_cancelled "
                     + "run_failed run_missed run_late run_stage sending_stopped stop_lifted run_stopped guard_overridden files_read feed_held clock_stepped webhook_given_up devices_imported "
-                    + "devices_exported devices_pruned outcomes_pruned backed_up store_moved token_created token_revoked segment_defined "
+                    + "devices_exported devices_pruned outcomes_pruned backed_up store_restored store_moved token_created token_revoked segment_defined "
                     + "segment_changed device_removed file_written change_held change_released change_rejected signed_in signed_out sign_in_refused approval_requested plan_signed "
                     + "plan_rejected approval_used glass_broken"
             ),

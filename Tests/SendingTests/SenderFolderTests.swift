@@ -312,7 +312,9 @@ import Testing
         let names = try FileManager.default.contentsOfDirectory(atPath: senders.path).sorted()
         // 16 lives and sends, 17 is gone and has a run, 18 is gone, 19 lives.
         #expect(
-            names == ["16.journal", "16.sender", "17.journal", "17.sender", "19.journal", "19.sender", "lock"])
+            names == [
+                "16.journal", "16.sender", "17.journal", "17.sender", "19.journal", "19.sender", "STOP.spare", "lock",
+            ])
         try scene.store.close()
     }
 }

@@ -218,7 +218,8 @@ import Testing
         ("", StopOrder.Scope.all), ("\n \n", .all), ("all\n", .all), ("campaign a b\n", .campaign("a b")),
         ("campaign a\r\n", .campaign("a")),
         ("campaign a \n", .campaign("a")),
-        ("run 12\n", .run(12)), ("run twelve\n", .all), ("new-podcast\n", .all),
+        ("run 12\n", .run(12)), ("run a/b c\n", .occurrence(campaign: "a", occurrence: "b c")), ("run twelve\n", .all),
+        ("new-podcast\n", .all),
     ])
     func `made by hand stops what it names, and everything where that cannot be read`(
         text: String, scope: StopOrder.Scope
@@ -229,6 +230,32 @@ import Testing
         #expect(file.read().orders.first?.by == "whoever made \(file.path)")
         #expect(try file.lift(scope))
         #expect(file.read().isEmpty)
+    }
+
+    @Test func `of an occurrence stops its run alone, is recorded as its pause, and leaves with the run's resume`()
+        async throws
+    {
+        try await withStore { store in
+            let watch = StopWatch.following(senders)
+            let run = try await run(in: store)
+            let order = StopOrder(.occurrence(campaign: "c", occurrence: "o"), by: "anna", at: Self.noon)
+            _ = try file.put(order)
+            #expect(file.read().order(of: run) == order)
+            #expect(file.read().order(run: run.id, campaign: "c") == nil)
+            watch.hear(file.read())
+            try await watch.record(in: store, now: Self.noon)
+            #expect(try await store.run(run.id)?.state == .paused)
+            try file.lift(of: run)
+            #expect(file.read().isEmpty)
+        }
+    }
+
+    /// On a disk without room its block takes the words.
+    @Test func `has a spare file beside it once a sender has started`() throws {
+        let post = try senders.take()
+        let spare = senders.path + "/STOP.spare"
+        #expect(try Data(contentsOf: URL(filePath: spare)).count == 4096)
+        withExtendedLifetime(post) {}
     }
 
     @Test func `is heard of by whoever watches, and so is its end`() async throws {

@@ -12,21 +12,24 @@ struct ArrowTests {
         "Campaigns": ["Sending", "Store", "CampaignFiles", "Model"],
         "Sending": ["Store", "APNs", "Model"],
         "Store": ["Model"],
-        "SQLiteStore": ["Store", "Model", "COpenSSL"],
+        "SQLiteStore": ["Store", "OutputFiles", "Model", "COpenSSL"],
         "PostgresStore": ["Store", "Model", "CPostgres"],
-        "CampaignFiles": ["Model"],
+        "CampaignFiles": ["OutputFiles", "Model"],
         "APNs": ["HTTP2", "CCurl", "CKernel", "COpenSSL"],
         "APNsSimulator": ["HTTP2", "COpenSSL"],
         "HTTP2": ["CNGHTTP2", "COpenSSL"],
         "FeedReader": ["Model"],
         "WebClient": ["CCurl", "COpenSSL", "Model"],
         "Systemd": [],
+        "OutputFiles": [],
         "Model": [],
     ]
 
     /// Our own targets that a folder's files import, by file.
     private static func imports(under folder: String) throws -> [(file: String, target: String)] {
-        let ours = Set(arrows.keys).union(["fanfare", "CCurl", "CKernel", "CNGHTTP2", "COpenSSL", "CPostgres"])
+        let ours = Set(arrows.keys).union([
+            "fanfare", "CCurl", "CKernel", "CNGHTTP2", "COpenGuard", "COpenSSL", "CPostgres",
+        ])
         let found = FileManager.default.enumerator(at: root.appending(path: folder), includingPropertiesForKeys: nil)
         let files = (found?.allObjects ?? []).compactMap { $0 as? URL }.filter { $0.pathExtension == "swift" }
         try #require(!files.isEmpty)
@@ -55,7 +58,9 @@ struct ArrowTests {
         let targets = try FileManager.default.contentsOfDirectory(atPath: sources).filter { !$0.hasPrefix(".") }
         #expect(
             Set(targets)
-                == Set(Self.arrows.keys).union(["fanfare", "CCurl", "CKernel", "CNGHTTP2", "COpenSSL", "CPostgres"]))
+                == Set(Self.arrows.keys).union([
+                    "fanfare", "CCurl", "CKernel", "CNGHTTP2", "COpenGuard", "COpenSSL", "CPostgres",
+                ]))
     }
 
     @Test(arguments: ["StoreContract", "TransportContract"])

@@ -96,6 +96,23 @@ struct OperatorPagesTests {
         }
     }
 
+    @Test func `health names an endpoint that gives no response`() async throws {
+        try await StudioScene.with { scene in
+            let now = scene.sending.clock.now
+            let run = try await scene.sending.start(try scene.sending.definition())
+            _ = try await scene.store.claim(run.id, by: "sender", now: now)
+            let hold = EndpointHold(
+                environment: .production, endpoint: "api.push.apple.com:443", status: nil, since: now, nextTryAt: now)
+            try await scene.store.setHolds([hold], run: run.id, owner: "sender")
+            let health: HealthResult = try await scene.api("GET", "/health", as: .viewer).result()
+            #expect(health.state == "wrong")
+            #expect(
+                health.checks.contains {
+                    $0.check == "runs" && $0.message.contains("APNs cannot be reached at api.push.apple.com:443 since")
+                }, "\(health.checks)")
+        }
+    }
+
     // MARK: Stops
 
     @Test func `everything is stopped and lifted by whoever may, told to everybody, and on record`() async throws {

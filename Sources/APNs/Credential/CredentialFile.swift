@@ -33,7 +33,9 @@ struct CredentialFile {
     }
 
     private static func unreadable(_ path: String) -> CredentialError {
-        .unreadable(path: path, reason: String(cString: strerror(errno)))
+        let reason = String(cString: strerror(errno))
+        return [EMFILE, ENFILE, ENOMEM].contains(errno)
+            ? .exhausted(path: path, reason: reason) : .unreadable(path: path, reason: reason)
     }
 }
 

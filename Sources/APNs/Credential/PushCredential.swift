@@ -40,8 +40,17 @@ extension PushCredential {
 }
 
 /// Why a key or certificate cannot be used. `origin` is the file's path, or "the key" for text given directly.
+extension CredentialError {
+    /// It may be over by itself.
+    package var isPassing: Bool {
+        if case .exhausted = self { true } else { false }
+    }
+}
+
 package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible {
     case unreadable(path: String, reason: String)
+    /// This process has no descriptor or memory left to read it: this says nothing about the file.
+    case exhausted(path: String, reason: String)
     /// `holds` names what the file is instead.
     case noPrivateKey(origin: String, holds: String)
     case encryptedKey(origin: String)
@@ -65,6 +74,8 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
         switch self {
         case .unreadable(let path, let reason):
             "cannot read \(path): \(reason); check the path and that this user may read the file"
+        case .exhausted(let path, let reason):
+            "cannot read \(path) now: \(reason); raise the limit (LimitNOFILE=, LimitAS=, ulimit), or try again"
         case .noPrivateKey(let origin, let holds):
             "\(origin) is \(holds), not a private key; use the AuthKey_<KeyID>.p8 file from developer.apple.com"
         case .encryptedKey(let origin):

@@ -69,8 +69,8 @@ final class NativeClientSettings: Sendable {
 
     /// For the next connection. The files of a client certificate are read again, and renewed ones are used.
     func settings(for plan: LanePlan) throws(TransportError) -> ClientSettings {
-        let identity = try identity()
         let endpoint = plan.endpoint
+        let identity = try identity(for: endpoint)
         let (context, turn) = try state.withLock { (state) throws(TransportError) in
             state.turn += 1
             if let context = state.context, state.identity == identity { return (context, state.turn) }
@@ -88,12 +88,13 @@ final class NativeClientSettings: Sendable {
         return settings
     }
 
-    private func identity() throws(TransportError) -> TLSIdentity? {
+    private func identity(for endpoint: PushEndpoint) throws(TransportError) -> TLSIdentity? {
         guard case .certificate(let certificate) = credential else { return nil }
         do throws(CredentialError) {
             return try certificate.identity()
         } catch {
-            throw .credentialUnusable(error.description)
+            throw error.isPassing
+                ? .unreachable(endpoint, reason: error.description) : .credentialUnusable(error.description)
         }
     }
 
@@ -103,6 +104,7 @@ final class NativeClientSettings: Sendable {
         do throws(TLSError) {
             return try TLSContext(clientTrusting: trust, identity: identity)
         } catch {
+            if MemoryProbe.isShort { throw .unreachable(endpoint, reason: MemoryProbe.words) }
             switch error {
             case .badAuthorities, .unreadableAuthorities, .noContext:
                 throw .untrusted(endpoint, reason: error.description)

@@ -241,15 +241,18 @@ enum LineReader {
 
 /// Small files, whole.
 enum TextFile {
-    /// For its owner's eyes only, whatever the umask, and also where there was a file before.
+    /// Opens a file for writing. A new one is readable by its owner only, whatever the umask. A file that exists keeps its
+    /// mode, links are followed, and a device or a FIFO is written through.
     ///
     /// - Parameter flags: how to open it besides: `O_TRUNC`, `O_APPEND`.
     static func open(_ path: String, _ flags: Int32) throws(SimulatorError) -> Int32 {
-        let file = Glibc.open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0o600)
+        let new = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | flags, 0o600)
+        if new >= 0 {
+            fchmod(new, 0o600)
+            return new
+        }
+        let file = errno == EEXIST ? Glibc.open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0o600) : -1
         guard file >= 0 else { throw .unwritableFile(path: path, reason: String(cString: strerror(errno))) }
-        // A device has a mode of its own, and somebody else's file stays as it is.
-        var facts = stat()
-        if fstat(file, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG { fchmod(file, 0o600) }
         return file
     }
 

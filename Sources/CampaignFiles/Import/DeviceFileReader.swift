@@ -66,6 +66,9 @@ package enum ImportError: Error, CustomStringConvertible {
     case header([String])
     case rejectsUnwritable(path: String, reason: String)
 
+    /// Where lines that cannot be used go, unless the caller names a file.
+    package static func rejectsPath(for input: String) -> String { RejectsFile.defaultPath(for: input) }
+
     package var description: String {
         switch self {
         case .unreadable(let path, let reason): "\(path): cannot be read (\(reason)); check the path and permissions"

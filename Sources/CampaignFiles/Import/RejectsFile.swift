@@ -1,28 +1,42 @@
-package import Foundation
+import Foundation
 import Model
+import OutputFiles
 
 /// Takes the lines that an import could not use: `line,reason,original text`, with tokens cut to their last 8
-/// characters. Readable by its owner only, and removed at the end when it holds nothing.
+/// characters. A file without lines is removed at the end if an import made it.
 struct RejectsFile {
     private static let originalBytesMax = 4096
     private static let flushBytes = 1 << 16
+    private static let header = Array("line,reason,original text\n".utf8)
 
     private let path: String
-    private let file: FileHandle
-    private var waiting: [UInt8] = Array("line,reason,original text\n".utf8)
+    private let output: Result<OutputWriter, ImportError>
+    /// Made by an earlier import.
+    private let wasOurs: Bool
+    private var waiting: [UInt8] = header
     private var count = 0
 
-    /// Begins anew; a file from an earlier import is overwritten. `input` is the file being read.
+    /// The path of an import whose caller names none.
+    static func defaultPath(for input: String) -> String {
+        input == "-" ? "stdin.rejects.csv" : input + ".rejects.csv"
+    }
+
+    /// Restarts a file from an earlier import. `input` is the file being read. A default path that cannot be written is an
+    /// error only once a line is rejected.
     init(path: String, input: String) throws(ImportError) {
         self.path = path
         let own = URL(fileURLWithPath: path).resolvingSymlinksInPath()
         if own == URL(fileURLWithPath: input).resolvingSymlinksInPath() {
             throw .rejectsUnwritable(path: path, reason: "it is the file being imported")
         }
+        let target = OutputPath(path)
+        wasOurs = target.begins(with: Self.header)
         do {
-            file = try PrivateFile.open(path)
+            output = .success(try target.open(.closedToOthers, isWhole: false))
         } catch {
-            throw .rejectsUnwritable(path: path, reason: error.description)
+            let fault = ImportError.rejectsUnwritable(path: path, reason: error.description)
+            guard path == Self.defaultPath(for: input) else { throw fault }
+            output = .failure(fault)
         }
     }
 
@@ -40,40 +54,27 @@ struct RejectsFile {
 
     mutating func finish() throws {
         try flush()
-        try file.close()
-        if count == 0 { try FileManager.default.removeItem(atPath: path) }
+        guard case .success(let writer) = output else { return }
+        guard count > 0 else { return writer.discard(isOurs: wasOurs) }
+        try written { () throws(OutputFault) in try writer.finish() }
     }
 
     /// Writes what waits, so that an import that is broken off keeps the lines it rejected.
     mutating func flush() throws {
-        guard !waiting.isEmpty else { return }
-        do {
-            try file.write(contentsOf: Data(waiting))
-        } catch {
-            throw ImportError.rejectsUnwritable(path: path, reason: error.localizedDescription)
-        }
+        guard count > 0, !waiting.isEmpty else { return }
+        let writer = try output.get()
+        try written { () throws(OutputFault) in try writer.write(waiting) }
         waiting.removeAll(keepingCapacity: true)
     }
-}
 
-/// Files with what is nobody's business but their owner's: readable by it alone, whatever the umask.
-package enum PrivateFile {
-    /// In the system's words.
-    package struct Failed: Error, CustomStringConvertible {
-        package let description: String
-    }
-
-    /// Begins the file anew; one that was there is closed to others, too.
-    ///
-    /// - Parameter isNew: refuses one that is there already.
-    package static func open(_ path: String, isNew: Bool = false) throws(Failed) -> FileHandle {
-        let file = Foundation.open(
-            path, O_WRONLY | O_CREAT | O_CLOEXEC | (isNew ? O_EXCL : O_TRUNC), 0o600)
-        guard file >= 0 else { throw Failed(description: String(cString: strerror(errno))) }
-        // A pipe or a terminal keeps the mode that it has.
-        var facts = stat()
-        if fstat(file, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG { fchmod(file, 0o600) }
-        return FileHandle(fileDescriptor: file, closeOnDealloc: true)
+    private func written(_ body: () throws(OutputFault) -> Void) throws(ImportError) {
+        do {
+            try body()
+        } catch {
+            // The person who reads a pipe may have seen enough.
+            guard !error.isReaderGone else { return }
+            throw ImportError.rejectsUnwritable(path: path, reason: error.description)
+        }
     }
 }
 

@@ -4,13 +4,19 @@ import CampaignFiles
 
 /// The campaigns of the configured folder as their files say, read again only where a file has changed.
 ///
-/// A file that has become wrong keeps the campaign it held before, and says so in ``problems``.
+/// A file that has become wrong keeps the campaign it held before, and says so in ``problems``. A folder that cannot be
+/// read, or has become empty, keeps all of them: a file system that is not mounted ends no schedule. See ``loss``.
 package struct CampaignCatalogue {
     package struct Problem: Hashable {
         package var path: String
         package var diagnostics: [Diagnostic]
+        /// What is wrong with the folder itself.
+        package var text: String?
         /// An earlier version of the file goes on being obeyed.
         package var keepsOld: Bool
+
+        /// As `validate` prints them.
+        package var messages: [String] { text.map { [$0] } ?? diagnostics.map(\.description) }
     }
 
     private struct Entry {
@@ -26,13 +32,33 @@ package struct CampaignCatalogue {
     }
 
     private var entries: [String: Entry] = [:]
+    private var folder: String?
+
+    /// Why the folder gives no campaigns. The campaigns of an earlier look stay in force.
+    package private(set) var loss: Problem?
 
     package init() {}
 
     /// Reads what has changed in the folders. Returns the paths that were read.
+    ///
+    /// - Parameter isAsked: a person asked for it, so that an empty folder removes all campaigns. A folder that cannot be
+    ///   read removes none.
     @discardableResult
-    package mutating func refresh(campaigns: String, templates: String) -> [String] {
-        let paths = YAMLFolder.files(in: campaigns)
+    package mutating func refresh(campaigns: String, templates: String, isAsked: Bool = false) -> [String] {
+        let isSameFolder = folder.map { $0 == campaigns } ?? true
+        let paths: [String]
+        switch YAMLFolder.listing(of: campaigns) {
+        case .failure(let fault):
+            loss = lost(campaigns, "cannot be read (\(fault))", "put the folder back, or empty it and reload")
+            return []
+        case .success(let found) where found.isEmpty && !entries.isEmpty && isSameFolder && !isAsked:
+            loss = lost(campaigns, "has become empty", "put the files back, or reload to remove the campaigns")
+            return []
+        case .success(let found):
+            paths = found
+            loss = nil
+        }
+        folder = campaigns
         var read: [String] = []
         var current: [String: Entry] = [:]
         for path in paths {
@@ -45,6 +71,18 @@ package struct CampaignCatalogue {
         }
         entries = current
         return read
+    }
+
+    private func lost(_ folder: String, _ what: String, _ remedy: String) -> Problem {
+        let count = entries.count
+        let kept =
+            switch count {
+            case 0: "no campaign is loaded"
+            case 1: "the campaign it held stays in force"
+            default: "the \(count) campaigns it held stay in force"
+            }
+        let text = "\(folder): the folder \(what); \(kept); \(remedy) (`systemctl reload fanfare`)"
+        return Problem(path: folder, diagnostics: [], text: text, keepsOld: count > 0)
     }
 
     /// In the order of their files. Of two files with one campaign's name the one called like it counts, else the first.

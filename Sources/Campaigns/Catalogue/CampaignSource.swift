@@ -69,10 +69,28 @@ extension Campaign {
 
 /// The YAML files of a folder, in the order of their names.
 package enum YAMLFolder {
-    package static func files(in folder: String) -> [String] {
+    package static func files(in folder: String) -> [String] { (try? listing(of: folder).get()) ?? [] }
+
+    /// The files, or why the folder cannot be read.
+    package static func listing(of folder: String) -> Result<[String], FolderFault> {
         let folder = folder.count > 1 && folder.hasSuffix("/") ? String(folder.dropLast()) : folder
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-        return names.filter { $0.hasSuffix(".yaml") || $0.hasSuffix(".yml") }.sorted().map { "\(folder)/\($0)" }
+        // Opened first: what Foundation throws does not always name the system's error.
+        guard let stream = opendir(folder) else {
+            return .failure(FolderFault(description: String(cString: strerror(errno))))
+        }
+        closedir(stream)
+        do {
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+            return .success(
+                names.filter { $0.hasSuffix(".yaml") || $0.hasSuffix(".yml") }.sorted().map { "\(folder)/\($0)" })
+        } catch {
+            return .failure(FolderFault(description: error.localizedDescription))
+        }
+    }
+
+    /// Why a folder cannot be read, in the system's words.
+    package struct FolderFault: Error, Hashable, Sendable, CustomStringConvertible {
+        package let description: String
     }
 
     /// Without folder and extension.

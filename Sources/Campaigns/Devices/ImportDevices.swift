@@ -91,6 +91,6 @@ package struct ImportResult: Codable, Hashable, Sendable {
 /// Where the bad lines of an import go unless somebody names a file.
 package enum RejectsPath {
     package static func path(for file: String, named: String?) -> String {
-        named ?? (file == "-" ? "stdin.rejects.csv" : file + ".rejects.csv")
+        named ?? ImportError.rejectsPath(for: file)
     }
 }

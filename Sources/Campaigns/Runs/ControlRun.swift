@@ -54,7 +54,7 @@ package struct ControlRun: Sendable {
         if isHeld, let now = try await store.run(run.id), SeenRun(now) != SeenRun(run) {
             throw RunChanged(run: run.id)
         }
-        try stopFile?.lift(.run(run.id))
+        try stopFile?.lift(of: run)
         return try await change(run, to: .running, reason: reason, by: actor, isHeld)
     }
 
@@ -100,7 +100,7 @@ package struct ControlRun: Sendable {
     ) async throws -> Changed {
         let changed = try await change(run, to: .cancelled, reason: reason, by: actor, isHeld)
         // Only now: nothing of it is to go meanwhile.
-        try stopFile?.lift(.run(run.id))
+        try stopFile?.lift(of: run)
         return changed
     }
 

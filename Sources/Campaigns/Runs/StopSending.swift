@@ -36,18 +36,46 @@ package struct StopSending: Sendable {
     ///
     /// Of a run that is over, or not there, nothing is left in the file, and it throws ``StoreError``.
     package func record(_ order: StopOrder, by actor: Actor) async throws -> StopOrder {
-        let order = order.redacted
-        guard case .run(let run) = order.scope else {
+        var order = order.redacted
+        let written = order.scope
+        let run: Int64
+        switch order.scope {
+        case .all, .campaign:
             _ = try await store.recordStop(order, by: actor, now: clock.now())
             return try await store.stops()[order.scope] ?? order
+        case .run(let number): run = number
+        case .occurrence(let campaign, let occurrence):
+            guard let found = try await store.run(campaign: campaign, occurrence: occurrence) else {
+                try senders.stopFile.lift(written)
+                throw Failure(.notFound, "no run of \(campaign) for the occurrence \(occurrence) in the store")
+            }
+            run = found.id
+            order.scope = .run(run)
         }
         do {
             try await store.change(run, to: .paused, reason: order.pauseReason, now: clock.now(), by: actor)
         } catch let error as StoreError where !error.isPassing {
-            try senders.stopFile.lift(order.scope)
+            try senders.stopFile.lift(written)
             throw error
         }
         return order
+    }
+
+    /// The error of a stop that is in force nowhere.
+    ///
+    /// - Parameters:
+    ///   - file: the path of the stop file.
+    ///   - fileFault: why the file cannot be written. `nil` if it was, and the stop is not in force for another reason.
+    package static func nothingIsStopped(
+        _ error: any Error, file: String, fileFault: (any Error)?
+    ) -> any Error {
+        guard let failure = Failure(error) else { return error }
+        let why = failure.messages.joined(separator: "; ")
+        guard let fileFault else { return Failure(failure.kind, "NOTHING IS STOPPED: \(why)") }
+        return Failure(
+            failure.kind,
+            "NOTHING IS STOPPED: the stop file cannot be written (\(fileFault)), and the store did not take the stop (\(why)). "
+                + "To stop everything, run: touch \(file)")
     }
 
     /// Both, told as a result; one of them is enough. Where the store takes nothing the file alone has it: obeyed, and not on
@@ -56,12 +84,14 @@ package struct StopSending: Sendable {
     /// - Parameter waits: until nobody sends it any more, or for 15 s.
     package func execute(_ order: StopOrder, by actor: Actor, waits: Bool) async throws -> StopResult {
         let path = senders.stopFile.path
-        let isWritten = (try? Self.write(order, to: senders)) != nil
+        var fileFault: (any Error)?
+        do { _ = try Self.write(order, to: senders) } catch { fileFault = error }
         do {
             let inForce = try await record(order, by: actor)
             let went = waits ? try await whatWent(in: order) : nil
             return StopResult(inForce, file: path, went: went, isRecorded: true)
-        } catch let error as StoreError where isWritten && error.isPassing {
+        } catch let error as StoreError where error.isPassing {
+            if let fileFault { throw Self.nothingIsStopped(error, file: path, fileFault: fileFault) }
             return StopResult(order.redacted, file: path, went: nil, isRecorded: false)
         }
     }
@@ -108,7 +138,7 @@ package struct StopSending: Sendable {
         if case .run(let run) = order.scope { return [try await store.run(run)].compactMap(\.self) }
         return try await store.runs(
             RunFilter(states: [.running, .paused, .cancelled], includesTests: true), before: nil, limit: Self.eventsMax
-        ).filter { all.order(run: $0.id, campaign: $0.campaign) != nil }
+        ).filter { all.order(of: $0) != nil }
     }
 
     /// Of several words of one sender on a run the last counts.

@@ -40,6 +40,7 @@ package struct WaitsText {
     /// `holding back: api.push.apple.com answered 503 since 14:00:02, next try at 14:02:10`
     private func text(_ hold: EndpointHold) -> String {
         let host = hold.endpoint.hasSuffix(":443") ? String(hold.endpoint.dropLast(4)) : hold.endpoint
+        if hold.isRetrying { return "APNs cannot be reached since \(text(hold.since)) (\(host)), retrying" }
         let answer = hold.status.map { "answered \($0)" } ?? "has not answered"
         return "holding back: \(host) \(answer) since \(text(hold.since)), next try at \(text(hold.nextTryAt))"
     }
@@ -93,6 +94,7 @@ extension RunResult {
                 case .late: " as late"
                 case .breaker: " by a breaker"
                 case .volume: " by the volume brake"
+                case .restored: " as restored"
                 case .stage, .approval, .grown, .unreachable, .credential, nil: ""
                 }
         }

@@ -25,6 +25,23 @@ package struct MaintainStore: Sendable {
         return found
     }
 
+    /// The same for a copy: nothing of its senders is beside it.
+    package func verifyCopy(_ configuration: Configuration) async throws -> Verification {
+        let budgets = configuration.apps.map { ($0.topic, $0.silentBudget) }
+        return try await store.verify(
+            budgets: Dictionary(budgets, uniquingKeysWith: { first, _ in first }), faultsMax: 20)
+    }
+
+    /// Throws for a store that only its server can restore, with what to do there.
+    package static func requireRestorable(_ configuration: Configuration, from file: String) throws {
+        guard let server = StoreAddress(configuration.store).postgres else { return }
+        throw Failure(
+            .configuration,
+            "\(server) is restored by its server's own tools, and does not know then that it is a backup: stop every sender, "
+                + "restore with pg_restore, run `fanfare stop --all --reason restored`, cancel or pause the open runs, and "
+                + "only then lift the stop and start the senders")
+    }
+
     /// Throws for a store that only its server can copy, with the command that does.
     package static func requireFile(_ configuration: Configuration, to file: String) throws {
         guard let server = StoreAddress(configuration.store).postgres else { return }
@@ -38,13 +55,19 @@ package struct MaintainStore: Sendable {
     package func backUp(to file: String, overwriting: Bool, by actor: Actor, now: Timestamp) async throws
         -> BackupResult
     {
+        let result = try await copy(to: file, overwriting: overwriting)
+        try await store.recordEvent(kind: .backedUp, run: nil, actor: actor, detail: file, now: now)
+        return result
+    }
+
+    /// The same without a word in the audit, for a store that cannot be written.
+    package func copy(to file: String, overwriting: Bool) async throws -> BackupResult {
         let summary: BackupSummary
         do {
             summary = try await store.backUp(to: file, overwriting: overwriting)
         } catch let error as StoreError {
             throw error.ofBackup(file)
         }
-        try await store.recordEvent(kind: .backedUp, run: nil, actor: actor, detail: file, now: now)
         return BackupResult(
             file: file, bytes: summary.bytes, devices: summary.devices, runs: summary.runs,
             storeVersion: summary.version)
@@ -119,6 +142,32 @@ package struct VerificationResult: Codable, Hashable, Sendable {
 package struct BackupResult: Codable, Hashable, Sendable {
     package var file: String
     package var bytes, devices, runs, storeVersion: Int
+}
+
+/// The stable shape of `restore --json`.
+package struct RestoreResult: Codable, Hashable, Sendable {
+    package var file, store: String
+    /// Where the store that was there is now; absent: there was none.
+    package var setAside: String?
+    /// The time of the backup.
+    package var madeAt: String?
+    package var devices, runs: Int
+    /// Those that were open in the backup, and wait for a person.
+    package var openRuns: [Int64]
+
+    package init(file: String, store: String, setAside: String?, copy: BackupSummary, restored: RestoredStore?) {
+        self.file = file
+        self.store = store
+        self.setAside = setAside
+        madeAt = restored?.madeAt.iso8601
+        (devices, runs) = (copy.devices, copy.runs)
+        openRuns = restored?.runs.map(\.id) ?? []
+    }
+
+    package var text: String {
+        "\(store): restored from \(file), \(devices.grouped) devices, \(runs.grouped) runs"
+            + (setAside.map { "; the store that was there is \($0)" } ?? "")
+    }
 }
 
 /// The stable shape of `prune-outcomes --json`.

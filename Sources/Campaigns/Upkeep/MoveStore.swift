@@ -86,11 +86,14 @@ package struct MoveStore: Sendable {
     private func stopsToCarry() async throws -> StopOrders {
         var stops = try await old.stops()
         for order in stopsByFile().orders {
-            if case .run(let run) = order.scope {
+            switch order.scope {
+            case .run, .occurrence:
                 throw StoreError.inUse(
                     path: paths.old,
-                    reason: "\(order.words), by its STOP file alone; remove that line there, and pause run \(run) first"
+                    reason:
+                        "\(order.words), by its STOP file alone; remove that line there, and pause \(order.scope.words) first"
                 )
+            case .all, .campaign: break
             }
             stops.put(order)
         }

@@ -98,7 +98,7 @@ package struct ReadHealth: Sendable {
         let problems = status.problems.map { problem in
             let words = problem.messages.joined(separator: "\n")
             return problem.keepsOld
-                ? Finding.warning(.files, words + "\nits earlier version goes on being obeyed") : .wrong(.files, words)
+                ? Finding.warning(.files, words + "\nthe earlier version stays in force") : .wrong(.files, words)
         }
         return problems.isEmpty ? [.ok(.files, "\(status.campaigns) campaigns, all of them right")] : problems
     }
@@ -164,8 +164,14 @@ package struct ReadHealth: Sendable {
         if let wait = held.holder?.storeWait {
             return [.wrong(.runs, "\(name) waits for the store since \(wait.since.iso8601): \(wait.reason.rawValue)")]
         }
-        return try await following.waits(of: run).holds.map { hold in
-            .wrong(
+        return try await following.waits(of: run).holds.map { hold -> Finding in
+            guard !hold.isRetrying else {
+                return .wrong(
+                    .runs,
+                    "\(name) waits: APNs cannot be reached at \(hold.endpoint) since \(hold.since.iso8601); it is retried"
+                )
+            }
+            return .wrong(
                 .runs,
                 "\(name) leaves \(hold.endpoint) alone since \(hold.since.iso8601): "
                     + (hold.status.map { "it answers \($0)" } ?? "it does not answer")

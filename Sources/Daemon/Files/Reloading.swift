@@ -55,7 +55,11 @@ package final class Reloading: Sendable {
     package func readConfiguration() async throws -> Bool { try await reading { $0.takeConfiguration() } }
 
     /// Reads what has changed of campaigns and templates.
-    package func snapshot() async throws -> Scheduler.CampaignSnapshot { try await reading { $0.takeSnapshot() } }
+    ///
+    /// - Parameter isAsked: a person asked for it: a folder that has become empty removes its campaigns.
+    package func snapshot(isAsked: Bool = false) async throws -> Scheduler.CampaignSnapshot {
+        try await reading { $0.takeSnapshot(isAsked: isAsked) }
+    }
 
     /// Whether a file was changed, added or removed since it was last read.
     package func hasChanged() async throws -> Bool {
@@ -120,22 +124,24 @@ package final class Reloading: Sendable {
         }
     }
 
-    private func takeSnapshot() -> Scheduler.CampaignSnapshot {
+    private func takeSnapshot(isAsked: Bool) -> Scheduler.CampaignSnapshot {
         let configuration = configuration
-        let (snapshot, read) = files.withLock { files in
+        let (snapshot, read, loss) = files.withLock { files in
             let (campaigns, templates) = (configuration.campaigns, configuration.templates)
             files.marks = Self.marks(campaigns, templates)
-            let read = files.catalogue.refresh(campaigns: campaigns, templates: templates)
-            var problems = files.catalogue.problems.map { problem in
-                DaemonStatus.Problem(
-                    path: problem.path, messages: problem.diagnostics.map(\.description), keepsOld: problem.keepsOld)
+            let read = files.catalogue.refresh(campaigns: campaigns, templates: templates, isAsked: isAsked)
+            let loss = files.catalogue.loss
+            var problems = ([loss].compactMap(\.self) + files.catalogue.problems).map { problem in
+                DaemonStatus.Problem(path: problem.path, messages: problem.messages, keepsOld: problem.keepsOld)
             }
             if let problem = files.configurationProblem { problems.append(problem) }
             let snapshot = Scheduler.CampaignSnapshot(
                 campaigns: files.catalogue.ready, names: files.catalogue.names, problems: problems,
                 hashes: recordChanges(in: &files), filesHash: Self.hash(campaigns, templates))
-            return (snapshot, read)
+            return (snapshot, read, loss?.text)
         }
+        ServiceMetrics.campaignFolder(isLost: loss != nil)
+        if let loss { logger.error("campaign folder lost", metadata: .facts([.problems: "\(loss)"])) }
         logger.info(
             "files read", metadata: .facts([.changed: "\(read.count)", .campaigns: "\(snapshot.campaigns.count)"]))
         for problem in snapshot.problems where read.contains(problem.path) {
@@ -148,6 +154,8 @@ package final class Reloading: Sendable {
 
     /// What the files hold that have changed since the last call, for the record: `sha256sum`s by path, or `removed`.
     private func recordChanges(in files: inout Files) -> [String: String] {
+        // The campaigns are still in force: nothing was removed.
+        if files.catalogue.loss != nil { return [:] }
         var current = files.marks
         if let path = source.path { current[path] = files.configurationMark }
         var changes: [String: String] = [:]

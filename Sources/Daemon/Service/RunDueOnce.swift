@@ -93,7 +93,7 @@ package struct DueFault: Hashable, Sendable {
     /// With the occurrence, feed or run in its sentences.
     package var failure: Failure
 
-    init(_ subject: String, _ failure: Failure) {
+    package init(_ subject: String, _ failure: Failure) {
         self.failure = failure
         self.failure.messages = failure.messages.map { "\(subject): \($0)" }
     }

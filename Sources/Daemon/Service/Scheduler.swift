@@ -116,7 +116,10 @@ package struct Scheduler: Sendable {
     package var isAlive: Bool { tracker.loopedAt.map { clock.uptime() - $0 < Self.hungAfter } ?? true }
 
     /// Why no run could be carried out now: the store takes nothing, as its last sign of life has shown; nil when one could.
-    package var unready: String? { tracker.unwritable(at: clock.uptime()) }
+    package var unready: String? { tracker.unwritable(at: clock.uptime()) ?? outages.first?.description }
+
+    /// Endpoints that give this process no responses.
+    package var outages: [EndpointOutage] { senders.outages }
 
     /// Works until cancelled; then runs are stopped in good order, and go on with the next start. Once it has begun, it
     /// throws only a ``DaemonEnd``.
@@ -243,7 +246,7 @@ extension Scheduler {
     }
 
     func isToBeTaken(_ run: Run, _ stops: StopOrders) -> Bool {
-        stops.order(run: run.id, campaign: run.campaign) == nil && HaltRetry.isDue(run, at: clock.now())
+        stops.order(of: run) == nil && HaltRetry.isDue(run, at: clock.now())
     }
 
     private func heartbeat() async throws {
@@ -256,6 +259,7 @@ extension Scheduler {
             while !Task.isCancelled {
                 tracker.looped(at: clock.uptime())
                 try senders.requireIntact()
+                try store.requireInPlace()
                 var isOurs = true
                 tracker.writes(at: clock.uptime())
                 if store.isShared { try await store.beat(actor.name, facts(rate.next(at: clock.uptime()))) }

@@ -84,6 +84,9 @@ package final class SenderRegistry: Sendable {
         for lanes in idle { lanes.close() }
     }
 
+    /// Endpoints that give this process no responses.
+    var outages: [EndpointOutage] { state.withLock { Array($0.lanes.values) }.flatMap(\.lanes.outages) }
+
     /// How many lanes runs have now, open or about to be.
     var lanes: Int {
         state.withLock { state in
@@ -136,6 +139,9 @@ package final class SenderRegistry: Sendable {
         let entered: (number: Int, lanes: LaneGroup)
         do {
             entered = try enter(run.definition.campaign.topic)
+        } catch  where SendingSetup.isPassing(error) {
+            // The key may be right: the run is tried again.
+            throw error
         } catch {
             return try await pipeline(nil).refuse(run, as: actor, reason: "\(error)")
         }

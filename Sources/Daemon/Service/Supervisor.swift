@@ -50,7 +50,8 @@ package enum DaemonEnd {
             // Other senders have taken over what this one sent.
             case .senderLost(let name): name == owner
             // The store is another Fanfare's, or another place's, from now on.
-            case .newerVersion, .moved: true
+            // Nothing that is recorded there would be found again.
+            case .newerVersion, .moved, .displaced: true
             default: false
             }
         default: false

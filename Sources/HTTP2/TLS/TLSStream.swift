@@ -78,6 +78,8 @@ struct TLSStream: ~Copyable {
         default:
             let verified = SSL_get_verify_result(handle)
             guard verified == Int(X509_V_OK) || !isClient else {
+                // OpenSSL takes a key that found no memory for one that is too weak.
+                if MemoryProbe.isShort { return .failed(.broken(MemoryProbe.words)) }
                 return .failed(.untrusted(String(cString: X509_verify_cert_error_string(verified))))
             }
             return .failed(

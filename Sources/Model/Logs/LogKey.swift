@@ -8,6 +8,8 @@ package enum LogKey: String, Hashable, Sendable, CaseIterable {
     case lane = "lane"
     /// host:port of APNs, or of what stands in for it.
     case endpoint = "endpoint"
+    /// When something began that still goes on.
+    case since = "since"
     /// host:port that the HTTP server listens on.
     case address = "address"
     /// Of a webhook, without its query.

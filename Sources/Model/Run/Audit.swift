@@ -107,6 +107,8 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case devicesPruned = "devices_pruned"
     case outcomesPruned = "outcomes_pruned"
     case backedUp = "backed_up"
+    /// A restored backup was opened for the first time: what was open in it is paused.
+    case storeRestored = "store_restored"
     /// Somebody began to move the store to another place.
     case storeMoved = "store_moved"
     case tokenCreated = "token_created"

@@ -173,6 +173,8 @@ package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
     case volume
     /// Its audience has grown beyond what was approved: nothing lets it go, and `cancel` ends it.
     case grown
+    /// The store was restored from a backup, and what the run sent since is not in it. It waits for a person's `resume`.
+    case restored
 
     /// The pause before the first automatic attempt to continue. `nil` if only a person ends the halt.
     ///
@@ -182,7 +184,7 @@ package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
         case .unreachable: .seconds(30)
         // APNs asks for some minutes after a refused provider token (`ProviderProtocol` section 3).
         case .credential: .seconds(120)
-        case .breaker, .late, .stage, .approval, .volume, .grown: nil
+        case .breaker, .late, .stage, .approval, .volume, .grown, .restored: nil
         }
     }
 
@@ -195,7 +197,7 @@ package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
 
 extension RunHalt {
     /// What was found is still so when somebody pauses the run as well.
-    package var outlastsPause: Bool { self == .volume || self == .grown }
+    package var outlastsPause: Bool { [.volume, .grown, .restored].contains(self) }
 }
 
 /// A step of a run from one state to another: which are allowed, whoever asks and whatever store records it.

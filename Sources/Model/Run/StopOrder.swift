@@ -1,10 +1,12 @@
 /// A word that nothing is to be sent, by whom and why, until it is lifted.
 package struct StopOrder: Hashable, Sendable, Codable {
-    /// What is not sent. As text, in the stop file and in the store: `all`, `campaign new-podcast`, `run 17`.
+    /// What is not sent. As text, in the stop file and in the store: `all`, `campaign new-podcast`, `run 17`. The file
+    /// alone may also hold `run new-podcast/episode-42`, for a stop that could not ask the store for the run's number.
     package enum Scope: Hashable, Sendable, Codable {
         case all
         case campaign(String)
         case run(Int64)
+        case occurrence(campaign: String, occurrence: String)
 
         /// Nil for anything else. A name may have blanks within.
         package init?(_ text: String) {
@@ -18,8 +20,13 @@ package struct StopOrder: Hashable, Sendable, Codable {
             case ("all", true): self = .all
             case ("campaign", false): self = .campaign(rest)
             case ("run", false):
-                guard let run = Int64(rest) else { return nil }
-                self = .run(run)
+                if let run = Int64(rest) {
+                    self = .run(run)
+                    return
+                }
+                let parts = rest.split(separator: "/", maxSplits: 1).map(String.init)
+                guard parts.count == 2 else { return nil }
+                self = .occurrence(campaign: parts[0], occurrence: parts[1])
             default: return nil
             }
         }
@@ -43,6 +50,15 @@ package struct StopOrder: Hashable, Sendable, Codable {
             case .all: "all"
             case .campaign(let name): "campaign \(name)"
             case .run(let run): "run \(run)"
+            case .occurrence(let campaign, let occurrence): "run \(campaign)/\(occurrence)"
+            }
+        }
+
+        /// Whether the stop is a pause of one run, which its record keeps.
+        package var isOfOneRun: Bool {
+            switch self {
+            case .run, .occurrence: true
+            case .all, .campaign: false
             }
         }
 
@@ -52,6 +68,7 @@ package struct StopOrder: Hashable, Sendable, Codable {
             case .all: "everything"
             case .campaign(let name): "the campaign \(name)"
             case .run(let run): "run \(run)"
+            case .occurrence(let campaign, let occurrence): "run \(campaign)/\(occurrence)"
             }
         }
 
@@ -61,6 +78,7 @@ package struct StopOrder: Hashable, Sendable, Codable {
             case .all: "fanfare stop --all --lift --reason TEXT"
             case .campaign(let name): "fanfare stop \(name) --lift --reason TEXT"
             case .run(let run): "fanfare resume \(run)"
+            case .occurrence(let campaign, let occurrence): "fanfare resume \(campaign)/\(occurrence)"
             }
         }
     }
@@ -105,6 +123,12 @@ package struct StopOrders: Hashable, Sendable, Codable {
     /// What keeps a run from being sent; the widest first. Nil: nothing does.
     package func order(run: Int64?, campaign: String) -> StopOrder? {
         self[.all] ?? self[.campaign(campaign)] ?? run.flatMap { self[.run($0)] }
+    }
+
+    /// The same for a run of which all is known.
+    package func order(of run: Run) -> StopOrder? {
+        order(run: run.id, campaign: run.campaign)
+            ?? self[.occurrence(campaign: run.campaign, occurrence: run.occurrence)]
     }
 
     package subscript(scope: StopOrder.Scope) -> StopOrder? { orders.first { $0.scope == scope } }

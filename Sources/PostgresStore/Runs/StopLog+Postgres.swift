@@ -3,7 +3,7 @@ package import Store
 
 extension PostgresDatabase {
     package func recordStop(_ order: StopOrder, by actor: Actor, now: Timestamp) async throws -> StopRecording {
-        if case .run = order.scope { return .ofRun }
+        if order.scope.isOfOneRun { return .ofRun }
         return try await write(.durable) { db in
             var stops = try StopRecord.locked(db)
             guard try !StopRecord.lifted(db).contains(where: order.isSame) else { return .lifted }

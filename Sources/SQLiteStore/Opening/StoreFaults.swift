@@ -11,11 +11,14 @@ extension StoreError {
         switch fault.resultCode {
         case .SQLITE_INTERRUPT: return CancellationError()
         case .SQLITE_FULL: return StoreError.diskFull(path: path)
-        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: return StoreError.readOnly(path: path)
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
+            return Openness.isOnReadOnlyFileSystem(path)
+                ? StoreError.readOnlyFileSystem(path: path) : StoreError.readOnly(path: path)
+        case .SQLITE_NOMEM: return StoreError.exhausted(path: path, reason: "this process gets no more memory")
         case .SQLITE_BUSY, .SQLITE_LOCKED: return StoreError.busy(path: path)
         case .SQLITE_NOTADB: return StoreError.notADatabase(path: path)
         case .SQLITE_CORRUPT: return StoreError.corrupt(path: path, reason: fault.message ?? "no message")
-        case .SQLITE_CANTOPEN: return StoreError.cannotOpen(path: path, reason: Openness(path).reason)
+        case .SQLITE_CANTOPEN: return Openness(path).fault
         case .SQLITE_IOERR: return inputOutput(fault, path)
         default:
             return StoreError.failed(
@@ -31,6 +34,7 @@ extension StoreError {
             .SQLITE_IOERR_FSYNC, .SQLITE_IOERR_DIR_FSYNC, .SQLITE_IOERR_TRUNCATE, .SQLITE_IOERR_CLOSE,
         ].contains(code)
         if isWriting, Openness.isFull(path) { return .diskFull(path: path) }
+        if isWriting, Openness.isOnReadOnlyFileSystem(path) { return .readOnlyFileSystem(path: path) }
         let what =
             switch code {
             case .SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ: "reading from it"
@@ -46,15 +50,29 @@ extension StoreError {
 }
 
 /// Why a file, or one of those beside it, cannot be opened by this user.
-private struct Openness {
+struct Openness {
     /// Less than this and SQLite cannot even make the shared memory of a log.
     private static let neededBytes: UInt = 65_536
+    /// `ST_RDONLY`.
+    private static let readOnlyFlag: UInt = 1
 
     let path: String
 
     init(_ path: String) { self.path = path }
 
-    var reason: String {
+    var fault: StoreError {
+        // Asked with the same call that failed.
+        let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
+        let code = errno
+        if file >= 0 { close(file) }
+        if file < 0, [EMFILE, ENFILE, ENOMEM].contains(code) {
+            return .exhausted(path: path, reason: String(cString: strerror(code)))
+        }
+        if access(path, R_OK) == 0, Self.isOnReadOnlyFileSystem(path) { return .readOnlyFileSystem(path: path) }
+        return .cannotOpen(path: path, reason: reason)
+    }
+
+    private var reason: String {
         var facts = stat()
         guard stat(path, &facts) == 0 else { return String(cString: strerror(errno)) }
         guard access(path, R_OK) == 0 else { return "this user may not read it" }
@@ -64,7 +82,12 @@ private struct Openness {
         if stat(path + "-wal", &facts) == 0, stat(path + "-shm", &facts) != 0 {
             return "its \(path)-shm is missing, and may not be made here; any command of its owner makes it"
         }
-        return "this user may not write to its folder, or has too many files open"
+        return "this user may not write to its folder"
+    }
+
+    static func isOnReadOnlyFileSystem(_ path: String) -> Bool {
+        var facts = statvfs()
+        return statvfs(path, &facts) == 0 && facts.f_flag & readOnlyFlag != 0
     }
 
     static func isFull(_ path: String) -> Bool {

@@ -26,6 +26,10 @@ struct StoreFile {
         }
         guard facts.st_mode & S_IFMT == S_IFREG else { throw StoreError.notAFile(path: path) }
         guard facts.st_size > 0 || access.makes else { throw StoreError.noStore(path: path, isEmptyFile: true) }
+        // SQLite would open it for reading instead, and fail at the first write.
+        if access != .reading, Openness.isOnReadOnlyFileSystem(path) {
+            throw StoreError.readOnlyFileSystem(path: path)
+        }
     }
 
     /// Looks at the file through a connection that cannot write. Throws for anything that is not an empty file, no

@@ -7,7 +7,7 @@ extension SQLiteFileStore {
     package func stops() async throws -> StopOrders { try await read(.short) { db in try StopRecord.read(db) } }
 
     package func recordStop(_ order: StopOrder, by actor: Actor, now: Timestamp) async throws -> StopRecording {
-        if case .run = order.scope { return .ofRun }
+        if order.scope.isOfOneRun { return .ofRun }
         return try await writeDurably(patience: .ofSenders) { db in
             guard try !StopRecord.lifted(db).contains(where: order.isSame) else { return .lifted }
             var stops = try StopRecord.read(db)

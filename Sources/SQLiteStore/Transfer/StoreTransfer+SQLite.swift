@@ -179,7 +179,7 @@ enum MoveMarks {
         try db.execute(sql: "DELETE FROM meta WHERE key = :key", arguments: ["key": key])
     }
 
-    private static func value<Value: Decodable>(_ key: String, _ db: Database) throws -> Value? {
+    static func value<Value: Decodable>(_ key: String, _ db: Database) throws -> Value? {
         let bytes = try Data.fetchOne(db, sql: "SELECT value FROM meta WHERE key = :key", arguments: ["key": key])
         return try bytes.map { try StoredJSON.value(String(decoding: $0, as: UTF8.self)) }
     }

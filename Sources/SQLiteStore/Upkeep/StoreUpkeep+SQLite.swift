@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 package import Model
+import OutputFiles
 package import Store
 
 /// Writes a store into another file: one snapshot, complete and checked before it has its name.
@@ -15,27 +16,55 @@ struct StoreCopy {
     ///
     /// ``StoreError/backupExists(path:)`` unless `overwriting`; what was there stays until the copy is whole.
     func make(overwriting: Bool) throws -> BackupSummary {
-        try checkTarget(overwriting: overwriting)
-        let part = "\(path).part-\(UUID().uuidString.prefix(8))"
-        // Its tokens are for the owner's eyes, from the first byte on.
+        let target = OutputPath(path)
         do {
-            try StoreFile.makeEmpty(part)
-            var summary = try write(part)
-            try Self.synchronize(part)
-            guard rename(part, path) == 0 else {
-                throw StoreError.cannotMake(path: path, reason: String(cString: strerror(errno)))
-            }
-            try Self.synchronize(folder)
-            summary.path = path
-            return summary
+            if try target.entry() == .stream { return try stream(to: target) }
+            try checkTarget(overwriting: overwriting)
+            return try replace(target)
+        } catch let fault as OutputFault {
+            guard fault.code != EISDIR else { throw StoreError.backupExists(path: path) }
+            throw StoreError.cannotMake(path: path, reason: fault.description)
         } catch {
-            remove(part)
             if case StoreError.cannotOpen(_, let reason) = error {
                 throw StoreError.cannotMake(path: path, reason: reason)
             }
             throw StoreError.translated(error, path: path)
         }
     }
+
+    private func replace(_ target: OutputPath) throws -> BackupSummary {
+        let part = try target.draftPath()
+        do {
+            // Its tokens are for the owner's eyes, from the first byte on.
+            try StoreFile.makeEmpty(part)
+            var summary = try write(part, madeAt: Timestamp(Date()))
+            try Self.synchronize(part)
+            try target.adopt(part, .closedToOthers)
+            summary.path = path
+            return summary
+        } catch {
+            remove(part)
+            throw error
+        }
+    }
+
+    /// Makes the copy beside the store, and then writes it through a device or a pipe.
+    private func stream(to target: OutputPath) throws -> BackupSummary {
+        let part = try OutputPath(sourcePath + ".backup").draftPath()
+        defer { remove(part) }
+        try StoreFile.makeEmpty(part)
+        var summary = try write(part, madeAt: Timestamp(Date()))
+        guard let copy = FileHandle(forReadingAtPath: part) else {
+            throw StoreError.cannotMake(path: path, reason: String(cString: strerror(errno)))
+        }
+        let writer = try target.open()
+        while let bytes = try copy.read(upToCount: Self.streamBytes), !bytes.isEmpty { try writer.write(bytes) }
+        try writer.finish()
+        summary.path = path
+        return summary
+    }
+
+    private static let streamBytes = 1 << 20
 
     private var folder: String { URL(fileURLWithPath: path).deletingLastPathComponent().path }
 
@@ -50,11 +79,13 @@ struct StoreCopy {
         guard overwriting, !isFolder.boolValue, !isItself else { throw StoreError.backupExists(path: path) }
     }
 
-    private func write(_ part: String) throws -> BackupSummary {
+    /// - Parameter madeAt: the time of the content, where the source does not say that it is a copy itself.
+    func write(_ part: String, madeAt: Timestamp) throws -> BackupSummary {
         let copy = try DatabaseQueue(path: part)
         try source.backup(to: copy)
         let summary = try copy.writeWithoutTransaction { db in
             try Self.forgetProviderTokens(db)
+            try BackupMarks.set(BackupMark(madeAt: madeAt), db)
             // One file, with nothing beside it: it becomes a store in WAL mode again when it is opened as one.
             try db.execute(sql: "PRAGMA journal_mode = DELETE")
             let faults = try String.fetchAll(db, sql: "PRAGMA integrity_check(5)").filter { $0 != "ok" }
@@ -86,7 +117,7 @@ struct StoreCopy {
     }
 
     /// A file, or a folder with the names in it.
-    private static func synchronize(_ path: String) throws {
+    static func synchronize(_ path: String) throws {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             throw StoreError.cannotMake(path: path, reason: String(cString: strerror(errno)))

@@ -60,6 +60,20 @@ package final class LaneGroup: Sendable {
         for scheduler in schedulers.values { scheduler.close() }
     }
 
+    /// Endpoints that give this process no responses.
+    package var outages: [EndpointOutage] { schedulers.values.compactMap(\.outage) }
+
+    private static func tell(_ change: EndpointReach.Change?, _ scheduler: FairScheduler, _ logger: Logger) {
+        let endpoint: Logger.MetadataValue = "\(scheduler.breaker.endpoint)"
+        switch change {
+        case nil: break
+        case .lost(let since):
+            logger.warning(
+                "APNs cannot be reached; retrying", metadata: .facts([.endpoint: endpoint, .since: "\(since.iso8601)"]))
+        case .found: logger.notice("APNs responds again", metadata: .facts([.endpoint: endpoint]))
+        }
+    }
+
     /// Endpoints that the last sender of a run was to leave alone for a while.
     func takeOver(_ holds: [EndpointHold]) {
         for hold in holds { schedulers[hold.environment]?.takeOver(hold) }
@@ -84,7 +98,10 @@ package final class LaneGroup: Sendable {
         let control = run.control
         control.changed.pass(on: changed)
         control.stopped.pass(on: stopped)
-        control.ask { [schedulers] in schedulers.values.compactMap(\.hold) }
+        control.ask { [schedulers, logger] in
+            for scheduler in schedulers.values { Self.tell(scheduler.look(), scheduler, logger) }
+            return schedulers.values.compactMap(\.hold)
+        }
         for (environment, scheduler) in schedulers {
             let source = LeaseSource(
                 store: run.store, template: request(environment), control: control, pacer: pacer,

@@ -37,6 +37,7 @@ struct LaneWorker: Sendable {
                 continue
             }
             let lane = open(name)
+            scheduler.opened(name, lane)
             let inFlight = InFlightPushes(leasedMax: leasedMax, journal: sheet)
             inFlight.took(first.lease.deliveries.count)
             let isWorking = await withTaskGroup(of: Bool.self) { group in

@@ -1,3 +1,4 @@
+import APNs
 import Model
 import Store
 import Synchronization
@@ -35,6 +36,9 @@ final class FairScheduler: Sendable {
         var floor = 0.0
         /// Lanes that have had answers and are open.
         var working: Set<String> = []
+        /// Lanes that are open, by name.
+        var open: [String: any Lane] = [:]
+        var reach = EndpointReach()
         var isClosed = false
     }
 
@@ -90,13 +94,37 @@ final class FairScheduler: Sendable {
     /// One request at first, see ``CircuitBreaker/probeFirst(at:)``.
     func probeFirst() { breaker.probeFirst(at: clock.reading()) }
 
-    /// What keeps all runs of the environment waiting.
+    /// What keeps all runs of the environment waiting. An endpoint without responses has its next try behind it: the lanes
+    /// try all the time.
     var hold: EndpointHold? {
-        breaker.hold(at: clock.reading()).map {
-            EndpointHold(
-                environment: environment, endpoint: breaker.endpoint, status: $0.status, since: $0.since,
-                nextTryAt: $0.nextTryAt)
+        if let hold = breaker.hold(at: clock.reading()) {
+            return EndpointHold(
+                environment: environment, endpoint: breaker.endpoint, status: hold.status, since: hold.since,
+                nextTryAt: hold.nextTryAt)
         }
+        return outage.map {
+            EndpointHold(
+                environment: environment, endpoint: $0.endpoint, status: nil, since: $0.since, nextTryAt: $0.since)
+        }
+    }
+
+    /// Set while the endpoint gives no responses.
+    var outage: EndpointOutage? {
+        let uptime = clock.uptime()
+        return state.withLock { $0.reach.outage(at: uptime) }.map {
+            EndpointOutage(environment: environment, endpoint: breaker.endpoint, since: $0)
+        }
+    }
+
+    /// Looks whether the endpoint responds. Returns what is to be told, once.
+    func look() -> EndpointReach.Change? {
+        let lanes = state.withLock { Array($0.open.values) }
+        let isWaiting = lanes.contains { lane in
+            let status = lane.status
+            return status.connectFailures > 0 || status.inFlight > 0 || (status.connects == 0 && status.queued > 0)
+        }
+        let now = clock.reading()
+        return state.withLock { $0.reach.look(isWaiting: isWaiting, at: now) }
     }
 
     /// What the last sender of a run said, of the endpoint as it is configured now.
@@ -111,13 +139,24 @@ final class FairScheduler: Sendable {
         for run in runs { run.control.stop(reason) }
     }
 
+    func opened(_ name: String, _ lane: any Lane) {
+        state.withLock { $0.open[name] = lane }
+    }
+
     /// The lane had an answer.
     func works(_ lane: String) {
-        state.withLock { _ = $0.working.insert(lane) }
+        let now = clock.uptime()
+        state.withLock { state in
+            state.working.insert(lane)
+            state.reach.heard(at: now)
+        }
     }
 
     func ended(_ lane: String) {
-        state.withLock { _ = $0.working.remove(lane) }
+        state.withLock { state in
+            state.working.remove(lane)
+            state.open.removeValue(forKey: lane)
+        }
     }
 
     func othersWork(than lane: String) -> Bool {

@@ -19,6 +19,8 @@ package enum ServiceMetrics {
         "fanfare_http_requests_total": "Requests that the HTTP server answered, by kind and status.",
         "fanfare_reloads_total": "Times the files were read again.",
         "fanfare_last_good_reload_timestamp_seconds": "When the files were last read without a fault.",
+        "fanfare_campaign_folder_lost":
+            "1 while the folder of the campaigns cannot be read or has become empty, and earlier versions stay in force.",
         "fanfare_store_waiting":
             "1 while the store does not take outcomes, locked or on a full disk, and nothing new is sent; else 0.",
         "fanfare_daemon_errors_total": "Errors after which a part of the daemon was tried again, by part.",
@@ -33,6 +35,11 @@ package enum ServiceMetrics {
         Counter(label: "fanfare_reloads_total", dimensions: [("result", isGood ? "good" : "bad")]).increment()
         guard isGood else { return }
         Meter(label: "fanfare_last_good_reload_timestamp_seconds").set(Double(moment.milliseconds) / 1000)
+    }
+
+    /// The folder of the campaigns is gone or empty, or is there again.
+    package static func campaignFolder(isLost: Bool) {
+        Meter(label: "fanfare_campaign_folder_lost").set(isLost ? 1 : 0)
     }
 
     /// The store does not take what is to be recorded, or does again.

@@ -110,6 +110,7 @@ struct Heartbeat: Sendable {
             tell(of: control.storeWait?.reason, after: &storeWait)
             do {
                 try post?.requireIntact()
+                try store.requireInPlace()
             } catch {
                 // Whoever looks now takes the run for left behind.
                 return control.fail(error)

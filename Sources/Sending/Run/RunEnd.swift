@@ -48,7 +48,7 @@ extension RunEnd {
             switch run.halt {
             case .credential: self = .credentialRefused(reason)
             case .breaker: self = .breakerOpen(reason)
-            case .stage, .volume, .grown: self = .halted(reason)
+            case .stage, .volume, .grown, .restored: self = .halted(reason)
             case .approval: self = .awaitingApproval(reason)
             case .late: self = .late(reason)
             case .unreachable, nil: self = .unreachable(reason)

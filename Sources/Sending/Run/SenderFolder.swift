@@ -76,6 +76,7 @@ package struct SenderFolder: Sendable {
             close(file)
             throw error
         }
+        stopFile.keepSpare()
         return SenderPost(name, file, folder: self, locks)
     }
 

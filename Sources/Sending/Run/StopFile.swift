@@ -7,8 +7,14 @@ import Store
 ///
 /// A line for each stop, its parts separated by tabs: what is stopped, when (milliseconds since 1970), by whom, and why.
 /// The first alone will do: `campaign new-podcast`. What cannot be read stops everything.
+///
+/// On a full disk the content goes into ``spareName``, a file of blank lines that each sender leaves there when it starts.
+/// Without that file, a stop of everything is an empty file, which needs no room for content.
 package struct StopFile: Sendable {
     package static let name = "STOP"
+    static let spareName = "STOP.spare"
+    /// One block of most file systems.
+    private static let spareBytes = 4096
     /// 1 s.
     private static let lockTurnsMax = 1000
     private static let writesMax = 20
@@ -47,6 +53,12 @@ package struct StopFile: Sendable {
         return try change { $0.lift(scope) != nil }
     }
 
+    /// The stop of one run, by its number and by its occurrence.
+    package func lift(of run: Run) throws {
+        try lift(.run(run.id))
+        try lift(.occurrence(campaign: run.campaign, occurrence: run.occurrence))
+    }
+
     /// This very one; another of its scope stays.
     package func lift(_ order: StopOrder) throws {
         guard madeAt() != nil else { return }
@@ -80,20 +92,56 @@ package struct StopFile: Sendable {
             return true
         }
         let new = "\(path).\(getpid()).\(UInt32.random(in: 0 ... .max))"
-        let file = Glibc.open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard file >= 0 else { throw LockFile.failure(errno, new) }
-        defer {
-            close(file)
+        defer { unlink(new) }
+        let fault = write(orders, to: new, O_CREAT | O_EXCL)
+        if let fault {
             unlink(new)
-        }
-        folder.handOver(new)
-        let bytes = Array(Self.text(orders).utf8)
-        guard write(file, bytes, bytes.count) == bytes.count, fsync(file) == 0 else {
-            throw LockFile.failure(errno, new)
+            let isFull = [ENOSPC, EDQUOT, EFBIG, EIO].contains(fault)
+            guard isFull, rename(sparePath, new) == 0, write(orders, to: new, 0, spare: Self.spareBytes) == nil else {
+                guard isFull, orders[.all] != nil, makeEmpty() else { throw LockFile.failure(fault, new) }
+                return true
+            }
         }
         guard isUnchanged() else { return false }
         guard rename(new, path) == 0 else { throw LockFile.failure(errno, new) }
         return true
+    }
+
+    /// Returns the system's error. A spare file is filled to its end, with blank lines behind the orders.
+    private func write(_ orders: StopOrders, to new: String, _ flags: Int32, spare: Int? = nil) -> Int32? {
+        let file = Glibc.open(new, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0o600)
+        guard file >= 0 else { return errno }
+        defer { close(file) }
+        folder.handOver(new)
+        var bytes = Array(Self.text(orders).utf8)
+        if let spare {
+            if bytes.count > spare { bytes = Array(Self.text(orders, withReasons: false).utf8) }
+            guard bytes.count <= spare else { return ENOSPC }
+            bytes += [UInt8](repeating: UInt8(ascii: "\n"), count: spare - bytes.count)
+        }
+        let count = Glibc.write(file, bytes, bytes.count)
+        guard count == bytes.count else { return count < 0 ? errno : ENOSPC }
+        return fsync(file) == 0 ? nil : errno
+    }
+
+    /// Stops everything. Who did it, when and why is lost.
+    private func makeEmpty() -> Bool {
+        let file = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { return false }
+        folder.handOver(path)
+        return close(file) == 0
+    }
+
+    private var sparePath: String { "\(folder.path)/\(Self.spareName)" }
+
+    /// Makes the spare file, if there is none and the disk has room.
+    func keepSpare() {
+        let file = Glibc.open(sparePath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { return }
+        defer { close(file) }
+        folder.handOver(sparePath)
+        let bytes = [UInt8](repeating: UInt8(ascii: "\n"), count: Self.spareBytes)
+        if Glibc.write(file, bytes, bytes.count) != bytes.count || fsync(file) != 0 { unlink(sparePath) }
     }
 
     private func madeAt() -> Timestamp? {
@@ -103,9 +151,10 @@ package struct StopFile: Sendable {
             milliseconds: Int64(facts.st_mtim.tv_sec) * 1000 + Int64(facts.st_mtim.tv_nsec) / 1_000_000)
     }
 
-    private static func text(_ orders: StopOrders) -> String {
+    private static func text(_ orders: StopOrders, withReasons: Bool = true) -> String {
         orders.orders.map { order in
-            let parts = [order.scope.text, "\(order.at.milliseconds)", order.by, order.reason ?? ""]
+            let reason = withReasons ? order.reason ?? "" : ""
+            let parts = [order.scope.text, "\(order.at.milliseconds)", order.by, reason]
             return parts.map { $0.map { $0.isNewline || $0 == "\t" ? " " : String($0) }.joined() }
                 .joined(separator: "\t") + "\n"
         }.joined()

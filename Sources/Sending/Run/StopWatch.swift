@@ -73,7 +73,7 @@ package final class StopWatch: Sendable {
         let stopped = state.withLock { state in
             state.orders = orders
             return state.runs.values.compactMap { entry in
-                orders.order(run: entry.run.id, campaign: entry.run.campaign).map { ($0, entry.control) }
+                orders.order(of: entry.run).map { ($0, entry.control) }
             }
         }
         for (order, control) in stopped { control.stop(.stopped(order), since: moment(of: order)) }
@@ -97,9 +97,16 @@ package final class StopWatch: Sendable {
         var lifted: [StopOrder] = []
         for order in orders.orders where known[order.scope] == nil {
             let isLifted =
-                if case .run(let run) = order.scope {
-                    try await record(order, of: run, in: store, now: now)
-                } else {
+                switch order.scope {
+                case .run(let run): try await record(order, of: run, in: store, now: now)
+                case .occurrence(let campaign, let occurrence):
+                    // A run that does not exist yet is stopped by the file until somebody makes it.
+                    if let run = try await store.run(campaign: campaign, occurrence: occurrence) {
+                        try await record(order, of: run.id, in: store, now: now)
+                    } else {
+                        false
+                    }
+                case .all, .campaign:
                     try await store.recordStop(order, by: Actor(order.by), now: now) == .lifted
                 }
             if isLifted { lifted.append(order) }
@@ -137,7 +144,7 @@ package final class StopWatch: Sendable {
         let (seat, order) = state.withLock { state in
             state.next += 1
             state.runs[state.next] = (run, control)
-            return (state.next, state.orders.order(run: run.id, campaign: run.campaign))
+            return (state.next, state.orders.order(of: run))
         }
         if let order { control.stop(.stopped(order), since: moment(of: order)) }
         return seat

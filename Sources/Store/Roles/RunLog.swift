@@ -4,6 +4,9 @@ package import Model
 ///
 /// Each method is one transaction. A run is sent by one owner at a time: whoever claims it writes its outcomes.
 package protocol RunLog: SenderLog {
+    /// Throws ``StoreError/displaced(path:)`` if the store's file was moved, replaced or deleted since it was opened.
+    func requireInPlace() throws
+
     /// The run of this occurrence, made now unless it is there: a timer, a daemon and a retried call get the same one.
     /// An existing run keeps its own definition, whatever is given here. A test run is kept out of ``runs(limit:includingTests:)``,
     /// ``latestRun(campaign:includingTests:)`` and the analysts' `delivery_view`.
@@ -181,6 +184,9 @@ package protocol RunLog: SenderLog {
 }
 
 extension RunLog {
+    /// A store on a server has no file.
+    package func requireInPlace() throws {}
+
     package func createRun(
         _ definition: RunDefinition, occurrence: String, isTest: Bool = false, now: Timestamp, by actor: Actor
     ) async throws -> (run: Run, isNew: Bool) {

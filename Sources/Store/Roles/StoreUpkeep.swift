@@ -5,6 +5,9 @@ package protocol StoreUpkeep: Sendable {
     /// Where the store is, for a person.
     var path: String { get }
 
+    /// Set if the store was found to be a restored backup when this process opened it.
+    var restored: RestoredStore? { get }
+
     /// Checks everything the store promises, each check in a snapshot of its own, so that it may run beside senders
     /// without holding back the log for long. Reads the whole file more than once; changes nothing, and works on a store
     /// opened for reading. A check that damage keeps from its end has that as its fault; one that somebody else at work on
@@ -65,6 +68,8 @@ package protocol StoreUpkeep: Sendable {
 }
 
 extension StoreUpkeep {
+    package var restored: RestoredStore? { nil }
+
     package func server() async throws -> ServerObservation? { nil }
 }
 

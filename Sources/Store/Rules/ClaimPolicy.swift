@@ -24,7 +24,7 @@ package struct OwedDeliveries: Sendable {
     package func refusal(
         of run: Run, _ stops: StopOrders, at now: Timestamp, count: () throws -> LatePolicy.Owed?
     ) rethrows -> ClaimRefusal? {
-        if let order = stops.order(run: run.id, campaign: run.campaign) { return .known(.stopped(order)) }
+        if let order = stops.order(of: run) { return .known(.stopped(order)) }
         if run.state == .paused, let pause = RunClaim(pauseOf: run) { return .known(pause) }
         let lateness = try LatePolicy(run).lateness(at: now) {
             let isUnchanged = run.counts == self.run.counts && run.heartbeatAt == self.run.heartbeatAt
@@ -52,7 +52,7 @@ extension RunClaim {
         switch run.halt {
         case .breaker: self = .breakerOpen(reason)
         case .late: self = .late(reason)
-        case .stage, .volume, .grown: self = .halted(reason)
+        case .stage, .volume, .grown, .restored: self = .halted(reason)
         case .approval: self = .awaitingApproval(reason)
         case .unreachable, .credential, nil: return nil
         }

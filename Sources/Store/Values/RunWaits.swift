@@ -50,6 +50,8 @@ package struct EndpointHold: Hashable, Sendable {
     package var environment: PushEnvironment
     /// `api.push.apple.com:443`.
     package var endpoint: String
+    /// The endpoint gives no responses, and is tried all the time.
+    package var isRetrying: Bool { status == nil && nextTryAt <= since }
     /// Of its last answer; nil: there was none.
     package var status: Int?
     package var since: Timestamp
@@ -89,7 +91,7 @@ package struct StoreWait: Hashable, Sendable {
         reason =
             switch error {
             case .diskFull: .diskFull
-            case .inputOutput: .failing
+            case .inputOutput, .readOnlyFileSystem: .failing
             default: .locked
             }
     }

@@ -21,6 +21,12 @@ package enum StoreError: Error, Hashable, Sendable {
     case cannotOpen(path: String, reason: String)
     case diskFull(path: String)
     case readOnly(path: String)
+    /// Its file system is mounted read-only: a person mounts it otherwise, and the same command works.
+    case readOnlyFileSystem(path: String)
+    /// The process has no descriptor or no memory left.
+    case exhausted(path: String, reason: String)
+    /// The file was moved, replaced or deleted while it was open.
+    case displaced(path: String)
     /// Another process held the write lock for longer than the store waits for it.
     case busy(path: String)
     case corrupt(path: String, reason: String)
@@ -95,7 +101,9 @@ extension StoreError {
     package var isPassing: Bool {
         switch self {
         // A quota that is used up looks like a failing disk, and what a sender has heard is in its journal.
-        case .busy, .diskFull, .inputOutput, .changedMeanwhile, .unreachable, .outcomeUnknown: true
+        case .busy, .diskFull, .inputOutput, .changedMeanwhile, .unreachable, .outcomeUnknown, .readOnlyFileSystem,
+            .exhausted:
+            true
         default: false
         }
     }
@@ -167,6 +175,15 @@ extension StoreError: CustomStringConvertible {
         case .diskFull(let path): "no space left for the store \(path); free some and run the same command again"
         case .readOnly(let path):
             "the store \(path) may not be written to; check its owner and rights, and its folder's"
+        case .readOnlyFileSystem(let path):
+            "the store \(path) is on a file system that is mounted read-only, where only commands that read work; mount it for "
+                + "writing (see dmesg why it is not), then run the same command again"
+        case .exhausted(let path, let reason):
+            "the store \(path) cannot be used now: \(reason); raise the limit (LimitNOFILE=, LimitAS=, ulimit), or run the same "
+                + "command again"
+        case .displaced(let path):
+            "the store \(path) was moved, replaced or deleted while it was in use; nothing more is sent. Put it back, or "
+                + "`fanfare restore` a backup, then run the same command again"
         case .busy(let path): "the store \(path) is held by another process; run the same command again"
         case .inputOutput(let path, let what):
             "the store \(path) met an error of its disk or file system, \(what); see the kernel's log (dmesg)"
@@ -298,7 +315,7 @@ extension RunHalt {
         switch self {
         case .approval: throw StoreError.awaitsApproval(run: run)
         case .grown: throw StoreError.grownBeyondApproval(run: run)
-        case .unreachable, .credential, .breaker, .late, .stage, .volume: break
+        case .unreachable, .credential, .breaker, .late, .stage, .volume, .restored: break
         }
     }
 }

@@ -3,6 +3,7 @@ import CampaignFiles
 import Campaigns
 import Foundation
 import Model
+import OutputFiles
 import Sending
 import Store
 
@@ -61,7 +62,7 @@ struct DevicesExportCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session()
-        let file = try OutputFile(output)
+        let file = try OutputFile(output, .closedToOthers)
         nonisolated(unsafe) let sink = file
         let devices = ManageDevices(store: session.store)
         let count = try await devices.export(matching: matching, topic: topic, now: session.now) { try sink.write($0) }

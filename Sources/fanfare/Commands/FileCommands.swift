@@ -165,7 +165,7 @@ struct InitCommand: ParsableCommand {
             try Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
         } catch {
             throw Failure(
-                .configuration, "cannot write \(path): \(error.localizedDescription); check the folder's rights")
+                .cannotMake, "cannot write \(path): \(error.localizedDescription); check the folder's rights")
         }
     }
 }

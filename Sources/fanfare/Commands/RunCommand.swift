@@ -169,6 +169,7 @@ struct RunCommand: AsyncParsableCommand {
         let words =
             switch run.state {
             case _ where run.state.isFinal: "nothing is left to send"
+            case .paused where run.isHaltedAutomatically: "it paused itself, and is tried again"
             case .paused: "it stays so until `fanfare resume \(run.id)` or `fanfare cancel \(run.id)`"
             default: occurrenceBy == nil ? "going on with it" : "it comes first, and this call makes no other"
             }
@@ -231,6 +232,10 @@ struct DuePass: Sendable {
             retention: { configuration.outcomesKept }, approvals: { configuration.approvals },
             brake: { configuration.volumeBrake }, logger: logger)
         var outcome = try await runOnce(daemon, snapshot)
+        // What was left open has continued all the same.
+        if let loss = catalogue.loss {
+            outcome.faults.append(DueFault("the schedules", Failure(.tryAgain, loss.messages.joined(separator: "; "))))
+        }
         // Read again out of the task that a signal cancels.
         for index in outcome.runs.indices {
             outcome.runs[index].run = try await session.runs.run(outcome.runs[index].run.id) ?? outcome.runs[index].run

@@ -2,6 +2,7 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
+import OutputFiles
 import Sending
 import Store
 
@@ -92,8 +93,8 @@ struct BackupCommand: AsyncParsableCommand {
         commandName: "backup", abstract: "Copy the store as it is now to a file, also while it is in use.",
         discussion: """
             The copy is of one moment, is checked for damage, and has its name only once it is whole and on disk. It holds \
-            whole tokens: it is readable by its owner only. To go back to it, stop whatever uses the store, remove the \
-            store's -wal and -shm files, and put the copy in its place. A store on PostgreSQL is copied by pg_dump: this \
+            whole tokens: it is readable by its owner only. `fanfare restore FILE` goes back to it. \
+            A device or a pipe (/dev/stdout) is written through. A store on PostgreSQL is copied by pg_dump: this \
             command then says how, and exits with 78.
             """)
 
@@ -105,14 +106,26 @@ struct BackupCommand: AsyncParsableCommand {
     func run() async throws {
         let configuration = try settings.configuration()
         try MaintainStore.requireFile(configuration, to: file)
-        let session = try await settings.session(configuration)
-        let result = try await MaintainStore(store: session.store).backUp(
-            to: file, overwriting: force, by: session.actor, now: session.now)
-        Console.print(
+        let result = try await copy(configuration)
+        let text =
             json
-                ? try ResultJSON.text(result)
-                : "\(file): \(result.bytes.grouped) bytes, \(result.devices.grouped) devices, \(result.runs.grouped) runs; "
-                    + "checked, and on disk")
+            ? try ResultJSON.text(result)
+            : "\(file): \(result.bytes.grouped) bytes, \(result.devices.grouped) devices, \(result.runs.grouped) runs; "
+                + "checked, and on disk"
+        // Standard output may be the copy.
+        if (try? OutputPath(file).entry()) == .stream { Console.note(text) } else { Console.print(text) }
+    }
+
+    /// A store on a read-only file system, such as a snapshot, is copied without a word in its audit.
+    private func copy(_ configuration: Configuration) async throws -> BackupResult {
+        do {
+            let session = try await settings.session(configuration)
+            return try await MaintainStore(store: session.store).backUp(
+                to: file, overwriting: force, by: session.actor, now: session.now)
+        } catch StoreError.readOnlyFileSystem {
+            let session = try await settings.session(configuration, .reading)
+            return try await MaintainStore(store: session.store).copy(to: file, overwriting: force)
+        }
     }
 }
 

@@ -5,6 +5,7 @@ import CampaignFiles
 import Campaigns
 import Foundation
 import Model
+import OutputFiles
 
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -288,8 +289,8 @@ struct DemoFolder {
     }
 
     private func write(_ name: String, _ text: String) throws {
-        let file = try PrivateFile.open("\(path)/\(name)")
-        try file.write(contentsOf: Data(text.utf8))
-        try file.close()
+        let file = try OutputFile("\(path)/\(name)", .closedToOthers)
+        try file.write(text)
+        try file.finish()
     }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
+import OutputFiles
 import PostgresStore
 
 struct InstallCommand: ParsableCommand {
@@ -64,8 +65,9 @@ struct InstallCommand: ParsableCommand {
         let path = staged(file.path)
         if file.isTheirs, FileManager.default.fileExists(atPath: path) { return Console.print("kept      \(path)") }
         try make((file.path as NSString).deletingLastPathComponent, mode: 0o755)
-        try Data(file.text.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
-        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
+        let output = try OutputFile(path, mode: 0o644)
+        try output.write(file.text)
+        try output.finish()
         Console.print("installed \(path)")
     }
 
@@ -77,12 +79,19 @@ struct InstallCommand: ParsableCommand {
             return Console.print("kept      \(path), which is this program")
         }
         try make((binary as NSString).deletingLastPathComponent, mode: 0o755)
-        let fresh = "\(path).new"
-        if FileManager.default.fileExists(atPath: fresh) { try FileManager.default.removeItem(atPath: fresh) }
-        try FileManager.default.copyItem(atPath: own.path, toPath: fresh)
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: fresh)
-        guard rename(fresh, path) == 0 else {
-            throw Failure(.configuration, "cannot write \(path): \(String(cString: strerror(errno)))")
+        let target = OutputPath(path)
+        do {
+            guard try target.entry() != .stream else { throw Failure(.cannotMake, "\(path) is no file; remove it") }
+            let fresh = try target.draftPath()
+            try FileManager.default.copyItem(atPath: own.path, toPath: fresh)
+            do {
+                try target.adopt(fresh, mode: 0o755)
+            } catch {
+                unlink(fresh)
+                throw error
+            }
+        } catch let fault as OutputFault {
+            throw Failure(.cannotMake, "cannot write \(path): \(fault); run it as root, or name another --prefix")
         }
         Console.print("installed \(path)")
     }

@@ -1,4 +1,3 @@
-import CampaignFiles
 import Campaigns
 import Foundation
 import Logging
@@ -83,53 +82,5 @@ enum Console {
         write(question + " [y/N] ", to: FileHandle.standardError)
         let answer = readLine()?.lowercased() ?? ""
         return answer == "y" || answer == "yes"
-    }
-}
-
-/// Where a long result goes: standard output, or a file that appears whole or not at all.
-final class OutputFile {
-    private let path: String?
-    private let partPath: String
-    private let handle: FileHandle
-    private var isDone = false
-
-    /// - Parameter path: nil or `-` for standard output.
-    init(_ path: String?) throws {
-        guard let path, path != "-" else {
-            self.path = nil
-            partPath = ""
-            handle = .standardOutput
-            return
-        }
-        self.path = path
-        partPath = path + ".part"
-        // Left over by a process that ended early, or put there by somebody else.
-        unlink(partPath)
-        do {
-            handle = try PrivateFile.open(partPath, isNew: true)
-        } catch {
-            throw Failure(.configuration, "cannot write \(path): \(error); check the folder and its permissions")
-        }
-    }
-
-    deinit {
-        guard path != nil, !isDone else { return }
-        try? handle.close()
-        try? FileManager.default.removeItem(atPath: partPath)
-    }
-
-    func write(_ text: String) throws {
-        try handle.write(contentsOf: Data(text.utf8))
-    }
-
-    /// Puts the file in its place.
-    func finish() throws {
-        guard let path else { return }
-        try handle.synchronize()
-        try handle.close()
-        isDone = true
-        guard rename(partPath, path) == 0 else {
-            throw Failure(.configuration, "cannot write \(path): \(String(cString: strerror(errno)))")
-        }
     }
 }

@@ -16,12 +16,14 @@ enum Operations {
     /// - Parameters:
     ///   - isCoordinator: whether this process starts what is due for all.
     ///   - stops: those in force.
+    ///   - outages: endpoints that give this process no responses.
     ///   - health: why the daemon does not do its work; nil when it does.
     ///   - readiness: why it could carry out no run now; nil when it could.
     static func server(
         _ configuration: Configuration, studio: Studio, observer: ObserveStore,
         now: @escaping @Sendable () -> Timestamp, scrape: Scrape, logger: Logger,
         isCoordinator: @escaping @Sendable () -> Bool, stops: @escaping @Sendable () -> StopOrders,
+        outages: @escaping @Sendable () -> [EndpointOutage],
         health: @escaping @Sendable () async -> String?, readiness: @escaping @Sendable () -> String?
     ) throws -> HTTPServer {
         let registry = PrometheusRegistry(helps: ServiceMetrics.helps)
@@ -35,7 +37,9 @@ enum Operations {
         let sources = OperationsSources(
             registry: registry,
             gauges: {
-                await gauges(observer, scrape, now()) + [coordinator(isCoordinator()), stopped(stops())]
+                await gauges(observer, scrape, now()) + [
+                    coordinator(isCoordinator()), stopped(stops()), reachable(outages()),
+                ]
             },
             health: health,
             readiness: {
@@ -108,6 +112,15 @@ enum Operations {
         GaugeFamily(
             "fanfare_stop_in_force", "How many stops of everything, a campaign or a run are in force.",
             [MetricSample([], Double(stops.orders.count))])
+    }
+
+    private static func reachable(_ outages: [EndpointOutage]) -> GaugeFamily {
+        GaugeFamily(
+            "fanfare_endpoint_up", "0 while APNs gives this process no responses in an environment; else 1.",
+            PushEnvironment.allCases.map { environment in
+                let isUp = !outages.contains { $0.environment == environment }
+                return MetricSample([MetricLabel("environment", "\(environment)")], isUp ? 1 : 0)
+            })
     }
 
     private static func up(_ value: Double) -> GaugeFamily {

@@ -97,7 +97,7 @@ struct ServeCommand: AsyncParsableCommand {
                     cases: cases, link: OneTimeLink(code) { cases.uptime }, version: Fanfare.configuration.version),
                 observer: cases.observing, now: { cases.now },
                 scrape: scrape, logger: logger, isCoordinator: { daemon.isCoordinator },
-                stops: { daemon.stopsInForce },
+                stops: { daemon.stopsInForce }, outages: { daemon.outages },
                 health: { daemon.isAlive ? nil : "the daemon's loop has not turned for a while" },
                 readiness: { daemon.unready })
             return OperationsService(server: server, supervisor: supervisor, logger: logger) { address in
@@ -218,7 +218,7 @@ struct DaemonService: Service {
             senders.reload()
             credentials.look(isAnew: true)
         }
-        snapshot.yield(try await reloading.snapshot())
+        snapshot.yield(try await reloading.snapshot(isAsked: isAsked))
     }
 
     private func watch(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation) async throws {

@@ -67,7 +67,7 @@ extension Failure {
         switch error {
         case is ExitCode, is ValidationError, is CleanExit: nil
         case let failure as FeedFailure: Failure(.tryAgain, failure.description)
-        case let error as CredentialError: Failure(.configuration, error.description)
+        case let error as CredentialError: Failure(error.isPassing ? .tryAgain : .configuration, error.description)
         case let error as SimulatorError: Failure(.configuration, error.description)
         case let error as TransportError: Failure(.unavailable, error.description)
         default:

@@ -136,6 +136,9 @@ extension UseCases {
             } catch  where caller.topic == nil && Problem(error).status == 503 {
                 // Whoever may stop everything is not asked which it is while nobody knows.
             }
+        case .occurrence(let campaign, let occurrence):
+            let run = try await run("\(campaign)/\(occurrence)")
+            _ = try await self.run(run.id, for: caller)
         case .campaign(let name):
             do {
                 try CampaignAccess(self, caller).require(name)

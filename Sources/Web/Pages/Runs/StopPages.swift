@@ -37,6 +37,7 @@ struct StopBanner: Sendable {
         case .run(let id):
             mayLift = false
             run = "\(id)"
+        case .occurrence: mayLift = false
         }
     }
 }

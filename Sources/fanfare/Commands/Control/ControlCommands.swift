@@ -92,6 +92,7 @@ struct ResumeCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session()
         let found = try await session.run(run)
+        try session.store.restored?.requireSeen(found.id)
         let app = try session.configuration.app(for: found.definition.campaign.topic)
         if !noSend { try await session.requirePostUnlessServed() }
         let changed = try await session.control.resume(found, reason: reason, by: session.actor)

@@ -10,7 +10,8 @@ struct StopCommand: AsyncParsableCommand {
         commandName: "stop", abstract: "Stop sending at once: a run, a campaign or everything.",
         discussion: """
             Nobody is asked. Every process that sends from this machine is quiet within a tenth of a second, also while the \
-            store takes nothing: they watch a file, whose path --where prints; `touch` of it stops everything. Senders of \
+            store takes nothing or the disk is full: they watch a file, whose path --where prints; `touch` of it stops \
+            everything. Where nothing could be stopped the error begins with NOTHING IS STOPPED. Senders of \
             other machines hear of it by the store. Answers on their way are recorded; how many requests were started after \
             the stop is said.
 
@@ -46,6 +47,9 @@ struct StopCommand: AsyncParsableCommand {
         }
     }
 
+    /// The file has stopped the senders already: the record may follow later.
+    private static let storePatience: Duration = .seconds(1)
+
     func run() async throws {
         let configuration = try settings.configuration()
         if showsPath {
@@ -57,8 +61,15 @@ struct StopCommand: AsyncParsableCommand {
             let senders = try await StoreOpening.senders(configuration.store)
             return try await stop(order(scope), senders, configuration)
         }
-        let session = try await settings.session(configuration)
-        try await stop(order(try await scope(session)), session.senders, configuration)
+        // A store that another process has locked can still be read.
+        let session = try await settings.session(configuration, .reading)
+        let scope: StopOrder.Scope
+        do {
+            scope = try await self.scope(session)
+        } catch {
+            throw StopSending.nothingIsStopped(error, file: session.senders.stopFile.path, fileFault: nil)
+        }
+        try await stop(order(scope), session.senders, configuration)
     }
 
     /// By the file and on record; one of them is enough, and without either it throws.
@@ -68,9 +79,6 @@ struct StopCommand: AsyncParsableCommand {
             _ = try StopSending.write(order, to: senders)
         } catch {
             fault = error
-            Console.note(
-                "the file \(senders.stopFile.path) cannot be written: \(error). Senders hear of the stop by the store alone, "
-                    + "within seconds")
         }
         try await report(order, senders, configuration, fault)
     }
@@ -83,6 +91,7 @@ struct StopCommand: AsyncParsableCommand {
     private func knownScope(_ configuration: Configuration) -> StopOrder.Scope? {
         guard let target else { return .all }
         if let run = Int64(target) { return .run(run) }
+        if target.contains("/"), let occurrence = StopOrder.Scope("run \(target)") { return occurrence }
         return catalogue(configuration).runName(of: target).map { .campaign($0) }
     }
 
@@ -101,20 +110,58 @@ struct StopCommand: AsyncParsableCommand {
     private func report(
         _ order: StopOrder, _ senders: SenderFolder, _ configuration: Configuration, _ fault: (any Error)?
     ) async throws {
+        let path = senders.stopFile.path
         var (inForce, isRecorded) = (order, false)
         var went: (isQuiet: Bool, runs: [StoppedRunResult])?
         do {
-            let session = try await settings.session(configuration)
-            inForce = try await session.stopping.record(order, by: session.actor)
-            isRecorded = true
-            went = try await session.stopping.whatWent(in: order)
+            let settings = settings
+            let recorded = try await Self.within(fault == nil ? Self.storePatience : nil) {
+                let session = try await settings.session(configuration)
+                return (try await session.stopping.record(order, by: session.actor), session)
+            }
+            if let (recordedOrder, session) = recorded {
+                (inForce, isRecorded) = (recordedOrder, true)
+                went = try await session.stopping.whatWent(in: recordedOrder)
+            } else {
+                notePending(order, path, "it has not answered within \(WrittenDuration.text(Self.storePatience))")
+            }
         } catch  where fault == nil && isPassing(error) {
+            notePending(order, path, "\(error)")
+        } catch  where !isRecorded {
+            throw StopSending.nothingIsStopped(error, file: path, fileFault: fault)
+        }
+        if let fault {
             Console.note(
-                "\(order.scope.words) is stopped by \(senders.stopFile.path); the store has not taken it yet: \(error). "
-                    + "Whoever sends from it records it once it does, and so does this command again")
+                "the file \(path) cannot be written: \(fault). The stop is recorded in the store, where senders see it within "
+                    + "seconds")
         }
         let result = StopResult(inForce, file: senders.stopFile.path, went: went, isRecorded: isRecorded)
         Console.print(json ? try ResultJSON.text(result) : StopText.text(inForce, result))
+    }
+
+    private func notePending(_ order: StopOrder, _ path: String, _ why: String) {
+        Console.note(
+            "\(order.scope.words) is stopped by \(path); the store has not taken it yet: \(why). "
+                + "A sender records it once the store does, and so does this command again")
+    }
+
+    /// Returns `nil` if the time is over first. What was begun goes on until this process exits.
+    private static func within<Value: Sendable>(
+        _ limit: Duration?, _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value? {
+        let (results, result) = AsyncStream.makeStream(of: Result<Value, any Error>.self)
+        Task {
+            do { result.yield(.success(try await body())) } catch { result.yield(.failure(error)) }
+            result.finish()
+        }
+        if let limit {
+            Task {
+                try? await Task.sleep(for: limit)
+                result.finish()
+            }
+        }
+        for await found in results { return try found.get() }
+        return nil
     }
 
     /// The store may take it later.

@@ -1,0 +1,66 @@
+package import Model
+import Store
+
+/// Notices that an endpoint gives no response although a lane waits for one: it refuses connections, or says nothing.
+///
+/// The breaker judges responses and takes minutes. This only tells people, within 10 s: a run looks with each heartbeat,
+/// every 3 s.
+struct EndpointReach: Hashable, Sendable {
+    enum Change: Hashable, Sendable {
+        case lost(since: Timestamp)
+        case found
+    }
+
+    /// An endpoint that has not responded for so long is told.
+    static let patience: Duration = .seconds(5)
+    /// A look that is older says nothing: runs that paused themselves look again every 5 minutes.
+    private static let lookMax: Duration = .seconds(360)
+
+    private var waitingSince: Duration?
+    private var heardAt: Duration?
+    private var lookedAt: Duration?
+    private var downSince: Timestamp?
+    private var isFoundUntold = false
+
+    /// A response has come.
+    mutating func heard(at uptime: Duration) {
+        heardAt = uptime
+        waitingSince = nil
+        if downSince != nil { (downSince, isFoundUntold) = (nil, true) }
+    }
+
+    /// Returns what is to be told, once.
+    ///
+    /// - Parameter isWaiting: whether a lane has something to send, or waits for a response.
+    mutating func look(isWaiting: Bool, at now: ClockReading) -> Change? {
+        lookedAt = now.uptime
+        let found: Change? = isFoundUntold ? .found : nil
+        isFoundUntold = false
+        guard isWaiting else {
+            waitingSince = nil
+            return found
+        }
+        let since = max(waitingSince ?? now.uptime, heardAt ?? .zero)
+        waitingSince = since
+        guard downSince == nil, now.uptime - since >= Self.patience else { return found }
+        let moment = now.wall - (now.uptime - since)
+        downSince = moment
+        return .lost(since: moment)
+    }
+
+    /// Since when the endpoint has given no response. `nil`: it has, or nobody has looked lately.
+    func outage(at uptime: Duration) -> Timestamp? {
+        lookedAt.map { uptime - $0 < Self.lookMax } ?? false ? downSince : nil
+    }
+}
+
+/// An endpoint that gives no response to this process.
+package struct EndpointOutage: Hashable, Sendable, CustomStringConvertible {
+    package var environment: PushEnvironment
+    package var endpoint: String
+    package var since: Timestamp
+
+    package var description: String {
+        "APNs (\(environment), \(endpoint)) cannot be reached since \(since.iso8601); sending waits and is retried"
+    }
+}

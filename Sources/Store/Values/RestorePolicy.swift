@@ -1,0 +1,81 @@
+package import Model
+
+/// The word in a copy of a store that it is one: `fanfare backup` writes it into every copy.
+package struct BackupMark: Hashable, Sendable, Codable {
+    package var madeAt: Timestamp
+
+    package init(madeAt: Timestamp) { self.madeAt = madeAt }
+}
+
+/// What happens to a run that was open in a backup, when the backup becomes the store.
+///
+/// The store does not know what was sent after the backup. A run that would continue by itself could send all of it twice,
+/// so it waits for a person.
+package struct RestorePolicy: Sendable {
+    let mark: BackupMark
+
+    package init(_ mark: BackupMark) { self.mark = mark }
+
+    /// Returns the reason of the pause. `nil` for a run that waits for a person already.
+    package func pauseReason(of run: Run) -> String? {
+        switch run.state {
+        case .scheduled, .running: break
+        case .paused where run.isHaltedAutomatically: break
+        case .paused, .finished, .cancelled, .failed, .missed: return nil
+        }
+        return
+            "the store was restored from a backup of \(mark.madeAt.iso8601), and \(left(run)) may have gone out since; "
+            + "`fanfare resume \(run.id)` sends what the backup has as open, `fanfare cancel \(run.id)` ends the run"
+    }
+
+    private func left(_ run: Run) -> String {
+        let open = run.counts.pending + run.counts.leased
+        return open == 0 ? "all of its deliveries" : "any of \(open.grouped) deliveries"
+    }
+}
+
+/// A store that was found to be a restored backup, and what became of its open runs.
+package struct RestoredStore: Hashable, Sendable {
+    package var madeAt: Timestamp
+    package var restoredAt: Timestamp
+    /// The open runs, oldest first, each of which now waits for a person.
+    package var runs: [Run]
+
+    package init(madeAt: Timestamp, restoredAt: Timestamp, runs: [Run]) {
+        self.madeAt = madeAt
+        self.restoredAt = restoredAt
+        self.runs = runs
+    }
+
+    /// For a person, and for the audit.
+    package var words: String {
+        let names = runs.map { "\($0.id) (\($0.campaign)/\($0.occurrence))" }.joined(separator: ", ")
+        let what =
+            switch runs.count {
+            case 0: "no run was open then"
+            case 1: "run \(names) was open then and is paused; see `fanfare status`, then resume or cancel it"
+            default: "runs \(names) were open then and are paused; see `fanfare status`, then resume or cancel each"
+            }
+        return
+            "this store is a backup of \(madeAt.iso8601), and what was sent since is not in it: \(what). Occurrences "
+            + "and feed items between then and \(restoredAt.iso8601) start nothing; plans that waited for signatures must be "
+            + "asked for again"
+    }
+
+    /// Throws for a run that this very process has found: the person has not seen yet what may have gone out.
+    package func requireSeen(_ run: Int64) throws {
+        guard runs.contains(where: { $0.id == run }) else { return }
+        throw RestoredUnseen(run: run, madeAt: madeAt)
+    }
+}
+
+/// A person resumed a run before they could know that its store is a restored backup.
+package struct RestoredUnseen: Error, Hashable, Sendable, CustomStringConvertible {
+    package var run: Int64
+    package var madeAt: Timestamp
+
+    package var description: String {
+        "run \(run) was not resumed: its store is a backup of \(madeAt.iso8601) that was restored, and what went out since is "
+            + "not in it; see `fanfare status \(run)`, then give the same command again, or run `fanfare cancel \(run)`"
+    }
+}

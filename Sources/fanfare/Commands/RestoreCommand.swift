@@ -1,0 +1,77 @@
+import ArgumentParser
+import Campaigns
+import Foundation
+import Model
+import SQLiteStore
+import Sending
+import Store
+
+struct RestoreCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore", abstract: "Put a backup in the place of the store.",
+        discussion: """
+            Stop whatever uses the store first (`systemctl stop fanfare`): nothing is restored while a sender lives. The \
+            backup is checked, and the store that is there is kept beside it as STORE.before-TIME. The restored store has \
+            the owner and the mode of the old one.
+            What was sent after the backup is not in it. Runs that were open in the backup are paused as restored: see \
+            `fanfare status`, then `fanfare resume RUN` sends what the backup has as open, and `fanfare cancel RUN` ends the \
+            run. Occurrences and feed items of the time between start nothing. The same happens when a backup is put in place \
+            by other means and a command that writes, or the daemon, opens it.
+            A store on PostgreSQL is restored by pg_restore: this command then says how, and exits with 78.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "A file made by `fanfare backup`.", completion: .file()) var file: String
+    @Flag(name: .shortAndLong, help: "Do not ask for confirmation on a terminal.") var yes = false
+    @Flag(help: "Print the result as JSON.") var json = false
+
+    func run() async throws {
+        let configuration = try settings.configuration()
+        try MaintainStore.requireRestorable(configuration, from: file)
+        try await requireNoSender(configuration)
+        try await requireSound(configuration)
+        try confirm(configuration)
+        let summary = try StoreRestoration(file, to: configuration.store).run(now: WallClock.system.now())
+        // Opened for writing, it turns from a copy into the store; the warning says what that means.
+        let session = try await settings.session(configuration)
+        let result = RestoreResult(
+            file: file, store: configuration.store, setAside: summary.setAside, copy: summary.copy,
+            restored: session.store.restored)
+        Console.print(json ? try ResultJSON.text(result) : result.text)
+    }
+
+    private func requireNoSender(_ configuration: Configuration) async throws {
+        guard let senders = try? await StoreOpening.senders(configuration.store), let sender = senders.livingSender()
+        else {
+            return
+        }
+        throw Failure(
+            .tryAgain,
+            "nothing was restored: \(sender) sends from \(configuration.store); stop it first, for instance with "
+                + "`systemctl stop fanfare`")
+    }
+
+    /// An older version is brought up to date, and checked, when it is opened.
+    private func requireSound(_ configuration: Configuration) async throws {
+        let opened: OpenedStore
+        do {
+            opened = try await StoreOpening.open(file, .reading)
+        } catch StoreError.olderVersion {
+            return
+        }
+        let verification = try await MaintainStore(store: opened.store).verifyCopy(configuration)
+        guard verification.isSound else {
+            throw Failure(
+                .invalidData,
+                VerificationPage(path: file, verification: verification).text,
+                "nothing was restored; use another backup")
+        }
+    }
+
+    private func confirm(_ configuration: Configuration) throws {
+        guard !yes, Console.isInteractive else { return }
+        guard Console.confirms("Put \(file) in the place of \(configuration.store)?") else {
+            throw Failure(.refused, "nothing was restored")
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import Campaigns
+import Foundation
+import OutputFiles
+
+/// Where a result goes: standard output, or a path that a person named.
+final class OutputFile {
+    private let path: String
+    /// `nil` for standard output.
+    private let writer: OutputWriter?
+
+    /// - Parameters:
+    ///   - path: `nil` or `-` for standard output.
+    ///   - mode: the mode of a file that is new.
+    init(_ path: String?, _ privacy: OutputPath.Privacy = .asFound, mode: mode_t = 0o600) throws {
+        self.path = path ?? "-"
+        guard let path, path != "-" else {
+            writer = nil
+            return
+        }
+        guard !OutputPath(path).begins(with: Array("SQLite format 3".utf8)) else {
+            throw Failure(
+                .cannotMake, "\(path) is a database, and is not replaced; name another path, or remove it first")
+        }
+        do {
+            writer = try OutputPath(path).open(mode: mode, privacy)
+        } catch {
+            throw Self.failure(path, error)
+        }
+    }
+
+    func write(_ text: String) throws {
+        guard let writer else { return try FileHandle.standardOutput.write(contentsOf: Data(text.utf8)) }
+        try check { () throws(OutputFault) in try writer.write(text.utf8) }
+    }
+
+    /// Puts the file in its place.
+    func finish() throws {
+        guard let writer else { return }
+        try check { () throws(OutputFault) in try writer.finish() }
+    }
+
+    private func check(_ body: () throws(OutputFault) -> Void) throws {
+        do {
+            try body()
+        } catch {
+            // The person who reads a pipe may have seen enough.
+            guard !error.isReaderGone else { return }
+            throw Self.failure(path, error)
+        }
+    }
+
+    private static func failure(_ path: String, _ fault: OutputFault) -> Failure {
+        let advice =
+            fault.isOfDisk ? "make room on the disk, or name another path" : "check the folder and its permissions"
+        return Failure(fault.isOfDisk ? .inputOutput : .cannotMake, "cannot write \(path): \(fault); \(advice)")
+    }
+}

@@ -1,0 +1,84 @@
+import APNsSimulator
+import Foundation
+import TestSupport
+import Testing
+
+/// A backup of the middle of a run, restored after the run has ended.
+@Suite(.timeLimit(.minutes(10))) struct `A restored backup` {
+    /// An installation whose run has reached each device, with a backup of its middle.
+    private func place() throws -> Installation {
+        let place = try Installation.slow()
+        let run = try place.startSlowRun()
+        let backup = try place.fanfare("backup", "b.sqlite")
+        #expect(backup.status == 0, "\(backup.errors)")
+        // Not while it sends.
+        let refused = try place.fanfare("restore", "b.sqlite", "--yes")
+        #expect(refused.status == 75 && refused.errors.contains("nothing was restored"), "\(refused.errors)")
+        place.simulator.setFaults([])
+        try #require(try run.finish().status == 0)
+        try place.expectOnceEach()
+        return place
+    }
+
+    /// Nothing that a timer or a daemon does sends any of it again.
+    private func expectHeld(_ place: Installation) throws {
+        let asked = place.simulator.log().count
+        let status = try place.fanfare("status", "slow")
+        #expect(status.output.contains("paused as restored"), "\(status.output)")
+        let run = try place.fanfare(Installation.slowRun)
+        #expect(run.status == 76 && run.errors.contains("may have gone out since"), "\(run.errors)")
+        #expect(try place.fanfare("run", "--due").status == 0)
+        #expect(place.simulator.log().count == asked)
+        let audit = try place.fanfare("audit")
+        #expect(audit.output.contains("store_restored"), "\(audit.output)")
+    }
+
+    @Test func `by the command sends nothing by itself, and keeps the store of before`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            let restored = try place.fanfare("restore", "b.sqlite", "--yes", "--json")
+            #expect(restored.status == 0, "\(restored.errors)")
+            #expect(restored.output.contains(#""open_runs" : ["#), "\(restored.output)")
+            #expect(restored.errors.contains("1 (slow/a) was open then and is paused"), "\(restored.errors)")
+            let names = try FileManager.default.contentsOfDirectory(atPath: place.folder.path)
+            let aside = try #require(names.first { $0.hasPrefix("fanfare.sqlite.before-") && $0.hasSuffix("Z") })
+            #expect(try place.fanfare("verify", "--store", aside).status == 0)
+            try expectHeld(place)
+            #expect(try place.fanfare("verify").status == 0)
+            #expect(try place.fanfare("cancel", "1").status == 0)
+            #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
+        }
+    }
+
+    @Test func `put in place by hand is found by the first command, also by a resume`() async throws {
+        try await OwnThread.run {
+            let place = try place()
+            for end in ["", "-wal", "-shm"] {
+                try? FileManager.default.removeItem(atPath: place.folder.file("fanfare.sqlite\(end)"))
+            }
+            try FileManager.default.copyItem(
+                atPath: place.folder.file("b.sqlite"), toPath: place.folder.file("fanfare.sqlite"))
+            let asked = place.simulator.log().count
+            let resumed = try place.fanfare("resume", "1")
+            #expect(resumed.status == 76 && resumed.errors.contains("was not resumed"), "\(resumed.errors)")
+            #expect(place.simulator.log().count == asked)
+            try expectHeld(place)
+            // Now they know.
+            #expect(try place.fanfare("resume", "1").status == 0)
+            #expect(place.simulator.log().count > asked)
+        }
+    }
+
+    @Test func `that is damaged, or no store, changes nothing`() throws {
+        let place = try Installation()
+        try place.importDevices()
+        try place.folder.write("no store", to: "b.sqlite")
+        for file in ["b.sqlite", "devices.csv", "missing.sqlite", "fanfare.sqlite"] {
+            let refused = try place.fanfare("restore", file, "--yes")
+            #expect(refused.status != 0, "\(file): \(refused.output)")
+        }
+        #expect(try place.fanfare("verify").status == 0)
+        let names = try FileManager.default.contentsOfDirectory(atPath: place.folder.path)
+        #expect(!names.contains { $0.contains(".before-") || $0.hasSuffix(".part") }, "\(names)")
+    }
+}

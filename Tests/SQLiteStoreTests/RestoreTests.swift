@@ -1,0 +1,123 @@
+import Foundation
+import GRDB
+import Model
+import Store
+import StoreContract
+import Testing
+
+@testable import SQLiteStore
+
+/// A backup that takes the place of a store: what is open in it may have gone out since.
+struct RestoreTests {
+    private func news() -> RunDefinition {
+        RunDefinition(
+            campaign: Campaign(name: "news", topic: "com.example.a", pushType: .alert, template: "t"),
+            template: Template(name: "t"), variables: [:], plannedAt: noon)
+    }
+
+    /// Runs 1 to 5: scheduled, running, paused by a person, paused since APNs was unreachable, cancelled.
+    private func fill(_ store: SQLiteFileStore) async throws {
+        for occurrence in ["a", "b", "c", "d", "e"] {
+            _ = try await store.createRun(news(), occurrence: occurrence, now: noon, by: "anna")
+        }
+        try await store.change(2, to: .running, reason: nil, now: noon, by: "anna")
+        try await store.change(3, to: .paused, reason: "wrong link", now: noon, by: "anna")
+        try await store.change(5, to: .cancelled, reason: nil, now: noon, by: "anna")
+        _ = try await store.claim(4, by: "sender", now: noon)
+        try await store.release(
+            4, by: "sender", state: .paused, reason: "no answer", halt: .unreachable, now: noon)
+        try await store.setScheduleMarks([ScheduleMark(campaign: "news", scheduleHash: 7, since: noon)])
+    }
+
+    private func copy(in folder: URL) async throws -> String {
+        let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
+        try await fill(store)
+        let path = folder.appending(path: "copy.sqlite").path
+        _ = try await store.backUp(to: path, overwriting: false)
+        #expect(store.restored == nil)
+        #expect(try await store.run(2)?.state == .running)
+        try store.close()
+        return path
+    }
+
+    @Test func `a copy that is opened to be written to pauses what is open, once`() async throws {
+        try await withFolder { folder in
+            let path = try await copy(in: folder)
+            let later = noon + .seconds(3600)
+            // A look changes nothing.
+            let looking = try SQLiteFileStore(path: path, access: .reading)
+            #expect(looking.restored == nil)
+            #expect(try await looking.run(2)?.state == .running)
+            try looking.close()
+            let store = try SQLiteFileStore(path: path, now: { later })
+            let restored = try #require(store.restored)
+            #expect(restored.runs.map(\.id) == [1, 2, 3, 4] && restored.restoredAt == later)
+            for id: Int64 in [1, 2, 4] {
+                let run = try #require(try await store.run(id))
+                #expect(run.state == .paused && run.halt == .restored && run.pausedBy == nil)
+                #expect(run.stateReason?.contains("`fanfare resume \(id)`") == true, "\(run.stateReason ?? "")")
+                #expect(throws: RestoredUnseen.self) { try restored.requireSeen(id) }
+            }
+            let third = try #require(try await store.run(3))
+            #expect(third.pausedBy == "anna" && third.stateReason == "wrong link")
+            #expect(try await store.run(5)?.state == .cancelled)
+            #expect(try await store.openRuns(for: "sender", inHand: []).isEmpty)
+            #expect(try await store.haltedRuns().map(\.id) == [1, 2, 4])
+            #expect(try await store.scheduleMarks()["news"]?.since == later)
+            let events = try await store.events(run: nil, since: noon, limit: 100)
+            #expect(events.contains { $0.kind == EventKind.storeRestored.rawValue && $0.detail == restored.words })
+            try await store.change(2, to: .running, reason: nil, now: later, by: "anna")
+            try store.close()
+            let again = try SQLiteFileStore(path: path)
+            #expect(again.restored == nil)
+            #expect(try await again.run(2)?.state == .running)
+            try again.close()
+        }
+    }
+
+    @Test func `a claim of such a run is refused until a person resumes it`() async throws {
+        try await withFolder { folder in
+            let store = try SQLiteFileStore(path: try await copy(in: folder))
+            guard case .halted(let reason) = try await store.claim(2, by: "sender", now: noon) else {
+                Issue.record("claimed")
+                return
+            }
+            #expect(reason.contains("restored from a backup"))
+            try await store.change(2, to: .running, reason: nil, now: noon, by: "anna")
+            guard case .claimed = try await store.claim(2, by: "sender", now: noon) else {
+                Issue.record("not claimed")
+                return
+            }
+            try store.close()
+        }
+    }
+
+    @Test func `a restoration sets the old store aside with its log, and keeps owner and mode`() async throws {
+        try await withFolder { folder in
+            let copy = try await copy(in: folder)
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let old = try SQLiteFileStore(path: path)
+            _ = try await old.createRun(news(), occurrence: "late", now: noon, by: "anna")
+            // The last change is in the log alone.
+            try FileManager.default.copyItem(atPath: path + "-wal", toPath: path + ".log")
+            try old.close()
+            try FileManager.default.moveItem(atPath: path + ".log", toPath: path + "-wal")
+            if getuid() == 0 { #expect(chown(path, 65_534, 65_533) == 0) }
+            let summary = try StoreRestoration(copy, to: path).run(now: noon)
+            #expect(summary.copy.runs == 5)
+            let aside = try #require(summary.setAside)
+            #expect(FileManager.default.fileExists(atPath: aside + "-wal"))
+            #expect(!FileManager.default.fileExists(atPath: path + "-wal"))
+            var facts = stat()
+            #expect(stat(path, &facts) == 0 && facts.st_mode & 0o777 == 0o600)
+            if getuid() == 0 { #expect(facts.st_uid == 65_534 && facts.st_gid == 65_533) }
+            let store = try SQLiteFileStore(path: path)
+            #expect(store.restored?.runs.count == 4)
+            try store.close()
+            #expect(throws: StoreError.self) { try StoreRestoration(path, to: path).run(now: noon) }
+            let before = try SQLiteFileStore(path: aside)
+            #expect(try await before.run(campaign: "news", occurrence: "late") != nil)
+            try before.close()
+        }
+    }
+}
