@@ -70,24 +70,28 @@ import Testing
         _ = share.note(beat: .milliseconds(20), at: .seconds(1))
         #expect(share.mayLease)
         for second in 2...3 { _ = share.note(beat: .milliseconds(1_500), at: .seconds(second)) }
-        _ = share.look(Self.company(fit: 2), held: 0, at: .seconds(3))
+        _ = share.look(Self.company(fit: 2), held: 0, pending: 0, at: .seconds(3))
         #expect(!share.mayLease && !share.isToLeave(at: .seconds(7)) && share.isToLeave(at: .seconds(8)))
         // Where all are slow, somebody must send.
-        _ = share.look(Self.company(fit: 0), held: 0, at: .seconds(8))
+        _ = share.look(Self.company(fit: 0), held: 0, pending: 0, at: .seconds(8))
         #expect(share.mayLease && !share.isToLeave(at: .seconds(20)))
     }
 
-    @Test func `what is not started is given back when others are idle and it lasts for seconds`() {
+    @Test func `what is not started is given back when others stay idle and it lasts for seconds`() {
         let share = RunShare()
-        let lease = Self.lease(1, 0..<100)
-        #expect(!share.look(Self.company(fit: 1, idle: 1), held: 4_000, at: .seconds(1)).isRecall)
-        share.settled(Self.settlements(lease))
-        #expect(!share.look(Self.company(fit: 1), held: 4_000, at: .seconds(2)).isRecall)
-        share.settled(Self.settlements(lease))
-        #expect(share.look(Self.company(fit: 1, idle: 1), held: 4_000, at: .seconds(3)).isRecall)
-        share.settled(Self.settlements(lease))
-        #expect(!share.look(Self.company(fit: 1, idle: 1), held: 4_000, at: .seconds(4)).isRecall)
-        share.settled(Self.settlements(lease))
-        #expect(!share.look(Self.company(fit: 1, idle: 1), held: 150, at: .seconds(5)).isRecall)
+        let settled = Self.settlements(Self.lease(1, 0..<100))
+        /// A hundred pushes a second.
+        func isRecall(_ second: Int, idle: Int = 1, held: Int = 4_000, pending: Int = 0) -> Bool {
+            share.settled(settled)
+            return share.look(
+                Self.company(fit: 1, idle: idle), held: held, pending: pending, at: .seconds(second)
+            ).isRecall
+        }
+        #expect((1...5).map { isRecall($0, idle: $0 == 3 ? 0 : 1) } == [false, true, false, false, true])
+        // Others lease what was given back before the next time.
+        #expect((6...7).map { isRecall($0) } == [false, true])
+        #expect(!isRecall(10, pending: 5_000))
+        #expect(!isRecall(12, held: 120))
+        #expect(isRecall(14))
     }
 }

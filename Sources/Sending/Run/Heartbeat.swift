@@ -64,7 +64,8 @@ struct Heartbeat: Sendable {
     /// The lead takes over what others left that are gone; the others go when there is no lead.
     private func lookAtOthers() async throws {
         let company = try await store.company(of: run, apartFrom: owner)
-        let look = control.share.look(company, held: control.inFlight, at: clock.uptime())
+        let look = control.share.look(
+            company, held: control.inFlight, pending: control.counts.pending, at: clock.uptime())
         if !look.forgotten.isEmpty { try await recoverForgotten(look.forgotten) }
         if look.isRecall {
             logger.info("others are idle: what is not started is given back", metadata: .facts([.run: "\(run)"]))

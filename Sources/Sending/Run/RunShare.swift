@@ -18,8 +18,12 @@ final class RunShare: Sendable {
         /// Pushes a second between the last two looks.
         var rate: Double?
         var recalledAt: Duration?
+        /// Looks in a row at which another sender of the run had nothing to send.
+        var idleLooks = 0
     }
 
+    /// A sender that has just joined leases within a look.
+    private static let idleLooksMin = 2
     /// Between two recalls: what was given back is leased by others meanwhile.
     private static let recallEvery: Duration = .seconds(2)
     /// A sender that is too slow leaves the run after this long.
@@ -89,17 +93,22 @@ final class RunShare: Sendable {
 
     /// Records who else is at the run.
     ///
-    /// - Parameter held: the deliveries that this sender has leased and not settled.
-    func look(_ company: RunCompany, held: Int, at uptime: Duration) -> Look {
+    /// - Parameters:
+    ///   - held: the deliveries that this sender has leased and not settled.
+    ///   - pending: those that nobody has leased.
+    func look(_ company: RunCompany, held: Int, pending: Int, at uptime: Duration) -> Look {
         state.withLock { state in
             state.company = company
+            state.idleLooks = company.idle > 0 ? state.idleLooks + 1 : 0
             if let last = state.looked, uptime > last.at {
                 state.rate = Double(state.settled - last.settled) / (uptime - last.at).inSeconds
             }
             state.looked = (uptime, state.settled)
             var look = Look(forgotten: state.held.forgotten(company.leases))
             let isDue = state.recalledAt.map { uptime - $0 >= Self.recallEvery } ?? true
-            if company.idle > 0, isDue, let rate = state.rate, LeaseShare.isTooMuch(held: held, rate: rate) {
+            // While more is pending than held, others are idle for another reason.
+            let isWanted = state.idleLooks >= Self.idleLooksMin && pending < held && isDue
+            if isWanted, let rate = state.rate, LeaseShare.isTooMuch(held: held, rate: rate) {
                 state.recalledAt = uptime
                 look.isRecall = true
             }
