@@ -66,8 +66,9 @@ extension PostgresDatabase {
 /// - it has no row, and no quiet time lasts
 ///
 /// `lost_at` fences a sender; it does not make it dead for other machines. The sender's own machine may be recovering it
-/// with its journal. A machine that fences a sender early renews the sender's heartbeat, once: it has the takeover timeout
-/// from then on to recover all runs of the sender, and other machines go by the heartbeat alone.
+/// with its journal. A machine that fences a sender early renews the sender's heartbeat with each run that it takes over,
+/// until the takeover timeout has passed since the fence. Other machines go by the heartbeat alone: they wait as long as the
+/// recovery makes progress, and for two timeouts at most.
 struct SenderRow {
     /// A quiet time lasts: the server was away, so that silence says nothing about senders.
     static let isQuiet = """
@@ -211,7 +212,10 @@ struct SenderRow {
             """
             UPDATE sender SET
                 lost_at = coalesce(lost_at, \(StoreTime.now)),
-                heartbeat_at = CASE WHEN lost_at IS NULL AND NOT \(Self.isSilent) THEN \(StoreTime.now) ELSE heartbeat_at END
+                heartbeat_at = CASE
+                    WHEN NOT \(Self.isSilent) AND (lost_at IS NULL OR lost_at > \(StoreTime.now) - $1::bigint)
+                    THEN \(StoreTime.now) ELSE heartbeat_at
+                END
             WHERE name = ANY ($3) AND (\(Self.isSilent) OR name = ANY ($4::text[]) AND NOT \(Self.mayStart))
             RETURNING name
             """, store.silenceMilliseconds, Self.trustMilliseconds, dead.filter(\.isKnown).map(\.name), told.sorted()

@@ -45,8 +45,9 @@ package protocol SenderLog: Sendable {
     /// Returns the dead senders that own the run or one of its leases, and fences them permanently. Their leases are the
     /// caller's to recover.
     ///
-    /// The machine of a sender may fence it before others may. That renews the sender's last heartbeat once, so that this
-    /// machine has the takeover timeout to recover all of the sender's runs with its journal.
+    /// The machine of a sender may fence it before others may. Each run that it takes over then renews the sender's last
+    /// heartbeat, until the takeover timeout has passed since the fence: others wait while this machine recovers the
+    /// sender's runs with its journal.
     ///
     /// - Parameter owner: has the run, and sends nothing of it yet: what it left itself is to be recovered as well.
     func takeOverLeases(of run: Int64, besides owner: String?) async throws -> Set<String>
