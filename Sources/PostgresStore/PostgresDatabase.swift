@@ -19,8 +19,8 @@ import Synchronization
 package final class PostgresDatabase: Sendable {
     /// So many transactions are written side by side.
     static let writersMax = 3
-    /// One that writes, and one that reads.
-    static let beatConnections = 2
+    /// One that writes, and two that read side by side: the stops, and the other senders of a run.
+    static let beatConnections = 3
     /// Above ``ReadTurns/atOnceMax``, so that the daemon's own reads never wait for outside callers, and so that a
     /// campaign that takes long to count leaves some to the others.
     static let expensiveReadersMax = ReadTurns.atOnceMax + 4
@@ -31,7 +31,7 @@ package final class PostgresDatabase: Sendable {
     let isAlive: OwnerLiveness.IsAlive
     /// For heartbeats and what is asked with them: they wait for no other work.
     let beats: PostgresPool
-    let heartbeats = SharedCall<RunHeartbeats.Beat, RunState>()
+    let heartbeats = SharedCall<RunHeartbeats.Beat, RunHeartbeats.Answer>()
     let companies = SharedCall<CompanyQuestion, RunCompany>()
     let stopQuestions = SharedCall<Bool, StopOrders>()
     /// How far the store's clock was ahead of ours when a webhook's messages were taken last.
@@ -52,7 +52,11 @@ package final class PostgresDatabase: Sendable {
         isAlive: @escaping OwnerLiveness.IsAlive
     ) {
         self.takeoverAfter = takeoverAfter
-        beats = takeoverAfter == nil ? pool : PostgresPool(pool.address, writers: 1, readers: 1, time: pool.time)
+        beats =
+            takeoverAfter == nil
+            ? pool
+            : PostgresPool(
+                pool.address, writers: 1, readers: Self.beatConnections - 1, time: pool.time)
         self.pool = pool
         expensive = PostgresPool(pool.address, writers: 0, readers: Self.expensiveReadersMax, time: pool.time)
         self.namespace = namespace

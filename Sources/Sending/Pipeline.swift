@@ -16,13 +16,13 @@ package typealias SendingStore = DeliveryQueue & RunLog & StopLog
 /// at most `LaneLimits.outstandingMax` pushes, and asks for the next lease when it has room. Runs that share a
 /// ``LaneGroup`` share its lanes.
 package struct Pipeline: Sendable {
-    private let store: any SendingStore
-    private let sender: SendingSetup
+    let store: any SendingStore
+    let sender: SendingSetup
     /// Nil: each run has lanes of its own.
     private let lanes: LaneGroup?
-    private let clock: WallClock
+    let clock: WallClock
     private let jitter: @Sendable () -> Double
-    private let logger: Logger
+    let logger: Logger
     /// What the owner's name stands for; nil in tests of a single process.
     private let post: SenderPost?
 
@@ -119,7 +119,7 @@ package struct Pipeline: Sendable {
         guard let claimed = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
         let control = RunControl(
             counts: claimed.counts, isFrozen: claimed.isFrozen, trustWindow: sender.trustWindow,
-            journal: sender.journals.own)
+            journal: sender.journals.own, isJoined: !isLead)
         lanes.takeOver(try await store.holds(of: run.id))
         // Nothing was heard of APNs since it paused itself.
         if claimed.haltedAt != nil { lanes.probeFirst() }
@@ -129,7 +129,8 @@ package struct Pipeline: Sendable {
         watch(control, latencies)
         let heartbeat = Heartbeat(
             store: store, run: run.id, campaign: run.campaign, owner: actor.name, control: control, clock: clock,
-            logger: logger, post: post, lead: isLead ? lead(of: run, actor.name, control) : nil)
+            logger: logger, post: post, lead: isLead ? lead(of: run, actor.name, control) : nil,
+            recoverForgotten: { try await recoverForgotten($0, of: run, actor.name, control) })
         try await heartbeat.beat {
             @Sendable func freezeIfLeft() async {
                 guard !claimed.isFrozen, isLead else { return }
@@ -223,19 +224,6 @@ package struct Pipeline: Sendable {
     /// Between two looks at a run whose lead has gone.
     private static let leadPause: Duration = .milliseconds(500)
 
-    private var recovery: Recovery { Recovery(store: store, journals: sender.journals, clock: clock) }
-
-    private func lead(of run: Run, _ owner: String, _ control: RunControl) -> RunLead {
-        RunLead {
-            let counts = try await recovery.recoverLost(run, heldBy: owner)
-            guard counts.leases > 0 else { return }
-            logger.warning(
-                "taken over from senders that are gone",
-                metadata: .facts([.run: "\(run.id)", .reason: "\(counts.words)"]))
-            control.changed.raise()
-        }
-    }
-
     /// Of a run that another sender leads, which alone pauses or ends it; what the answers say is on record already.
     private func leave(_ run: Run, as actor: Actor, _ control: RunControl) async throws -> RunEnd? {
         try await control.insisting(clock) {
@@ -245,7 +233,7 @@ package struct Pipeline: Sendable {
         }
         if let failure = control.failure { throw failure }
         switch control.stopReason {
-        case .unreachable(let reason): return .unreachable(reason)
+        case .unreachable(let reason), .storeTooSlow(let reason): return .unreachable(reason)
         case .credential(let reason): return .credentialRefused(reason)
         case .breaker(let reason), .environmentMismatch(_, let reason): return .breakerOpen(reason)
         case .nothingDue(let moment): return .waiting(until: moment)
@@ -309,6 +297,9 @@ package struct Pipeline: Sendable {
             try await record(order, of: run, as: actor, control)
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .stopped(order)
+        case .storeTooSlow(let reason):
+            try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
+            return .unreachable(reason)
         case .unreachable(let reason) where try await hasCompany(run, actor):
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .unreachable(reason)

@@ -77,6 +77,11 @@ extension TransportKind {
     }
 
     @Test(arguments: TransportKind.all)
+    func `after a recall only what is handed over later starts`(kind: TransportKind) async throws {
+        try await TransportPromises(kind).`after a recall only what is handed over later starts`()
+    }
+
+    @Test(arguments: TransportKind.all)
     func `while nobody opens the gate pushes wait, and then they leave`(kind: TransportKind) async throws {
         try await TransportPromises(kind).`while nobody opens the gate pushes wait, and then they leave`()
     }

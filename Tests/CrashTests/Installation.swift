@@ -58,14 +58,17 @@ final class Installation {
         return (child.wait(), child.output, child.errors)
     }
 
-    /// - Parameter machine: where it keeps what is a machine's own; senders of one name are of one machine.
+    /// - Parameter machine: where it keeps what is a machine's own; senders of one name are of one machine. It goes by
+    ///   `fanfare-MACHINE.yaml` where there is one.
     func start(
         _ arguments: [String], name: String, machine: String = "machine", environment: [String: String] = [:]
     ) throws -> ChildProcess {
         var environment = environment
         environment["STATE_DIRECTORY"] = "\(folder)/\(machine)"
+        let own = "\(folder)/fanfare-\(machine).yaml"
+        let configuration = FileManager.default.fileExists(atPath: own) ? own : "\(folder)/fanfare.yaml"
         return try ChildProcess(
-            arguments + ["--config", "\(folder)/fanfare.yaml"], folder: folder, name: name, environment: environment)
+            arguments + ["--config", configuration], folder: folder, name: name, environment: environment)
     }
 
     /// Whose each device is, and which are of the staff.

@@ -24,6 +24,8 @@ struct Scene: CustomStringConvertible {
     var transport = "native"
     /// On PostgreSQL, else on a SQLite file.
     var isOnServer = false
+    /// Its server may lose the last seconds: what was settled then may go again.
+    var mayForget = false
     /// For `fanfare simulator --script`.
     var faults: [String] = []
     var isKilled = true

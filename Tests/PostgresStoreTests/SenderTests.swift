@@ -9,7 +9,7 @@ import Testing
 /// What senders of several machines see of each other: a store each, on one database.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct SenderTests {
-    private static let names = ["web1:1:16:e1", "web2:1:16:e2", "web3:1:16:e3"]
+    static let names = ["web1:1:16:e1", "web2:1:16:e2", "web3:1:16:e3"]
 
     @Test func `a sender that was silent for too long is gone for good, whatever it says after that`() async throws {
         try await withSenders { stores in
@@ -360,7 +360,7 @@ struct SenderTests {
         }
     }
 
-    private func withSenders(_ body: ([PostgresDatabase]) async throws -> Void) async throws {
+    func withSenders(_ body: ([PostgresDatabase]) async throws -> Void) async throws {
         let cluster = try await PostgresCluster.shared
         let url = cluster.url(try await cluster.makeDatabase())
         var stores: [PostgresDatabase] = []
@@ -370,20 +370,20 @@ struct SenderTests {
     }
 
     /// A frozen run that the first sender leads.
-    private func start(_ store: PostgresDatabase, devices: Int) async throws -> Int64 {
+    func start(_ store: PostgresDatabase, devices: Int) async throws -> Int64 {
         _ = try await store.importDevices(try (1...devices).map { try record($0) }, now: noon)
         return try await store.startRun(try definition(), owner: Self.names[0])
     }
 
     /// As if it had last been heard of an hour ago, and all others now.
-    private func silence(_ name: String, _ store: PostgresDatabase) async throws {
+    func silence(_ name: String, _ store: PostgresDatabase) async throws {
         try await shift(name, byMilliseconds: -3_600_000, store)
         try await store.pool.write { db in
             try db.execute("UPDATE sender SET heartbeat_at = \(StoreTime.now) WHERE name <> $1", name)
         }
     }
 
-    private func shift(_ name: String, byMilliseconds time: Int64, _ store: PostgresDatabase) async throws {
+    func shift(_ name: String, byMilliseconds time: Int64, _ store: PostgresDatabase) async throws {
         try await store.pool.write { db in
             try db.execute("UPDATE sender SET heartbeat_at = heartbeat_at + $2 WHERE name = $1", name, time)
         }
@@ -396,5 +396,5 @@ struct SenderTests {
 }
 
 extension RunClaim {
-    fileprivate var isHeld: Bool { if case .held = self { true } else { false } }
+    var isHeld: Bool { if case .held = self { true } else { false } }
 }

@@ -29,6 +29,19 @@ extension TransportPromises {
         #expect(scene.simulator.log().isEmpty)
     }
 
+    package func `after a recall only what is handed over later starts`() async throws {
+        let scene = try LaneScene()
+        let gate = StartGate(openUntil: BootClock.never)
+        var (recalled, later) = (LaneScene.batch(0..<50), LaneScene.batch(50..<100))
+        recalled.gate = gate
+        gate.recall()
+        later.gate = gate
+        let run = await LaneRun.of(scene.lane(kind), recalled, later)
+        #expect(run.isComplete(0..<100))
+        #expect((0..<50).allSatisfy { run.result($0) == .notSent(.stopped) })
+        #expect(run.acceptedCount == 50 && scene.simulator.log().count == 50)
+    }
+
     package func `while nobody opens the gate pushes wait, and then they leave`() async throws {
         let scene = try LaneScene()
         var batch = LaneScene.batch(0..<50)

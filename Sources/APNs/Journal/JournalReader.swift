@@ -62,6 +62,8 @@ package enum JournalDistrust: Error, Hashable, Sendable, CustomStringConvertible
     case foreign
     case damaged(String)
     case unreadable(code: Int32)
+    /// The store has lost outcomes that were recorded, so that the entries are dropped.
+    case forgotten
 
     package var description: String {
         switch self {
@@ -69,6 +71,8 @@ package enum JournalDistrust: Error, Hashable, Sendable, CustomStringConvertible
         case .otherBoot: "its journal is from before the machine was started again"
         case .foreign: "its journal is another store's or sender's"
         case .damaged(let what): "its journal is damaged: \(what)"
+        case .forgotten:
+            "the server has lost outcomes that were recorded, as after a failover to a standby that was behind"
         case .unreadable(let code): "its journal cannot be read: \(String(cString: strerror(code)))"
         }
     }

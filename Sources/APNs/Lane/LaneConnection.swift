@@ -172,6 +172,7 @@ final class QueuedBatch {
     let pushes: [Push]
     private let journal: JournalSheet?
     private let gate: StartGate?
+    private let recallCount: UInt64
     private let startBefore: UInt64
 
     init(_ batch: PushBatch) {
@@ -179,6 +180,7 @@ final class QueuedBatch {
         pushes = batch.pushes
         journal = batch.journal
         gate = batch.gate
+        recallCount = batch.recallCount
         startBefore = batch.startBefore
     }
 
@@ -187,7 +189,8 @@ final class QueuedBatch {
         guard gate != nil || startBefore != BootClock.never else { return (.open, 0) }
         let now = BootClock.now()
         if now >= startBefore { return (.closed, now) }
-        return (gate?.answer(at: now) ?? .open, now)
+        guard let gate else { return (.open, now) }
+        return (gate.isRecalled(since: recallCount) ? .closed : gate.answer(at: now), now)
     }
 }
 

@@ -49,7 +49,9 @@ package struct PushBatch: Sendable {
     /// Where the lane writes down what it starts and hears; nil: nowhere.
     package var journal: JournalSheet?
     /// Asked before each request; nil: nothing holds them back.
-    package var gate: StartGate?
+    package var gate: StartGate? { didSet { recallCount = gate?.recallCount ?? 0 } }
+    /// Of the gate, when it was set.
+    private(set) var recallCount: UInt64 = 0
     /// No request starts from this moment on, by ``BootClock``.
     package var startBefore = BootClock.never
 

@@ -17,6 +17,8 @@ package final class StartGate: Sendable {
     private let openUntil: Atomic<UInt64>
     /// The same by the processor's counter, which goes on while a virtual machine is paused and its clocks stand still.
     private let cyclesUntil = Atomic<UInt64>(.max)
+    /// How often what was not started was called back.
+    private let recalls = Atomic<UInt64>(0)
 
     /// - Parameter moment: until when it is open, by ``BootClock``.
     package init(openUntil moment: UInt64) { openUntil = Atomic(max(1, moment)) }
@@ -47,6 +49,14 @@ package final class StartGate: Sendable {
             current = found
         }
     }
+
+    /// What was handed to lanes until now, and is not started, comes back. What is handed to them later starts as before.
+    package func recall() { recalls.wrappingAdd(1, ordering: .releasing) }
+
+    /// The state of a batch that is handed to a lane now, for ``isRecalled(since:)``.
+    var recallCount: UInt64 { recalls.load(ordering: .relaxed) }
+
+    func isRecalled(since count: UInt64) -> Bool { recalls.load(ordering: .relaxed) != count }
 
     package func close() { openUntil.store(0, ordering: .releasing) }
 

@@ -254,9 +254,12 @@ package struct SenderResult: Codable, Hashable, Sendable {
     package var runs: [Int64]
     /// It obeys other campaigns or templates than the coordinator; absent where it does not.
     package var otherFiles: Bool?
+    /// Its heartbeats take so long that it sends nothing while others do; absent where they do not.
+    package var tooSlow: Bool?
 
     package init(_ sender: SenderOnRecord, otherFiles: Bool = false) {
         self.otherFiles = otherFiles ? true : nil
+        tooSlow = sender.state != .gone && sender.facts.isTooSlow == true ? true : nil
         process = ProcessName.shown(sender.name)
         state = sender.state.rawValue
         coordinator = sender.isCoordinator
@@ -281,6 +284,20 @@ package struct SenderResult: Codable, Hashable, Sendable {
             + "coordinates; put the same files on all machines"
     }
 
-    /// `coordinator`, `alive`, `silent` or `gone`.
-    package var shownState: String { coordinator ? "coordinator" : state }
+    /// What an operator has to look at.
+    package var warnings: [String] {
+        var warnings = otherFiles == true ? [filesWarning] : []
+        if tooSlow == true {
+            warnings.append(
+                "\(process) sends nothing while other senders do: the database server answers its heartbeats too slowly; check "
+                    + "the network between that machine and the server")
+        }
+        return warnings
+    }
+
+    /// `coordinator`, `alive`, `too slow`, `silent` or `gone`.
+    package var shownState: String {
+        if coordinator { return "coordinator" }
+        return tooSlow == true && state == "alive" ? "too slow" : state
+    }
 }

@@ -106,12 +106,29 @@ package struct StopSending: Sendable {
         return found
     }
 
-    /// Waits until nobody sends any more what is stopped, and tells what was started in spite of it.
-    package func whatWent(in order: StopOrder) async throws -> (isQuiet: Bool, runs: [StoppedRunResult]) {
+    /// What senders say after a stop.
+    package struct Went: Sendable {
+        /// Every sender has confirmed the stop and recorded its responses, or may start nothing any more.
+        package var isQuiet: Bool
+        package var runs: [StoppedRunResult]
+        package var unconfirmed: [UnconfirmedSender]
+    }
+
+    /// Waits until every sender of what is stopped has confirmed the stop, or its right to send has ended; for 15 s at most.
+    package func whatWent(in order: StopOrder) async throws -> Went {
         var looks = 0
         while true {
-            let busy = try await open(in: order).filter { $0.owner.map(senders.isAlive) ?? false }
-            if busy.isEmpty || looks >= Self.looksMax { return (busy.isEmpty, try await told(of: order)) }
+            let runs = try await open(in: order)
+            let left = try await store.senders(at: runs.map(\.id))
+            let isBusy =
+                store.isShared
+                ? left.contains(where: \.mayStart) : runs.contains { $0.owner.map(senders.isAlive) ?? false }
+            if !isBusy || looks >= Self.looksMax {
+                let names = Dictionary(grouping: left, by: \.name).sorted { $0.key < $1.key }
+                return Went(
+                    isQuiet: !isBusy, runs: try await told(of: order),
+                    unconfirmed: names.map { UnconfirmedSender($1[0], runs: $1.map(\.run)) })
+            }
             looks += 1
             await clock.sleep(Self.lookInterval)
             try Task.checkCancellation()
@@ -207,6 +224,32 @@ package struct StoppedRunResult: Codable, Hashable, Sendable {
     package var startedAfter: Int
 }
 
+/// A sender that has not confirmed a stop: its machine or its connection to the store is gone, or it waits for responses.
+package struct UnconfirmedSender: Codable, Hashable, Sendable {
+    /// Host and process id.
+    package var process: String
+    /// Its last heartbeat, in ISO 8601 and UTC.
+    package var heardAt: String
+    /// Its right to send has not ended yet.
+    package var mayStart: Bool
+    package var runs: [Int64]
+
+    init(_ sender: SenderAtRun, runs: [Int64]) {
+        process = ProcessName.shown(sender.name)
+        heardAt = sender.heardAt.iso8601
+        mayStart = sender.mayStart
+        self.runs = runs
+    }
+
+    /// For a person.
+    package var summary: String {
+        mayStart
+            ? "\(process) has not confirmed the stop yet: it waits for responses, or has not heard of the stop"
+            : "\(process) has not confirmed the stop: its last heartbeat was at \(heardAt). It starts nothing any more; "
+                + "requests that it started after the stop are not counted. Check that machine and its network"
+    }
+}
+
 /// A stop in force, and what its senders say.
 package struct StopInForce: Sendable {
     package var order: StopOrder
@@ -240,13 +283,16 @@ package struct StopResult: Codable, Hashable, Sendable {
     package var quiet: Bool?
     /// Runs that were being sent; absent as `quiet`.
     package var runs: [StoppedRunResult]?
+    /// Senders that have not confirmed the stop; absent where there are none.
+    package var unconfirmed: [UnconfirmedSender]?
 
-    package init(_ order: StopOrder, file: String, went: (isQuiet: Bool, runs: [StoppedRunResult])?, isRecorded: Bool) {
+    package init(_ order: StopOrder, file: String, went: StopSending.Went?, isRecorded: Bool) {
         stop = StopOrderResult(order)
         self.file = file
         recorded = isRecorded
         quiet = went?.isQuiet
         runs = went?.runs
+        unconfirmed = went.flatMap { $0.unconfirmed.isEmpty ? nil : $0.unconfirmed }
     }
 }
 

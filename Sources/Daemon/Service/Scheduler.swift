@@ -252,6 +252,7 @@ extension Scheduler {
     private func heartbeat() async throws {
         var rate = AnswerRate(at: clock.uptime())
         var files = FilesComparison()
+        var pace = HeartbeatPace()
         // The watchdog hears of a daemon that hangs, not of one whose store takes nothing.
         try await supervisor.keep(
             .heartbeat, pauseMax: intervals.heartbeatEvery, failed: { tracker.wrote(fault: "\($0)") }
@@ -261,8 +262,12 @@ extension Scheduler {
                 try senders.requireIntact()
                 try store.requireInPlace()
                 var isOurs = true
-                tracker.writes(at: clock.uptime())
-                if store.isShared { try await store.beat(actor.name, facts(rate.next(at: clock.uptime()))) }
+                let began = clock.uptime()
+                tracker.writes(at: began)
+                if store.isShared {
+                    try await store.beat(actor.name, facts(rate.next(at: began), pace))
+                    judge(&pace, beatOf: clock.uptime() - began)
+                }
                 if tracker.isCoordinator {
                     isOurs = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
                     try await files.look(store, at: clock.uptime(), logger)
@@ -270,13 +275,28 @@ extension Scheduler {
                 tracker.wrote(fault: nil)
                 if !isOurs { throw SendingError.otherDaemon("another process") }
                 tracker.looped(at: clock.uptime())
-                await clock.sleep(store.isShared ? SenderTrust.beatEvery : intervals.heartbeatEvery)
+                let now = clock.uptime()
+                await clock.sleep(
+                    store.isShared ? SenderTrust.pause(since: began, now: now) : intervals.heartbeatEvery)
             }
         }
     }
 
-    private func facts(_ rate: Double) -> SenderFacts {
+    /// Tells that heartbeats take too long to send, and that they do no more.
+    private func judge(_ pace: inout HeartbeatPace, beatOf duration: Duration) {
+        guard pace.note(duration, at: clock.uptime()), let isTooSlow = pace.isTooSlow else { return }
+        ServiceMetrics.isTooSlow(isTooSlow)
+        guard isTooSlow else { return logger.notice("the database server answers heartbeats in time again") }
+        logger.warning(
+            "the database server answers too slowly for this machine to send",
+            metadata: .facts([
+                .reason: "a heartbeat takes \(duration.wholeMilliseconds) ms; check the network to the server"
+            ]))
+    }
+
+    private func facts(_ rate: Double, _ pace: HeartbeatPace) -> SenderFacts {
         var facts = SenderFacts()
+        facts.isTooSlow = pace.isTooSlow == true
         facts.rate = rate
         facts.command = "fanfare serve"
         facts.isDaemon = true

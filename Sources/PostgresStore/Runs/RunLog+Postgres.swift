@@ -2,9 +2,6 @@ package import Model
 package import Store
 
 extension PostgresDatabase {
-    /// Two leases for each of two senders.
-    private static let joinedFrom = 4_000
-
     package func createRun(
         _ definition: RunDefinition, occurrence: String, isTest: Bool, now: Timestamp, by actor: Actor,
         notes: [EventNote], files: [String: String], volume: VolumeRequest?, limits: ReachLimits?
@@ -154,6 +151,7 @@ extension PostgresDatabase {
     package func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run] {
         try await read(.short) { db in
             let isAlive = try LivingSenders(db, self)
+            var joining = JoinPolicy(isIdle: inHand.isEmpty, now: try db.moment(Timestamp(milliseconds: 0)))
             return try RunRow.list(
                 db,
                 """
@@ -166,15 +164,11 @@ extension PostgresDatabase {
                 ) AND id <> ALL ($1)
                 ORDER BY id
                 """, Array(inHand)
-            ).readable.filter { run in run.owner.map { $0 == owner || !isAlive($0) || self.isWorthJoining(run) } ?? true
+            ).readable.filter { run in
+                guard let lead = run.owner, lead != owner, isAlive(lead) else { return true }
+                return self.takeoverAfter != nil && joining.joins(run)
             }
         }
-    }
-
-    /// Whether one more sender finds enough to do at a run that goes on.
-    private func isWorthJoining(_ run: Run) -> Bool {
-        takeoverAfter != nil && run.state == .running && !run.isTest
-            && (!run.isFrozen || run.counts.pending >= Self.joinedFrom)
     }
 
     package func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? {

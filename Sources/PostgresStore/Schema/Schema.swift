@@ -58,10 +58,14 @@ enum Schema {
 
     /// Throws if a newer program has migrated the store since this one opened it. Asked by each lease and each heartbeat: it
     /// costs a round trip to the server.
-    static func requireKnown(_ db: PostgresSession) throws {
-        let found = try db.first("SELECT max(version) FROM fanfare_migration") { try $0.intOrNil(0) } ?? nil
-        guard let found, found > version else { return }
-        throw StoreError.newerVersion(path: db.server, found: found, known: version)
+    static func requireKnown(_ db: PostgresSession) throws { try requireKnown(db.rows(migrated), db.server) }
+
+    /// Asks for the version that ``requireKnown(_:_:)`` reads.
+    static let migrated: PostgresStatement = "SELECT max(version) FROM fanfare_migration"
+
+    static func requireKnown(_ rows: PostgresRows, _ server: String) throws {
+        guard let found = try rows.first?.intOrNil(0), found > version else { return }
+        throw StoreError.newerVersion(path: server, found: found, known: version)
     }
 
     static func namespace(_ db: PostgresSession) throws -> (high: UInt64, low: UInt64) {

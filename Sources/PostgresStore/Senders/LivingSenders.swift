@@ -12,6 +12,7 @@ struct LivingSenders {
     private struct Signs {
         let isSilent: Bool
         let mayStart: Bool
+        let isTooSlow: Bool
     }
 
     init(_ db: PostgresSession, _ store: PostgresDatabase) throws {
@@ -23,14 +24,16 @@ struct LivingSenders {
         }
         let rows = try db.rows(
             """
-            SELECT quiet.lasts, name, \(SenderRow.isSilent), \(SenderRow.mayStart)
+            SELECT quiet.lasts, name, \(SenderRow.isSilent), \(SenderRow.mayStart),
+                coalesce(facts::jsonb @> '{"isTooSlow": true}', false)
             FROM (SELECT \(SenderRow.isQuiet) AS lasts) AS quiet LEFT JOIN sender ON true
             """, store.silenceMilliseconds, SenderRow.trustMilliseconds)
         isQuiet = try rows.first?.bool(0) ?? false
         var known: [String: Signs] = [:]
         for row in rows {
             guard let name = try row.textOrNil(1) else { continue }
-            known[name] = Signs(isSilent: try row.bool(2), mayStart: try row.bool(3))
+            known[name] = Signs(
+                isSilent: try row.bool(2), mayStart: try row.bool(3), isTooSlow: try row.bool(4))
         }
         self.known = known
     }
@@ -40,6 +43,9 @@ struct LivingSenders {
         guard let signs = known[owner] else { return isQuiet && told(owner) }
         return !signs.isSilent && (signs.mayStart || told(owner))
     }
+
+    /// Whether it sends heartbeats, fast enough to send requests.
+    func isFit(_ owner: String) -> Bool { known[owner].map { $0.mayStart && !$0.isTooSlow } ?? false }
 
     /// Senders of this machine that have ended by its locks, but sent a heartbeat within their trust window.
     var endedLately: [String] { known.filter { $1.mayStart && !told($0) }.keys.sorted() }
@@ -60,7 +66,9 @@ extension PostgresDatabase {
 /// - it has no row, and no quiet time lasts
 ///
 /// `lost_at` fences a sender; it does not make it dead for other machines. The sender's own machine may be recovering it
-/// with its journal, and has until the takeover timeout to finish.
+/// with its journal. A machine that fences a sender early renews the sender's heartbeat with each run that it takes over,
+/// until the takeover timeout has passed since the fence. Other machines go by the heartbeat alone: they wait as long as the
+/// recovery makes progress, and for two timeouts at most.
 struct SenderRow {
     /// A quiet time lasts: the server was away, so that silence says nothing about senders.
     static let isQuiet = """
@@ -95,26 +103,45 @@ struct SenderRow {
     }
 
     /// Records a heartbeat, and the sender itself if it is new. Does nothing in a store of one machine.
-    func beat(_ name: String, _ facts: SenderFacts? = nil) throws {
-        try Schema.requireKnown(db)
-        guard store.takeoverAfter != nil else { return }
-        let text = try StoredJSON.text(facts ?? SenderFacts())
+    func beat(_ name: String) throws {
+        guard store.takeoverAfter != nil else { return try Schema.requireKnown(db) }
         let asked = ServerClock.uptime()
-        let shown = try db.first(
-            """
-            WITH quiet AS (\(Self.quietBegins))
-            INSERT INTO sender (name, since, heartbeat_at, facts)
-            VALUES ($3, \(StoreTime.now), \(StoreTime.now), $4)
-            ON CONFLICT (name) DO UPDATE SET
-                heartbeat_at = excluded.heartbeat_at,
-                facts = CASE WHEN $5 THEN excluded.facts ELSE sender.facts END
-            WHERE sender.lost_at IS NULL
-            RETURNING \(StoreTime.now)
-            """, store.silenceMilliseconds, Self.awayMs, name, text, facts != nil
-        ) { try $0.timestamp(0) }
-        guard let shown else { throw StoreError.senderLost(name) }
+        let answers = try db.pipeline { batch in
+            batch.add(Schema.migrated)
+            try beat(name, nil, in: &batch)
+        }
+        try Schema.requireKnown(answers[0], db.server)
+        try heard(answers[1], of: name, askedAt: asked)
+    }
+
+    /// Adds the same to a batch; ``heard(_:of:askedAt:)`` reads the answer.
+    func beat(_ name: String, _ facts: SenderFacts?, in batch: inout PostgresBatch) throws {
+        batch.add(
+            Self.beating, store.silenceMilliseconds, Self.awayMs, name, try StoredJSON.text(facts ?? SenderFacts()),
+            facts != nil)
+    }
+
+    /// Throws ``StoreError/senderLost(_:)`` if the sender is fenced.
+    func heard(_ rows: PostgresRows, of name: String, askedAt asked: Duration) throws {
+        guard let shown = try rows.first?.timestamp(0) else { throw StoreError.senderLost(name) }
         store.clock.note(shown, between: asked, and: ServerClock.uptime())
     }
+
+    /// Of senders that left nothing, those whose last heartbeat is `$1` milliseconds ago.
+    static let forgetting: PostgresStatement = """
+        DELETE FROM sender WHERE heartbeat_at < \(StoreTime.now) - $1::bigint AND NOT \(leftWork)
+        """
+
+    private static let beating: PostgresStatement = """
+        WITH quiet AS (\(quietBegins))
+        INSERT INTO sender (name, since, heartbeat_at, facts)
+        VALUES ($3, \(StoreTime.now), \(StoreTime.now), $4)
+        ON CONFLICT (name) DO UPDATE SET
+            heartbeat_at = excluded.heartbeat_at,
+            facts = CASE WHEN $5 THEN excluded.facts ELSE sender.facts END
+        WHERE sender.lost_at IS NULL
+        RETURNING \(StoreTime.now)
+        """
 
     /// Throws ``StoreError/senderLost(_:)`` if the sender is fenced. A heartbeat never waits for the caller's transaction.
     func requireNotLost(_ name: String) throws {
@@ -183,7 +210,12 @@ struct SenderRow {
         // One that was heard of meanwhile lives.
         let fenced = try db.all(
             """
-            UPDATE sender SET lost_at = coalesce(lost_at, \(StoreTime.now))
+            UPDATE sender SET
+                lost_at = coalesce(lost_at, \(StoreTime.now)),
+                heartbeat_at = CASE
+                    WHEN NOT \(Self.isSilent) AND (lost_at IS NULL OR lost_at > \(StoreTime.now) - $1::bigint)
+                    THEN \(StoreTime.now) ELSE heartbeat_at
+                END
             WHERE name = ANY ($3) AND (\(Self.isSilent) OR name = ANY ($4::text[]) AND NOT \(Self.mayStart))
             RETURNING name
             """, store.silenceMilliseconds, Self.trustMilliseconds, dead.filter(\.isKnown).map(\.name), told.sorted()

@@ -3,8 +3,12 @@ package import Store
 
 extension PostgresDatabase {
     /// So long after it was heard of last, a sender that is gone is shown, and then forgotten.
-    private static let shownFor: Duration = .seconds(86_400)
+    static let shownFor: Duration = .seconds(86_400)
     static let beatTime: Duration = .seconds(3)
+    /// The first one of a sender opens its connection, which takes many round trips.
+    private static let firstBeatTime: Duration = .seconds(10)
+    /// A process that exits waits no longer for a server that is away.
+    private static let retireTime: Duration = .seconds(2)
     private static let silentAfter: Duration = .seconds(4)
 
     package var storeTime: (@Sendable () -> Timestamp)? {
@@ -24,14 +28,31 @@ extension PostgresDatabase {
     }
 
     package func beat(_ sender: String, _ facts: SenderFacts) async throws {
-        named(sender)
-        try await writeBeat { db in
-            try SenderRow(db, self).beat(sender, facts)
-            try db.execute(
+        _ = try await beat(.sender(sender, facts))
+    }
+
+    package func retire(_ sender: String) async throws {
+        guard takeoverAfter != nil else { return }
+        try await write(.quick.within(Self.retireTime)) { db in
+            try db.execute("DELETE FROM sender WHERE name = $1 AND NOT \(SenderRow.leftWork)", sender)
+        }
+    }
+
+    package func senders(at runs: [Int64]) async throws -> [SenderAtRun] {
+        guard takeoverAfter != nil else { return [] }
+        return try await read(.short) { db in
+            try db.all(
                 """
-                DELETE FROM sender
-                WHERE heartbeat_at < \(StoreTime.now) - $1::bigint AND NOT \(SenderRow.leftWork)
-                """, Self.shownFor.wholeMilliseconds)
+                SELECT run_sender.run_id, sender.name, \(SenderRow.mayStart), sender.heartbeat_at
+                FROM run_sender JOIN sender ON sender.name = run_sender.owner
+                WHERE run_sender.run_id = ANY ($3) AND $1::bigint > 0
+                ORDER BY run_sender.run_id, sender.name
+                """, self.silenceMilliseconds, SenderRow.trustMilliseconds, runs
+            ) { row in
+                SenderAtRun(
+                    run: try row.int64(0), name: try row.text(1), mayStart: try row.bool(2),
+                    heardAt: try row.timestamp(3))
+            }
         }
     }
 
@@ -45,7 +66,7 @@ extension PostgresDatabase {
 
     /// On a connection of its own, and by itself.
     func writeBeat(_ body: @escaping @Sendable (PostgresSession) throws -> Void) async throws {
-        try await write(.quick.within(Self.beatTime), to: beats, body)
+        try await write(.quick.within(Self.firstBeatTime), to: beats, body)
     }
 
     package func endedLately() async throws -> [String: Timestamp] {
@@ -73,12 +94,12 @@ extension PostgresDatabase {
             return try db.all(
                 """
                 SELECT name, term, since, heartbeat_at, \(StoreTime.now) - heartbeat_at, facts,
-                    EXISTS (SELECT 1 FROM daemon WHERE daemon.owner = sender.name)
+                    EXISTS (SELECT 1 FROM daemon WHERE daemon.owner = sender.name), lost_at IS NOT NULL
                 FROM sender ORDER BY lost_at IS NOT NULL, term
                 """
             ) { row in
                 let (name, silent) = (try row.text(0), try row.int64(4))
-                let isGone = !isAlive(name)
+                let isGone = try row.bool(7) || !isAlive(name)
                 return SenderOnRecord(
                     name: name, term: try row.int64(1), since: try row.timestamp(2), heardAt: try row.timestamp(3),
                     state: isGone ? .gone : silent > Self.silentAfter.wholeMilliseconds ? .silent : .alive,

@@ -28,7 +28,11 @@ final class SharedCall<Question: Hashable & Sendable, Answer: Sendable>: Sendabl
         }
     }
 
+    /// Runs of one process ask at the same moment, a task each: the first call waits for the others.
+    private static var gathering: Duration { .milliseconds(3) }
+
     private func carryOut(_ call: Call) async {
+        try? await Task.sleep(for: Self.gathering)
         while let asked = next() {
             let answers: Result<[Question: Result<Answer, any Error>], any Error>
             do { answers = .success(try await call(Array(asked.keys))) } catch { answers = .failure(error) }

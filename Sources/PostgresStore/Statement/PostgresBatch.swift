@@ -20,9 +20,19 @@ extension PostgresSession {
     /// The answers in the order of the statements. The first that fails ends the batch, and those behind it are not
     /// carried out: its error is thrown.
     package func pipeline(_ fill: (inout PostgresBatch) throws -> Void) throws -> [PostgresRows] {
+        let (rows, failure) = try pipelineUntilFailure(fill)
+        if let failure { throw failure }
+        return rows
+    }
+
+    /// The same for a batch whose first statements count although a later one fails: the answers of those before it, and
+    /// its error.
+    func pipelineUntilFailure(
+        _ fill: (inout PostgresBatch) throws -> Void
+    ) throws -> (rows: [PostgresRows], failure: (any Error)?) {
         var batch = PostgresBatch()
         try fill(&batch)
-        guard !batch.entries.isEmpty else { return [] }
+        guard !batch.entries.isEmpty else { return ([], nil) }
         try link.prepareToSend()
         link.mayKeep = !isInTransaction
         guard PQenterPipelineMode(link.handle) == 1 else { throw link.failed(link.trouble) }
@@ -54,7 +64,7 @@ extension PostgresSession {
         steps.append(.statement)
     }
 
-    private func answers(to steps: [Step]) throws -> [PostgresRows] {
+    private func answers(to steps: [Step]) throws -> (rows: [PostgresRows], failure: (any Error)?) {
         var rows: [PostgresRows] = []
         var fault: ServerFault?
         for step in steps {
@@ -70,8 +80,8 @@ extension PostgresSession {
             if result.status == PGRES_PIPELINE_SYNC { break }
         }
         guard PQexitPipelineMode(link.handle) == 1 else { throw link.failed(link.trouble) }
-        if let fault { throw refusal(fault) }
+        if let fault { return (rows, refusal(fault)) }
         link.mayKeep = false
-        return rows
+        return (rows, nil)
     }
 }

@@ -22,6 +22,8 @@ final class LeaseSource: Sendable {
     /// Deliveries per lease past the run's expiry while the breaker is open; those of a wave that is not over yet are
     /// sent all the same.
     private static let expiredMax = 200
+    /// Between two looks of a sender that is too slow to lease.
+    private static let slowPause: Duration = .milliseconds(250)
     /// Between two looks at a store that takes nothing.
     private static let storePause: Duration = .seconds(1)
     /// The longest wait for a moment of the wall clock, which somebody may set meanwhile.
@@ -64,13 +66,16 @@ final class LeaseSource: Sendable {
             let seen = control.changed.version
             let activity = control.activity
             let now = clock.now()
-            var limit: Int
-            switch pacer?.allowance(at: clock.uptime(), limit: min(most, template.limit)) {
-            case nil: limit = min(most, template.limit)
+            var limit = size(atMost: min(most, template.limit))
+            switch pacer?.allowance(at: clock.uptime(), limit: limit) {
+            case nil: break
             case .now(let count): limit = count
             case .after(let wait): return isStopped ? .exhausted : .nothing(seen: seen, until: now + wait)
             }
             guard !isStopped else { return .exhausted }
+            guard !store.isShared || control.share.mayLease else {
+                return .nothing(seen: seen, until: now + Self.slowPause)
+            }
             do {
                 if let moment = try await endpointPause(&limit, now) {
                     return .nothing(seen: seen, until: min(moment, now + Self.lookAgainAfter))
@@ -122,6 +127,10 @@ final class LeaseSource: Sendable {
         }
     }
 
+    private func size(atMost most: Int) -> Int {
+        store.isShared && control.isFrozen ? control.share.leaseSize(atMost: most, control.counts) : most
+    }
+
     private var isStopped: Bool { control.stopReason(in: template.environment) != nil }
 
     /// Until when the endpoint is to be left alone; nil: `limit` deliveries may be leased now. Once all are expired,
@@ -149,13 +158,16 @@ final class LeaseSource: Sendable {
         let goesByClocks = request.silentBudget != nil || request.caps != nil || request.hasStages
         if goesByClocks || request.goesByWallClock || !request.paces.isEmpty { request.clocks = clocks }
         request.limit = limit
+        let call = control.share.beginLease()
         do {
             let lease = try await store.lease(request)
+            control.share.endLease(call, lease)
             position.withLock { $0 = Position(cursor: lease.cursor, storeAhead: lease.storeAhead) }
             ServiceMetrics.suppressed(lease.suppressions)
             pacer?.leased(lease.deliveries.count)
             return lease
         } catch {
+            control.share.endLease(call, nil)
             control.tookLease(0)
             throw error
         }

@@ -23,6 +23,8 @@ package enum ServiceMetrics {
             "1 while the folder of the campaigns cannot be read or has become empty, and earlier versions stay in force.",
         "fanfare_store_waiting":
             "1 while the store does not take outcomes, locked or on a full disk, and nothing new is sent; else 0.",
+        "fanfare_sender_too_slow":
+            "1 while the database server answers heartbeats too slowly for this machine to send; else 0.",
         "fanfare_daemon_errors_total": "Errors after which a part of the daemon was tried again, by part.",
         "fanfare_schedule_lag_seconds": "How long after its time the latest scheduled run started.",
     ]
@@ -44,6 +46,9 @@ package enum ServiceMetrics {
 
     /// The store does not take what is to be recorded, or does again.
     package static func waitsForStore(_ waits: Bool) { Meter(label: "fanfare_store_waiting").set(waits ? 1 : 0) }
+
+    /// The database server answers this machine's heartbeats too slowly for it to send, or fast enough again.
+    package static func isTooSlow(_ isTooSlow: Bool) { Meter(label: "fanfare_sender_too_slow").set(isTooSlow ? 1 : 0) }
 
     /// A part of the daemon met an error, and is tried again.
     package static func failed(part: String) {

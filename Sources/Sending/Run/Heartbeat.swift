@@ -8,8 +8,6 @@ import Store
 /// while. Whose the run is it does not decide: that is the post's.
 struct Heartbeat: Sendable {
     static let interval = SenderTrust.beatEvery
-    /// Between two heartbeats where the store takes its time to answer.
-    private static let shortest: Duration = .milliseconds(100)
 
     let store: any SendingStore
     let run: Int64
@@ -22,6 +20,8 @@ struct Heartbeat: Sendable {
     var post: SenderPost?
     /// Nil: another sender leads the run, and this one takes part in it.
     var lead: RunLead?
+    /// Recovers leases under this sender's name that it does not know.
+    var recoverForgotten: @Sendable (_ leases: Set<Int64>) async throws -> Void = { _ in }
 
     /// Beats until `operation` returns. A state other than running, as somebody set it meanwhile, stops the run.
     func beat(while operation: @escaping @Sendable () async throws -> Void) async throws {
@@ -64,6 +64,13 @@ struct Heartbeat: Sendable {
     /// The lead takes over what others left that are gone; the others go when there is no lead.
     private func lookAtOthers() async throws {
         let company = try await store.company(of: run, apartFrom: owner)
+        let look = control.share.look(
+            company, held: control.inFlight, pending: control.counts.pending, at: clock.uptime())
+        if !look.forgotten.isEmpty { try await recoverForgotten(look.forgotten) }
+        if look.isRecall {
+            logger.info("others are idle: what is not started is given back", metadata: .facts([.run: "\(run)"]))
+            control.gate.recall()
+        }
         if let lead {
             if company.gone > 0 { try await lead.takeOver() }
         } else if !company.hasOtherLead {
@@ -94,18 +101,41 @@ struct Heartbeat: Sendable {
         }
     }
 
+    /// Judges by the duration of a heartbeat whether this sender is fast enough to send.
+    private func judge(beatOf duration: Duration) {
+        guard store.isShared else { return }
+        let (uptime, mayLease) = (clock.uptime(), control.share.mayLease)
+        if let isTooSlow = control.share.note(beat: duration, at: uptime), !isTooSlow {
+            logger.notice("heartbeats are fast enough again", metadata: .facts([.run: "\(run)"]))
+        }
+        if control.share.mayLease != mayLease { control.changed.raise() }
+        guard control.share.isToLeave(at: uptime) else { return }
+        let reason =
+            "the store is too slow from here: a heartbeat takes \(duration.wholeMilliseconds) ms, and this sender may send "
+            + "only if it takes at most about 1 s; faster senders continue the run. Check the network between this machine "
+            + "and the server"
+        logger.warning("run left to other senders", metadata: .facts([.run: "\(run)", .reason: "\(reason)"]))
+        control.stop(.storeTooSlow(reason))
+    }
+
+    /// Returns when the next heartbeat is due; the first one of a shared store is due immediately.
+    private func pause(_ last: Duration?) async {
+        guard store.isShared else { return await clock.sleep(Self.interval) }
+        guard let last else { return }
+        await clock.sleep(SenderTrust.pause(since: last, now: clock.uptime()))
+    }
+
     private func beat() async throws {
         var watch = ClockWatch(store: store, clock: clock, actor: Actor(owner), logger: logger)
         var holds = ToldHolds()
         var storeWait: StoreWait.Reason?
         var shut = ShutGate()
-        var last = clock.uptime()
+        var last: Duration?
         while !Task.isCancelled {
             if await watch.look() { control.changed.raise() }
-            // A store that answers slowly is asked again at once: its answer is old when it comes.
-            let passed = store.isShared ? clock.uptime() - last : .zero
-            await clock.sleep(max(Self.shortest, Self.interval - passed))
-            last = clock.uptime()
+            await pause(last)
+            let sentAt = clock.uptime()
+            last = sentAt
             guard !Task.isCancelled else { return }
             tell(of: control.storeWait?.reason, after: &storeWait)
             do {
@@ -120,7 +150,9 @@ struct Heartbeat: Sendable {
                 async let asked = store.stops()
                 let state = try await store.heartbeat(run, owner: owner, now: clock.now())
                 // First the stops: what is leased already must not go on for another trust window.
-                if let order = try await asked.order(run: run, campaign: campaign) {
+                let order = try await asked.order(run: run, campaign: campaign)
+                judge(beatOf: clock.uptime() - sentAt)
+                if let order {
                     control.stop(.stopped(order))
                 } else if state == .running {
                     let isOpen = control.renewTrust(from: began)

@@ -107,8 +107,22 @@ package struct Recovery: Sendable {
         try await recover(run, heldBy: owner, leftBy: store.takeOverLeases(of: run.id, besides: nil))
     }
 
+    /// Recovers leases under the sender's own name that it has settled, as far as it knows: the server has lost these
+    /// outcomes, and the journal has dropped its entries. So they are in doubt.
+    func recoverForgotten(_ leases: Set<Int64>, of run: Run, by sender: String) async throws -> RecoveryCounts {
+        let left = try await store.leasesLeft(run.id).filter { leases.contains($0.id) && $0.owner == sender }
+        return try await recover(run, heldBy: sender, left) { _ in .failure(.forgotten) }
+    }
+
     private func recover(_ run: Run, heldBy owner: String, leftBy gone: Set<String>) async throws -> RecoveryCounts {
         let left = try await store.leasesLeft(run.id).filter { gone.contains($0.owner) }
+        return try await recover(run, heldBy: owner, left, journals.evidence)
+    }
+
+    private func recover(
+        _ run: Run, heldBy owner: String, _ left: [LeftLease],
+        _ evidence: (_ sender: String) -> Result<JournalEvidence, JournalDistrust>
+    ) async throws -> RecoveryCounts {
         guard !left.isEmpty else { return RecoveryCounts() }
         let now = clock.now()
         var counts = RecoveryCounts()
@@ -116,7 +130,7 @@ package struct Recovery: Sendable {
         let policy = SettlementPolicy(run.definition, backoff: Backoff { 0 })
         var settlements: [Settlement] = []
         for (sender, leases) in Dictionary(grouping: left, by: \.owner).sorted(by: { $0.key < $1.key }) {
-            let evidence = journals.evidence(sender)
+            let evidence = evidence(sender)
             if case .failure(let why) = evidence { counts.distrust = why.description }
             for lease in leases {
                 settlements += settle(lease, evidence, policy, now: now, &counts)

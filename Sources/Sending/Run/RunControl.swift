@@ -5,38 +5,6 @@ import Synchronization
 
 /// What all lanes share of a run: its counts, what is in flight, and the decision to go on or to stop.
 package final class RunControl: Sendable {
-    /// Why a run stops before its end.
-    package enum StopReason: Hashable, Sendable {
-        /// Somebody asked for it: the same command goes on later.
-        case stopRequested
-        /// Nothing is due before this moment, which is further away than the caller waits.
-        case nothingDue(until: Timestamp)
-        /// The host cannot be reached or trusted.
-        case unreachable(String)
-        /// APNs does not accept the credential.
-        case credential(String)
-        /// Too many answers say that the requests are wrong.
-        case breaker(String)
-        /// So many tokens seem wrong that the host or the topic must be.
-        case environmentMismatch(PushEnvironment, String)
-        /// Paused or cancelled from elsewhere.
-        case stateChanged(RunState)
-        /// It, its campaign or everything is not to be sent until somebody lifts that.
-        case stopped(StopOrder)
-        /// The sender that led the run has gone or given it up: somebody takes it anew.
-        case leadGone
-
-        /// Why somebody has to look at what the answers say; nil: nobody has to.
-        var halt: String? {
-            switch self {
-            case .breaker(let reason), .environmentMismatch(_, let reason): reason
-            case .stopRequested, .nothingDue, .unreachable, .credential, .stateChanged, .stopped, .leadGone: nil
-            }
-        }
-
-        var waitsForPerson: Bool { halt != nil }
-    }
-
     fileprivate struct State {
         var counts = DeliveryCounts()
         var isFrozen = false
@@ -87,14 +55,17 @@ package final class RunControl: Sendable {
     /// Asked by the lanes before each request.
     let gate: StartGate
     private let trustWindow: Duration?
+    let share: RunShare
     /// Where others see that this process waits for the store.
     private let journal: PushJournal?
 
     /// - Parameter trustWindow: no request starts later than this after ``renewTrust(from:)``; nil: at any time.
     package init(
-        counts: DeliveryCounts, isFrozen: Bool, trustWindow: Duration? = nil, journal: PushJournal? = nil
+        counts: DeliveryCounts, isFrozen: Bool, trustWindow: Duration? = nil, journal: PushJournal? = nil,
+        isJoined: Bool = false
     ) {
         self.journal = journal
+        share = RunShare(isJoined: isJoined)
         state = Mutex(State(counts: counts, isFrozen: isFrozen))
         self.trustWindow = trustWindow
         gate = StartGate(openUntil: trustWindow == nil ? BootClock.never : 0)
@@ -102,6 +73,9 @@ package final class RunControl: Sendable {
     }
 
     package var counts: DeliveryCounts { state.withLock { $0.counts } }
+    var isFrozen: Bool { state.withLock { $0.isFrozen } }
+    /// The leased deliveries without a recorded outcome.
+    var inFlight: Int { state.withLock { $0.inFlight } }
     package var stopReason: StopReason? { state.withLock { $0.stopReason } }
     package var storeWait: StoreWait? { state.withLock { $0.storeWait } }
 

@@ -96,6 +96,7 @@ struct RunInProgress: Sendable {
             let counts = try await control.insisting(clock) {
                 try await store.settle(run: id, settlements, now: clock.now())
             }
+            control.share.settled(settlements)
             control.recorded(counts, settled: settlements.count)
             if !record.isTest { ServiceMetrics.recorded(settlements, of: campaign.name) }
             return true

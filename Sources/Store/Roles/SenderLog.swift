@@ -36,8 +36,18 @@ package protocol SenderLog: Sendable {
     /// Who else is at a run.
     func company(of run: Int64, apartFrom sender: String) async throws -> RunCompany
 
-    /// Whoever stands under the run or a lease of it and is gone: from now on for good, whatever they were about to say.
-    /// Their leases are the caller's to recover.
+    /// The senders that take part in these runs and still may start requests, or have not said that they stopped.
+    func senders(at runs: [Int64]) async throws -> [SenderAtRun]
+
+    /// Forgets a sender that exits in good order, unless something stands under its name.
+    func retire(_ sender: String) async throws
+
+    /// Returns the dead senders that own the run or one of its leases, and fences them permanently. Their leases are the
+    /// caller's to recover.
+    ///
+    /// The machine of a sender may fence it before others may. Each run that it takes over then renews the sender's last
+    /// heartbeat, until the takeover timeout has passed since the fence: others wait while this machine recovers the
+    /// sender's runs with its journal.
     ///
     /// - Parameter owner: has the run, and sends nothing of it yet: what it left itself is to be recovered as well.
     func takeOverLeases(of run: Int64, besides owner: String?) async throws -> Set<String>
@@ -53,18 +63,11 @@ extension SenderLog {
     package func join(_ run: Int64, by sender: Actor) async throws -> Bool { false }
     package func leave(_ run: Int64, by sender: Actor, now: Timestamp) async throws {}
     package func company(of run: Int64, apartFrom sender: String) async throws -> RunCompany { RunCompany() }
+    package func senders(at runs: [Int64]) async throws -> [SenderAtRun] { [] }
+    package func retire(_ sender: String) async throws {}
 
     /// Several senders may be at one run.
     package var isShared: Bool { takeoverAfter != nil }
-}
-
-/// How long a sender trusts its last heartbeat.
-package enum SenderTrust {
-    /// A sender starts no request later than this after it sent a heartbeat that the store answered, and no machine takes it
-    /// over earlier. Two heartbeats, and a margin.
-    package static let window: Duration = .milliseconds(2_500)
-    /// Between two heartbeats of a sender, also of one that sends nothing.
-    package static let beatEvery: Duration = .seconds(1)
 }
 
 /// What a sender says of itself, for others to see.
@@ -79,6 +82,9 @@ package struct SenderFacts: Hashable, Sendable, Codable {
     package var runs: [Int64] = []
     /// Of a daemon: a hash of the campaigns and templates that it obeys.
     package var files: String?
+    /// Its heartbeats take too long to keep its trust window open, see ``HeartbeatPace``. `nil`: an older version, which
+    /// does not say.
+    package var isTooSlow: Bool?
 
     package init() {}
 }
@@ -133,8 +139,30 @@ package struct RunCompany: Hashable, Sendable {
     package var hasOtherLead = false
     /// Alive, the lead among them.
     package var others = 0
+    /// Those of the others whose heartbeats are fast enough to send.
+    package var fit = 0
+    /// Those of the fit ones that take part in the run and have sent nothing lately.
+    package var idle = 0
+    /// The leases of the run under the name of the sender that asked.
+    package var leases: Set<Int64> = []
     /// Left something in flight, or stand under the run, and are gone.
     package var gone = 0
 
     package init() {}
+}
+
+/// A sender that takes part in a run.
+package struct SenderAtRun: Hashable, Sendable {
+    package var run: Int64
+    package var name: String
+    /// Its trust window may be open: its last heartbeat is younger than ``SenderTrust/window``.
+    package var mayStart: Bool
+    package var heardAt: Timestamp
+
+    package init(run: Int64, name: String, mayStart: Bool, heardAt: Timestamp) {
+        self.run = run
+        self.name = name
+        self.mayStart = mayStart
+        self.heardAt = heardAt
+    }
 }

@@ -36,6 +36,7 @@ package struct HTTPServer: Sendable {
         // What it says below this level is about requests, which nobody asked to read.
         var logger = logger
         logger.logLevel = max(logger.logLevel, .warning)
+        logger.handler = ServerLogHandler(logger.handler)
         self.logger = logger
     }
 

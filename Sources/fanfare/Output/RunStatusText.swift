@@ -107,7 +107,7 @@ struct RunList {
                 + "\(sender.term)".rightAligned(to: 7) + "  " + sender.since.padded(to: 26)
                 + sender.runs.map { "\($0)" }.joined(separator: ", ")
         }
-        let warnings = senders.filter { $0.otherFiles == true }.map { "warning: \($0.filesWarning)" }
+        let warnings = senders.flatMap(\.warnings).map { "warning: \($0)" }
         return ([heading] + lines + warnings).map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "\n")
     }
 

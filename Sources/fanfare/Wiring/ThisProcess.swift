@@ -142,6 +142,8 @@ enum OwnPost {
             return Array(taken.values)
         }
         for entry in left {
+            // Before its lock is free: while the store has a heartbeat of it, no store may be moved.
+            try? await entry.store.retire(entry.post.name)
             entry.post.leave()
             // What cannot be deleted now is deleted by whoever sends next.
             try? await entry.folder.removeUnneeded(entry.store)

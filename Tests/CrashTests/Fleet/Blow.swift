@@ -20,6 +20,8 @@ extension Fleet {
         case serverAwayThen(Order)
         /// `kill -9` of all its processes, and its standby takes over.
         case failover
+        /// The same where the standby had been behind for a second and a half.
+        case lateFailover
         /// Others have all connections for some seconds, and the senders have lost theirs.
         case connectionsUsedUp
         /// Somebody holds all locks that the server has room for.

@@ -170,6 +170,10 @@ final class Fleet {
             try examine()
         case .serverAwayThen(let order): try comeBack(with: order)
         case .failover: try failOver()
+        case .lateFailover:
+            try standby?.stopReceiving()
+            wait(.milliseconds(1_500))
+            try failOver()
         case .connectionsUsedUp:
             try useUpConnections()
             try examine()

@@ -112,6 +112,17 @@ struct `Several senders` {
         #expect(counts.doubtful == 0)
     }
 
+    /// What the primary alone had settled is leased again, by senders that have forgotten it.
+    @Test func `bring a run to its end on a standby that was behind, and nobody is lost`() async throws {
+        let primary = try await PostgresCluster.own()
+        let standby = try await PostgresCluster.replica(of: primary)
+        var scene = scene("failover to a late standby", devices: 12_000, pace: 1_000)
+        scene.mayForget = true
+        let counts = try await prove(
+            scene, .lateFailover, blows: 1, apart: 2_500...3_000, on: primary, standby: standby)
+        #expect(counts.doubtful > 0, "nothing was forgotten")
+    }
+
     /// What the simulator counts is what devices see.
     @Test func `keep the silent budget though two of their clocks are ten minutes wrong, and all are killed`()
         async throws

@@ -143,6 +143,13 @@ package final class PostgresCluster: Sendable {
         try PostgresCommand.run("pg_ctl", asOwner: ["-D", data, "-w", "-t", "60", "promote"])
     }
 
+    /// A replica takes in nothing more of what its primary writes.
+    package func stopReceiving() throws {
+        try sql("ALTER SYSTEM SET primary_conninfo = ''")
+        try sql("SELECT pg_reload_conf()")
+        while try sql("SELECT count(*) FROM pg_stat_wal_receiver") != "0" { usleep(10_000) }
+    }
+
     /// `kill -9` of every process of it.
     package func crash() throws {
         let pid = try processID

@@ -112,7 +112,7 @@ struct StopCommand: AsyncParsableCommand {
     ) async throws {
         let path = senders.stopFile.path
         var (inForce, isRecorded) = (order, false)
-        var went: (isQuiet: Bool, runs: [StoppedRunResult])?
+        var went: StopSending.Went?
         do {
             let settings = settings
             let recorded = try await Self.within(fault == nil ? Self.storePatience : nil) {
@@ -197,7 +197,16 @@ private enum StopText {
                     ? "Nobody was sending it."
                     : "\(runs.count) runs were being sent; \(left.grouped) requests were started after the stop.")
         }
-        if result.quiet == false { lines.append("A sender still waits for answers; nothing new is started.") }
+        let unconfirmed = result.unconfirmed ?? []
+        if !unconfirmed.isEmpty {
+            lines.append(
+                unconfirmed.count == 1
+                    ? "1 sender has not confirmed the stop:"
+                    : "\(unconfirmed.count) senders have not confirmed the stop:")
+            lines += unconfirmed.map { "  \($0.summary)." }
+        } else if result.quiet == false {
+            lines.append("A sender still waits for answers; nothing new is started.")
+        }
         lines.append("`\(order.scope.remedy)` lets it go on.")
         return lines.joined(separator: "\n")
     }

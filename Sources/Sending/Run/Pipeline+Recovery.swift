@@ -1,0 +1,28 @@
+import Logging
+import Model
+import Store
+
+/// What senders left that are gone, and what this one has forgotten.
+extension Pipeline {
+    var recovery: Recovery { Recovery(store: store, journals: sender.journals, clock: clock) }
+
+    func lead(of run: Run, _ owner: String, _ control: RunControl) -> RunLead {
+        RunLead {
+            let counts = try await recovery.recoverLost(run, heldBy: owner)
+            guard counts.leases > 0 else { return }
+            logger.warning(
+                "taken over from senders that are gone",
+                metadata: .facts([.run: "\(run.id)", .reason: "\(counts.words)"]))
+            control.changed.raise()
+        }
+    }
+
+    func recoverForgotten(_ leases: Set<Int64>, of run: Run, _ owner: String, _ control: RunControl) async throws {
+        let counts = try await recovery.recoverForgotten(leases, of: run, by: owner)
+        guard counts.leases > 0 else { return }
+        logger.warning(
+            "the server has leases under this sender's name that are settled: recovered as in doubt",
+            metadata: .facts([.run: "\(run.id)", .reason: "\(counts.words)"]))
+        control.changed.raise()
+    }
+}

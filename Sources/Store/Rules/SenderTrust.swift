@@ -1,0 +1,126 @@
+package import Model
+
+/// How long a sender trusts its last heartbeat.
+package enum SenderTrust {
+    /// A sender starts no request later than this after it sent a heartbeat that the store answered, and no machine takes it
+    /// over earlier. Two heartbeats, and a margin.
+    package static let window: Duration = .milliseconds(2_500)
+    /// Between two heartbeats of a sender, also of one that sends nothing.
+    package static let beatEvery: Duration = .seconds(1)
+    /// Between the response to one heartbeat and the next heartbeat, at least.
+    private static let shortest: Duration = .milliseconds(100)
+    /// Heartbeats begin at multiples of this, so that all runs of a process share one transaction.
+    private static let grid: Duration = .milliseconds(250)
+    /// A sleep may end this much late.
+    private static let late: Duration = .milliseconds(50)
+
+    /// Returns the pause before the next heartbeat.
+    ///
+    /// - Parameters:
+    ///   - began: when the last heartbeat was sent, by the uptime.
+    ///   - now: the uptime.
+    package static func pause(since began: Duration, now: Duration) -> Duration {
+        let earliest = max(now + shortest, began + beatEvery)
+        let past = ((earliest - late) / grid).rounded(.up)
+        return max(.zero, grid * past - now)
+    }
+
+    /// Whether heartbeats of this duration keep the trust window open: each is answered before the window of the one before
+    /// ends.
+    package static func staysOpen(withBeatsOf duration: Duration) -> Bool {
+        max(beatEvery, duration + shortest + grid) + duration <= window
+    }
+}
+
+/// Judges whether a sender's heartbeats are fast enough to keep its trust window open. A sender that is too slow leaves
+/// the run to others.
+package struct HeartbeatPace: Hashable, Sendable {
+    /// A change of the judgement needs this many heartbeats in a row.
+    private static let needed = 2
+
+    /// `nil` before the first heartbeat.
+    package private(set) var isTooSlow: Bool?
+    /// When the sender became too slow, by the uptime.
+    package private(set) var since: Duration?
+    private var against = 0
+
+    package init() {}
+
+    /// Records a heartbeat that the store answered after this time. Returns whether the judgement changed.
+    @discardableResult
+    package mutating func note(_ duration: Duration, at uptime: Duration) -> Bool {
+        let isSlow = !SenderTrust.staysOpen(withBeatsOf: duration)
+        guard isSlow != isTooSlow else {
+            against = 0
+            return false
+        }
+        against += 1
+        guard isTooSlow == nil || against >= Self.needed else { return false }
+        let isChange = isSlow || isTooSlow != nil
+        (isTooSlow, against, since) = (isSlow, 0, isSlow ? uptime : nil)
+        return isChange
+    }
+}
+
+/// Decides which runs that other senders lead one more sender joins.
+///
+/// A sender that is busy joins runs with enough left for all. One that has nothing to do joins whatever is left, a run at a
+/// time, so that a restarted sender does not stay idle beside a run that others still send.
+package struct JoinPolicy {
+    /// Two leases for each of two senders.
+    private static let worthwhile = 4_000
+    /// A run that ends before is not worth joining.
+    private static let youngest: Duration = .seconds(2)
+
+    private var isIdle: Bool
+    private let now: Timestamp
+
+    /// - Parameters:
+    ///   - isIdle: the sender has no run.
+    ///   - now: by the store's clock.
+    package init(isIdle: Bool, now: Timestamp) {
+        self.isIdle = isIdle
+        self.now = now
+    }
+
+    /// Whether the sender joins this run, which a living sender leads. To be asked of one run after the other.
+    package mutating func joins(_ run: Run) -> Bool {
+        guard run.state == .running, !run.isTest else { return false }
+        if !run.isFrozen || run.counts.pending >= Self.worthwhile { return true }
+        guard isIdle, run.counts.pending >= LeaseShare.least, let startedAt = run.startedAt,
+            now - startedAt >= Self.youngest
+        else { return false }
+        isIdle = false
+        return true
+    }
+}
+
+/// How many deliveries a sender leases at once where several senders share a run.
+package enum LeaseShare {
+    /// A smaller lease is not worth its transaction.
+    package static let least = 64
+    /// A lease is at most this part of each sender's share of what is left.
+    private static let parts = 4
+
+    /// Returns the size of the next lease: leases shrink as the run nears its end, so that no sender is left with work when
+    /// the others have none.
+    ///
+    /// - Parameters:
+    ///   - most: the size of a lease in the middle of a run.
+    ///   - pending: the deliveries that nobody has leased yet.
+    ///   - senders: the senders that share the run.
+    ///   - rate: the pushes a second that this sender settled lately; `nil`: not known.
+    package static func size(atMost most: Int, pending: Int, senders: Int, rate: Double?) -> Int {
+        guard senders > 1 else { return most }
+        let share = pending / (parts * senders)
+        guard share < most else { return most }
+        let own = rate.map { Int(min($0, Double(most))) } ?? most
+        return min(most, max(least, min(share, own)))
+    }
+
+    /// Whether a sender holds so much more than it sends in the next seconds that it gives back what it has not started.
+    /// Asked while another sender of the run has nothing to send.
+    package static func isTooMuch(held: Int, rate: Double) -> Bool {
+        Double(held) > max(Double(2 * least), 2 * rate)
+    }
+}

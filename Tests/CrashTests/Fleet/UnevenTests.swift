@@ -1,0 +1,186 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Three senders of which one is killed, slow, cut off or late, and what the others make of it.
+@Suite(.serialized, .timeLimit(.minutes(20)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+struct `Senders that are not alike` {
+    private func scene(
+        _ name: String, devices: Int, delayMs: Int = 20, pace: Int? = nil, runs: Int = 1,
+        _ onUnknown: Scene.OnUnknown = .resend
+    ) -> Scene {
+        var scene = Scene(name: name)
+        (scene.devices, scene.runs, scene.pace, scene.answerDelayMs) = (devices, runs, pace, delayMs)
+        (scene.onUnknown, scene.isOnServer) = (onUnknown, true)
+        return scene
+    }
+
+    private func expectNothing(_ violations: [String]) {
+        for violation in violations.prefix(10) { Issue.record("\(violation)") }
+    }
+
+    private func with(
+        _ scene: Scene, far: [Int: Machines.Distance] = [:], _ body: @escaping @Sendable (Machines) throws -> Void
+    ) async throws {
+        let cluster = try await PostgresCluster.shared
+        expectNothing(
+            try await OwnThread.run {
+                let machines = try Machines(scene, on: cluster, far: far)
+                try machines.importDevices()
+                try body(machines)
+                return machines.violations
+            })
+    }
+
+    /// The machine that comes back stands still for four seconds when it has declared its former sender dead and begins to
+    /// look at what that left.
+    @Test func `a sender that is killed and back at once is recovered by its machine, with its journal`() async throws {
+        try await with(scene("held restart", devices: 2_500, delayMs: 400, runs: 4, .skip)) { machines in
+            try machines.startAll()
+            for number in 1...4 { try machines.run(number) }
+            try machines.wait("four runs") { try machines.count("run WHERE state = 'running'") == 4 }
+            let busiest = "SELECT owner FROM lease GROUP BY owner ORDER BY count(DISTINCT run_id) DESC, owner LIMIT 1"
+            try machines.wait("leases") { try machines.machine(ofSender: machines.sql(busiest)) != nil }
+            guard let victim = machines.machine(ofSender: try machines.sql(busiest)) else { return }
+            machines.kill(victim)
+            try machines.start(
+                victim, environment: KillPoint.from("leased_at, environment, entries FROM lease", .told, 1).freezing)
+            let isHeld = try machines.wait("its standstill") { machines.isStopped(victim) }
+            if isHeld { usleep(4_000_000) }
+            machines.daemons[victim]?.signal(SIGCONT)
+            try machines.awaitEnd(ofRuns: 4)
+            _ = try machines.prove()
+            let unread = try machines.count("event WHERE kind = 'run_recovered' AND detail LIKE '%in doubt, since%'")
+            if unread > 0 { machines.violations.append("\(unread) recoveries without a journal") }
+        }
+    }
+
+    @Test func `a sender 250 ms from the store sends as the others do`() async throws {
+        let far = [2: Machines.Distance(toStore: .milliseconds(250))]
+        try await with(scene("250 ms", devices: 20_000, pace: 1_500), far: far) { machines in
+            try machines.startAll()
+            try machines.run(1)
+            try machines.awaitEnd()
+            let log = machines.daemons[2]?.errors ?? ""
+            if log.contains("run left to other senders") { machines.violations.append("it left the run: \(log)") }
+            let recoveries = try machines.count("event WHERE kind = 'run_recovered'")
+            if recoveries > 0 { machines.violations.append("\(recoveries) recoveries") }
+            _ = try machines.prove()
+        }
+    }
+
+    @Test func `a sender too far from the store leaves the run to the others, and says why`() async throws {
+        let far = [2: Machines.Distance(toStore: .milliseconds(600))]
+        try await with(scene("600 ms", devices: 20_000, pace: 1_500), far: far) { machines in
+            try machines.startAll()
+            try machines.run(1)
+            try machines.wait("its word in the log") {
+                machines.daemons[2]?.errors.contains("answers too slowly for this machine to send") == true
+            }
+            try machines.wait("its word in status") {
+                let status = try machines.installation.fanfare("status")
+                return status.output.contains("too slow  ")
+                    && status.output.contains("sends nothing while other senders do")
+            }
+            try machines.awaitEnd()
+            _ = try machines.prove()
+            let doubts = try machines.count("event WHERE kind = 'run_recovered'")
+            if doubts > 0 { machines.violations.append("\(doubts) recoveries") }
+        }
+    }
+
+    /// 200 requests at a time, a second and a half each: what it leases lasts for half a minute.
+    @Test func `a sender that is slow to send gives back at the end of a run what it has not started`() async throws {
+        let far = [2: Machines.Distance(toAPNs: .milliseconds(1_500))]
+        try await with(scene("slow end", devices: 16_000), far: far) { machines in
+            try machines.startAll()
+            try machines.run(1)
+            try machines.awaitEnd()
+            let wire = try machines.prove()
+            let last = wire.entries.sorted { $0.time < $1.time }.suffix(1_000)
+            let byConnection = Dictionary(grouping: wire.entries, by: \.connection).mapValues(\.count)
+            let busiest = byConnection.sorted { $0.value > $1.value }.prefix(4).map(\.key)
+            let byFast = last.count { busiest.contains($0.connection) }
+            print("slow end: \(byFast) of the last 1,000 requests by the fast senders")
+            if byFast < 300 { machines.violations.append("\(byFast) of the last 1,000 requests by the fast senders") }
+        }
+    }
+
+    @Test func `a sender that starts again joins what is left of a run`() async throws {
+        try await with(scene("joined late", devices: 4_500, pace: 250)) { machines in
+            try machines.startAll()
+            try machines.run(1)
+            try machines.wait("less than is worth joining for a busy sender") {
+                try machines.count("run WHERE pending BETWEEN 1 AND 3500") == 1
+            }
+            machines.kill(2)
+            try machines.start(2)
+            try machines.awaitStart(2)
+            try machines.wait("the new sender at the run", within: .seconds(10)) {
+                try machines.sql("SELECT owner FROM run_sender").split(separator: "\n")
+                    .contains { machines.machine(ofSender: String($0)) == 2 }
+            }
+            try machines.awaitEnd()
+            _ = try machines.prove()
+        }
+    }
+
+    @Test func `a stop names the sender that cannot hear it, and returns when nothing can start any more`() async throws
+    {
+        try await with(scene("deaf", devices: 20_000, pace: 1_500)) { machines in
+            try machines.startAll()
+            try machines.run(1)
+            try machines.wait("all three at the run") { try machines.count("run_sender") == 3 }
+            machines.daemons[2]?.signal(SIGSTOP)
+            let stop = try machines.installation.start(
+                ["stop", "--all", "--reason", "wrong text"], name: "stop", machine: "person")
+            _ = stop.wait(killingAfter: .seconds(60))
+            let returned = Int(Date().timeIntervalSince1970 * 1_000)
+            for words in ["1 sender has not confirmed the stop:", "It starts nothing any more"]
+            where !stop.output.contains(words) {
+                machines.violations.append("no \"\(words)\": \(stop.output)\(stop.errors)")
+            }
+            machines.daemons[2]?.signal(SIGCONT)
+            try machines.wait("its word") { try machines.count("run_sender") == 0 }
+            let liftedAt = Int(Date().timeIntervalSince1970 * 1_000)
+            let lifted = try machines.installation.start(
+                ["stop", "--all", "--lift", "--reason", "right text"], name: "lift", machine: "person")
+            _ = lifted.wait()
+            try machines.awaitEnd()
+            let late = try machines.prove().requests(within: returned...liftedAt)
+            if late > 0 { machines.violations.append("\(late) requests after the stop had returned") }
+        }
+    }
+
+    @Test func `a store can be moved as soon as all senders have ended in good order`() async throws {
+        try await with(scene("moved", devices: 500)) { machines in
+            try machines.startAll()
+            try machines.run(1)
+            try machines.awaitEnd()
+            _ = try machines.prove()
+            let file = "\(machines.installation.folder)/moved.sqlite"
+            let moved = try machines.installation.fanfare("move", "--to", file)
+            if moved.end != .exited(0) { machines.violations.append("\(moved.output)\(moved.errors)") }
+        }
+    }
+
+    @Test func `a table that others lock for twenty seconds ends no sender`() async throws {
+        try await with(scene("locked table", devices: 20_000, pace: 1_500)) { machines in
+            try machines.startAll()
+            try machines.run(1)
+            try machines.wait("all three at the run") { try machines.count("run_sender") == 3 }
+            _ = try machines.sql("BEGIN; LOCK TABLE run IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(20); COMMIT")
+            try machines.awaitEnd()
+            _ = try machines.prove()
+        }
+    }
+}
+
+extension Machines {
+    func isStopped(_ machine: Int) -> Bool {
+        guard let pid = daemons[machine]?.pid,
+            let facts = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)
+        else { return false }
+        return facts.contains(") T ")
+    }
+}

@@ -1,0 +1,95 @@
+import Model
+@testable import PostgresStore
+import Store
+import StoreContract
+import TestSupport
+import Testing
+
+// What senders know of each other beyond who lives.
+extension SenderTests {
+    @Test func `a machine that fences a sender early has the takeover timeout for all its runs, with its journal`()
+        async throws
+    {
+        try await withSenders { stores in
+            let runs = [try await start(stores[0], devices: 30), try await startAnother(stores[0])]
+            for run in runs { _ = try await stores[0].lease(run, limit: 10, owner: Self.names[0]) }
+            let url = stores[0].pool.address.description
+            let own = try await PostgresDatabase.open(url: url, takeoverAfter: .seconds(600)) { $0 != Self.names[0] }
+            // Before other machines may take it over.
+            try await stores[1].beat(Self.names[1], SenderFacts())
+            try await shift(Self.names[0], byMilliseconds: -400_000, stores[0])
+            #expect(try await own.takeOverLeases(of: runs[0], besides: nil) == [Self.names[0]])
+            let unheardFor = try await stores[1].read(.short) { db in
+                try db.first("SELECT \(StoreTime.now) - heartbeat_at FROM sender WHERE name = $1", Self.names[0]) {
+                    try $0.int64(0)
+                }
+            }
+            #expect(try #require(unheardFor) < 300_000)
+            for run in runs {
+                #expect(try await stores[1].takeOverLeases(of: run, besides: nil).isEmpty)
+                #expect(try await stores[1].claim(run, by: Actor(Self.names[1]), now: noon).isHeld)
+            }
+            #expect(try await stores[1].senders().first { $0.name == Self.names[0] }?.state == .gone)
+            // The next run that it recovers renews it again.
+            try await shift(Self.names[0], byMilliseconds: -400_000, stores[0])
+            #expect(try await own.takeOverLeases(of: runs[1], besides: nil) == [Self.names[0]])
+            #expect(try await stores[1].takeOverLeases(of: runs[1], besides: nil).isEmpty)
+            // A machine that goes away in the middle keeps nothing.
+            try await silence(Self.names[0], stores[0])
+            #expect(try await own.takeOverLeases(of: runs[1], besides: nil) == [Self.names[0]])
+            #expect(try await stores[1].takeOverLeases(of: runs[1], besides: nil) == [Self.names[0]])
+            try own.close()
+        }
+    }
+
+    @Test func `a look at the others tells who is fit, who is idle, and which leases are one's own`() async throws {
+        try await withSenders { stores in
+            let run = try await start(stores[0], devices: 30)
+            for index in 1...2 { #expect(try await stores[index].join(run, by: Actor(Self.names[index]))) }
+            let lease = try await stores[0].lease(run, limit: 10, owner: Self.names[0])
+            _ = try await stores[1].lease(run, limit: 10, owner: Self.names[1])
+            var (company, tries) = (RunCompany(), 0)
+            // On a busy machine a heartbeat may be too old a moment later.
+            while company.fit < 2, tries < 50 {
+                for (store, name) in zip(stores, Self.names) { try await store.beat(name) }
+                company = try await stores[0].company(of: run, apartFrom: Self.names[0])
+                tries += 1
+            }
+            #expect(company.leases == [lease.id] && company.others == 2 && company.fit == 2 && company.idle == 1)
+            var facts = SenderFacts()
+            facts.isTooSlow = true
+            try await stores[2].beat(Self.names[2], facts)
+            company = try await stores[0].company(of: run, apartFrom: Self.names[0])
+            #expect(company.fit <= 1 && company.idle == 0)
+            _ = try await stores[0].settle(run: run, lease.settlements(.accepted), now: noon)
+            #expect(try await stores[0].company(of: run, apartFrom: Self.names[0]).leases.isEmpty)
+        }
+    }
+
+    @Test func `who may still start something of a run is known, and a sender that retires is forgotten`() async throws
+    {
+        try await withSenders { stores in
+            let run = try await start(stores[0], devices: 30)
+            #expect(try await stores[1].join(run, by: Actor(Self.names[1])))
+            var (at, tries) = ([SenderAtRun](), 0)
+            while at.first?.mayStart != true, tries < 50 {
+                try await stores[0].beat(Self.names[0])
+                try await shift(Self.names[1], byMilliseconds: -3_000, stores[0])
+                at = try await stores[2].senders(at: [run])
+                tries += 1
+            }
+            #expect(at.map(\.name) == Array(Self.names.prefix(2)) && at.map(\.mayStart) == [true, false])
+            // Something stands under its name.
+            try await stores[1].retire(Self.names[1])
+            #expect(try await stores[2].senders().contains { $0.name == Self.names[1] })
+            try await stores[1].leave(run, by: Actor(Self.names[1]), now: noon)
+            try await stores[1].retire(Self.names[1])
+            #expect(try await !stores[2].senders().contains { $0.name == Self.names[1] })
+        }
+    }
+
+    /// A run for devices that are there.
+    private func startAnother(_ store: PostgresDatabase) async throws -> Int64 {
+        try await store.startRun(try definition("another"), owner: Self.names[0])
+    }
+}
