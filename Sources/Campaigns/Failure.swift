@@ -103,7 +103,7 @@ extension StoreError {
             .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval, .grownBeyondApproval, .tooManySeeds,
             .outcomesPruned, .notStorable:
             .invalidData
-        case .backupExists, .accessTokenExists, .approvalClosed, .moveGivenUp, .runChanged: .refused
+        case .backupExists, .accessTokenExists, .approvalClosed, .moveGivenUp, .runChanged, .segmentIsUsed: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound
         case .busy, .diskFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
             .outcomeUnknown, .inUse:
@@ -123,6 +123,7 @@ extension ImportError {
         case .unreadable: .notFound
         case .header: .invalidData
         case .rejectsUnwritable: .configuration
+        case .stopped: .tryAgain
         }
     }
 }
