@@ -178,9 +178,10 @@ package struct DeviceResult: Codable, Hashable, Sendable {
     package var attributes: [String: String]?
 
     /// With its attributes.
-    package init(whole device: StoredDevice) {
-        self.init(device)
-        attributes = device.record.attributes ?? [:]
+    package static func whole(_ device: StoredDevice) -> DeviceResult {
+        var result = DeviceResult(device)
+        result.attributes = device.record.attributes ?? [:]
+        return result
     }
 
     package init(_ device: StoredDevice) {

@@ -34,7 +34,7 @@ struct DevicesShowCommand: AsyncParsableCommand {
         let found = try await devices.find(text)
         Console.print(
             json
-                ? try ResultJSON.text(found.map(DeviceResult.init(whole:)))
+                ? try ResultJSON.text(found.map(DeviceResult.whole))
                 : found.map(DeviceText.text).joined(separator: "\n\n"))
     }
 
