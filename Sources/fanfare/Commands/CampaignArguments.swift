@@ -74,9 +74,8 @@ enum CampaignNames {
 enum ArgumentBytes {
     /// The place, from 1, of the first one that is not UTF-8.
     static var notText: Int? {
-        let arguments = UnsafeBufferPointer(start: CommandLine.unsafeArgv, count: Int(CommandLine.argc))
-        return arguments.dropFirst().firstIndex { argument in
-            argument.map { String(validatingCString: $0) == nil } ?? false
+        (1..<max(1, Int(CommandLine.argc))).first { place in
+            CommandLine.unsafeArgv[place].map { String(validatingCString: $0) == nil } ?? false
         }
     }
 }
