@@ -102,6 +102,7 @@ struct DeviceRows {
                     ELSE given.os_version_key END,
                 model = coalesce(given.model, device.model),
                 attributes = CASE WHEN given.attributes IS NULL THEN device.attributes
+                    WHEN device.attributes IS NULL AND given.attributes = '{}' THEN NULL
                     WHEN given.replaces THEN given.attributes
                     ELSE coalesce(device.attributes, '{}') || given.attributes END,
                 badge = coalesce(given.badge, device.badge),

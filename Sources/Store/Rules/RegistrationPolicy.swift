@@ -113,6 +113,8 @@ extension DeviceRecord {
 
     private mutating func takeAttributes(of later: DeviceRecord) -> Bool {
         guard let set = later.attributes else { return false }
+        // None of none is nothing new, and an empty list would be.
+        guard !set.isEmpty || attributes != nil || later.replacesAttributes else { return false }
         let known = attributes ?? [:]
         replacesAttributes = replacesAttributes || later.replacesAttributes
         let merged = later.replacesAttributes ? set : known.merging(set) { $1 }
