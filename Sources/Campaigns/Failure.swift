@@ -108,7 +108,7 @@ extension StoreError {
             .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval, .grownBeyondApproval, .tooManySeeds,
             .outcomesPruned, .notStorable:
             .invalidData
-        case .backupExists, .accessTokenExists, .approvalClosed, .moveGivenUp, .runChanged: .refused
+        case .backupExists, .accessTokenExists, .approvalClosed, .moveGivenUp, .runChanged, .segmentIsUsed: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound
         case .busy, .diskFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
             .outcomeUnknown, .inUse, .readOnlyFileSystem, .exhausted, .displaced:
@@ -128,6 +128,7 @@ extension ImportError {
         case .unreadable: .notFound
         case .header: .invalidData
         case .rejectsUnwritable: .cannotMake
+        case .stopped: .tryAgain
         }
     }
 }

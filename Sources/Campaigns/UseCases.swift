@@ -112,6 +112,11 @@ package struct UseCases: Sendable {
         try await files.requireStartsNothing(segment: name, try await store.segments(now: nil))
     }
 
+    /// Removes a segment that neither the store nor the files need.
+    package func removeSegment(_ name: String, by actor: Actor) async throws {
+        try await segments.remove(name, usedBy: try await files.users(ofSegment: name), by: actor, now: now)
+    }
+
     /// What the runs of a campaign stand under, by the name of its file; any other is taken to be their own.
     package func runName(ofCampaign name: String) -> String { files.runName(ofCampaign: name) ?? name }
 

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Broken device files in `Fixtures/bad`, each with what an import of it says in a file `.expected` beside it: the
-/// error that stops it, or its counts and the rejects file.
+/// error that stops it, or its counts, the values it left out and the rejects file.
 struct BadDeviceFileTests {
     static var names: [String] {
         get throws {
@@ -24,7 +24,9 @@ struct BadDeviceFileTests {
         do {
             let counts = try DeviceFileReader(path: path, rejectsPath: rejects).forEachBatch(size: 10) { _ in }
             #expect(counts.read == counts.good + counts.rejected)
-            return "\(counts.read) read, \(counts.rejected) rejected\n" + (try Files.text(rejects))
+            let odd = counts.oddValues.map { "left out from line \($1.firstLine), \($1.count): \($0)\n" }.sorted()
+            return "\(counts.read) read, \(counts.rejected) rejected\n" + odd.joined()
+                + (counts.rejected > 0 ? try Files.text(rejects) : "")
         } catch let error as ImportError {
             return error.description.replacing(path, with: name) + "\n"
         }

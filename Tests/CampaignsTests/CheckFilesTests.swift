@@ -31,10 +31,10 @@ struct CheckFilesTests {
     }
 
     private static let shared = [
-        "campaigns/copy.yaml:2:1: error: campaigns/spring.yaml holds a campaign called \"spring\" too, and counts; "
-            + "give one of the two another name",
-        "campaigns/spring.yaml:2:1: error: campaigns/copy.yaml holds a campaign called \"spring\" too, and does not "
-            + "count; give one of the two another name",
+        "campaigns/copy.yaml:2:1: error: campaigns/spring.yaml is called \"spring\" as well; that file is used, this one "
+            + "is ignored; give one of the two another name",
+        "campaigns/spring.yaml:2:1: error: campaigns/copy.yaml is called \"spring\" as well; this file is the one that "
+            + "is used; give one of the two another name",
     ]
 
     @Test func `what is in the campaigns' folder is a campaign, whatever it looks like`() throws {
@@ -161,7 +161,7 @@ struct CheckFilesTests {
         )
         _ = try folder.write(Self.campaign("spring"), to: "campaigns/spring.yaml")
         let all = [
-            (3, 15, #"the title in en says "1", which has 1 of three letters; write what it is about [short-text]"#),
+            (3, 15, #"the title in en is "1", with 1 letter; write more: under 3 is mostly a slip [short-text]"#),
             (
                 3, 26,
                 #"the body in en says "Test wiadomości", the words of a test; "#

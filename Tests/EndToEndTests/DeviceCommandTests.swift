@@ -72,6 +72,83 @@ import Testing
         #expect(again.output.contains("\"rejected\" : 0"))
     }
 
+    @Test func `an import that waits for a pipe stops when it is told to`() throws {
+        let place = try Installation(devices: 1)
+        let pipe = place.folder.file("pipe")
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let process = Process()
+        process.executableURL = Program.url
+        process.arguments = ["devices", "import", "pipe"]
+        process.currentDirectoryURL = place.folder.url
+        let errors = Pipe()
+        (process.standardError, process.standardOutput) = (errors, FileHandle.nullDevice)
+        try process.run()
+        let overdue = process.killed()
+        defer { overdue.cancel() }
+        // Returns once the import has opened the pipe; nothing is ever written.
+        let writer = open(pipe, O_WRONLY | O_CLOEXEC)
+        try #require(writer >= 0)
+        defer { close(writer) }
+        process.terminate()
+        process.waitForEnd()
+        let said = String(decoding: try errors.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        #expect(process.terminationStatus == 75, "\(said)")
+        #expect(said.contains("give the same command again"), "\(said)")
+    }
+
+    @Test func `what an export writes an import restores, and the next export is the same bytes`() throws {
+        let place = try Installation(devices: 0)
+        let token = { (byte: String) in String(repeating: byte, count: 32) }
+        let first = #"""
+            {"token": "\#(token("ab"))", "environment": "sandbox", "topic": "\#(Installation.topic)", \
+            "installation_id": "=1+1", "user_id": " ray ", "locale": "zh-TW", "time_zone": "Asia/Taipei", \
+            "country": "TW", "app_version": "4.10", "os_version": "18.1", "model": "iPhone16,1", \
+            "alerts_allowed": false, "registered_at": 1793491200123, "last_seen_at": "2026-11-02T09:00:00Z", \
+            "badge": 7, "tags": ["a;b", "c", " d", "e\nf"], \
+            "attributes": {"plan": "gold", "a.b": "x,\"y\"\n", "Größe": "=2", "magic": "\\\\N"}}
+            """#.replacing("\\\n", with: "")
+        let second = #"{"token": "\#(token("cd"))", "environment": "production", "topic": "\#(Installation.topic)"}"#
+        try place.folder.write("\(first)\n\(second)\n", to: "own.jsonl")
+        let import1 = try place.fanfare("devices", "import", "own.jsonl")
+        #expect(import1.status == 0 && import1.output.contains("2 new"), "\(import1.output) \(import1.errors)")
+        #expect(try place.fanfare("devices", "export", "-o", "one.csv").status == 0)
+        let other = ["FANFARE_STORE": "other.sqlite"]
+        let import2 = try place.fanfare("devices", "import", "one.csv", environment: other)
+        #expect(import2.status == 0 && import2.output.contains("2 new"), "\(import2.output) \(import2.errors)")
+        #expect(try place.fanfare("devices", "export", "-o", "two.csv", environment: other).status == 0)
+        let (one, two) = (try place.folder.read("one.csv"), try place.folder.read("two.csv"))
+        #expect(one == two && one.contains("gold") && one.contains("Größe"), "\(one)\n\(two)")
+        #expect(try place.fanfare("devices", "import", "one.csv").output.contains("2 unchanged"))
+        let shown = try place.fanfare("devices", "show", "=1+1").output
+        #expect(
+            shown.contains("plan=gold") && shown.contains("badge" + String(repeating: " ", count: 13) + "7"), "\(shown)"
+        )
+    }
+
+    @Test func `an import says which values it left out, and erases only what is marked`() throws {
+        let place = try Installation(devices: 0)
+        let token = String(repeating: "ab", count: 32)
+        func give(_ columns: String, _ cells: String, _ options: String...) throws -> Program.Result {
+            let line = "\(token),production,\(Installation.topic),i-1,\(cells)"
+            try place.folder.write("token,environment,topic,installation_id,\(columns)\n\(line)\n", to: "d.csv")
+            return try place.fanfare(["devices", "import", "d.csv"] + options)
+        }
+        func export() throws -> String { try place.fanfare("devices", "export").output }
+        _ = try give("locale,tags,attributes.plan,attributes.city,badge", "de,beta,gold,Rome,4")
+        let odd = try give("locale,attributes.other,tags,badge", "???,x,,")
+        #expect(odd.status == 0 && odd.output.hasPrefix("1 line: 0 new, 1 updated"), "\(odd.output)")
+        #expect(odd.errors.contains("line 2: locale is no language tag; the value was left out"), "\(odd.errors)")
+        let kept = try export()
+        #expect(kept.contains(#"{""city"":""Rome"",""other"":""x"",""plan"":""gold""}"#), "\(kept)")
+        #expect(kept.contains(",de,") && kept.contains(",4,beta,"), "\(kept)")
+        _ = try give("locale,tags,attributes.plan", #"\N,\N,\N"#)
+        let erased = try export()
+        #expect(erased.contains(#"{""city"":""Rome"",""other"":""x""}"#) && !erased.contains("beta"), "\(erased)")
+        #expect(!erased.contains(",de,"), "\(erased)")
+        _ = try give("attributes.plan", "pro", "--replace-attributes")
+        #expect(try export().contains(#"{""plan"":""pro""}"#))
+    }
+
     @Test func `prune counts, refuses without a person or --yes, and deletes with it`() throws {
         let place = try Installation(devices: 4)
         try place.importDevices()

@@ -27,6 +27,10 @@ struct `A look at the texts` {
         ("Aaaaaaaaaargh, it is out", "repetition"), ("Hello }}", "unfilled-placeholder"),
         ("Hello ${name}", "unfilled-placeholder"), ("Hello {name}", "unfilled-placeholder"),
         ("Hello {0}", "unfilled-placeholder"), ("Hello %@, look", "unfilled-placeholder"),
+        ("TODO", "test-words"), ("TODO: the text", "test-words"), ("FIXME please", "test-words"),
+        ("[DRAFT] Summer sale for all", "test-words"), ("xxx", "test-words"), ("test123", "test-words"),
+        ("*Probe*", "test-words"), ("Hello [Name], look", "unfilled-placeholder"),
+        ("Hello undefined", "unfilled-placeholder"), ("Price: NaN €", "unfilled-placeholder"),
         ("Hello [[name]]", "unfilled-placeholder"), ("Hello <%= name %>", "unfilled-placeholder"),
         ("Your p\u{430}ssword was changed", "mixed-scripts"), ("\u{391}pple news", "mixed-scripts"),
     ])
@@ -38,7 +42,9 @@ struct `A look at the texts` {
         "New: 雨", "雨", "テ", "비", "Yes", "2:10", "Ура!", "Ναι", "New on {{show}}", "{{title}}", "{{device.model}}",
         "Купите iPhone-ом", "iPhoneで聴く", "Wir sind da: Ελλάδα und Россия", "5 μg or 3 kΩ",
         "The test drive of your life is here now",
-        "Who will win the second test match today", "Goooool!", "www.example.com", "Aaaargh, it is out", "ｗｗｗ今すぐ",
+        "Who will win the second test match today", "Test match: England win", "Todo a mitad de precio",
+        "[Live] Goal!", "NFL draft: all picks", "Zur Probe hören", "Undefinedness", "Goooool!", "www.example.com",
+        "Aaaargh, it is out", "ｗｗｗ今すぐ",
         "Prices {from 5 €} today", "100 % @ home", "f(x) = {x | x > 0}", "Contest of the week", "ーーーーーーーーー雨",
     ])
     func `leaves alone what people write`(text: String) throws {

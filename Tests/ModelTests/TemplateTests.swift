@@ -16,12 +16,13 @@ struct TemplateLocaleTests {
     @Test(
         arguments: [
             ("en", "en"), ("de", "de"), ("de-AT", "de"), ("de_CH", "de"), ("pt-BR", "pt-BR"), ("pt_br", "pt-BR"),
-            ("pt", "en"), ("pt-PT", "en"), ("zh-Hant-HK", "zh-Hant"), ("zh-Hant", "zh-Hant"), ("zh-Hans-CN", "zh"),
+            ("pt", "pt-BR"), ("pt-PT", "pt-BR"), ("zh-Hant-HK", "zh-Hant"), ("zh-Hant", "zh-Hant"),
+            ("zh-Hans-CN", "zh"),
             ("zh", "zh"), ("ja-JP", "en"), ("EN-gb", "en"), (nil, "en"),
         ] as [(String?, String)])
     func `a device gets its own language, then a wider one, then the default`(device: String?, block: String) throws {
         let template = try template(["de", "pt-BR", "zh", "zh-Hant", "en"], defaultLocale: "en")
-        let index = try #require(template.localeIndex(for: device.flatMap { LocaleTag($0) }))
+        let index = try #require(template.localeChoice(for: device.flatMap { LocaleTag($0) })?.index)
         #expect(template.locales[index].description == block)
     }
 
@@ -30,12 +31,12 @@ struct TemplateLocaleTests {
         ("zh-CN", "zh-Hans"),
         ("zh-SG", "zh-Hans"), ("zh", "zh-Hans"), ("zh-TW-u-ca-roc", "zh-Hant"), ("zh-Latn", "en"), ("sr", "sr-Cyrl"),
         ("sr-RS", "sr-Cyrl"), ("sr-ME", "sr-Latn"), ("sr-Latn-RS", "sr-Latn"), ("pa-PK", "en"), ("uz-AF", "en"),
-        ("yue-HK", "yue-Hant"), ("pt", "en"),
+        ("yue-HK", "yue-Hant"), ("pt", "pt-BR"),
     ])
     func `a script that goes without saying is found`(device: String, block: String) throws {
         let template = try template(
             ["en", "zh-Hans", "zh-Hant", "sr-Latn", "sr-Cyrl", "pa-Guru", "uz-Latn", "yue-Hant", "pt-BR"])
-        let index = try #require(template.localeIndex(for: LocaleTag(device)))
+        let index = try #require(template.localeChoice(for: LocaleTag(device))?.index)
         #expect(template.locales[index].description == block)
     }
 
@@ -44,17 +45,17 @@ struct TemplateLocaleTests {
     ])
     func `a device that says its script finds a text that does not`(device: String, block: String) throws {
         let template = try template(["en", "zh", "zh-TW"])
-        let index = try #require(template.localeIndex(for: LocaleTag(device)))
+        let index = try #require(template.localeChoice(for: LocaleTag(device))?.index)
         #expect(template.locales[index].description == block)
     }
 
     @Test func `without a default the first block is used`() throws {
-        #expect(try template(["de", "en"]).localeIndex(for: LocaleTag("fr")) == 0)
-        #expect(try template(["de", "en"], defaultLocale: "it").localeIndex(for: LocaleTag("fr")) == 0)
+        #expect(try template(["de", "en"]).localeChoice(for: LocaleTag("fr"))?.index == 0)
+        #expect(try template(["de", "en"], defaultLocale: "it").localeChoice(for: LocaleTag("fr"))?.index == 0)
     }
 
     @Test func `a template without texts has no language`() {
-        #expect(Template(name: "a").localeIndex(for: LocaleTag("de")) == nil)
+        #expect(Template(name: "a").localeChoice(for: LocaleTag("de")) == nil)
     }
 
     @Test func `variables and device fields are found everywhere`() throws {

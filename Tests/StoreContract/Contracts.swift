@@ -1,7 +1,7 @@
 /// What every store must do with the deliveries of a run.
 package enum DeliveryQueueContract {
     package static let promises =
-        freezing + holdout + oneForAUser + nextDevice + leasing + quietHours + settling + settlingTogether + recovering
+        freezing + holdout + oneForAUser + nextDevice + leasing + badges + quietHours + settling + settlingTogether + recovering
         + staging
         + stageVerdicts + seeds + correcting
         + randomWalks
@@ -18,7 +18,8 @@ package enum RunLogContract {
 /// What every store must know of devices, segments and audiences.
 package enum DeviceRegistryContract {
     package static let promises =
-        importing + pruning + removing + audiences + randomAudiences + analystAudiences + reach + segments
+        importing + attributes + pruning + removing + audiences + languages + randomAudiences + analystAudiences + reach
+        + segments
         + dynamicSegments
 }
 

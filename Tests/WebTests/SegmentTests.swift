@@ -167,6 +167,33 @@ struct SegmentTests {
         }
     }
 
+    @Test func `a segment that nothing uses is removed, by API and by page; another one names what uses it`()
+        async throws
+    {
+        try await StudioScene.with { scene in
+            try await scene.sending.addDevices(0..<4)
+            _ = try await scene.api("PUT", "/segments/german", as: .author, body: Self.german)
+            let others = "{\"expression\": \"not segment(\\\"german\\\")\"}"
+            _ = try await scene.api("PUT", "/segments/others", as: .author, body: others)
+            let used = try await scene.api("DELETE", "/segments/german", as: .author)
+            #expect(used.status == 409 && used.problem?.detail.contains("used by segment \"others\"") == true)
+            let page = try await scene.page("/segments/german/removal", as: .author, form: [:])
+            #expect(page.status == 409 && page.text.contains("used by segment &quot;others&quot;"))
+            #expect(try await scene.api("DELETE", "/segments/others", as: .viewer).status == 403)
+            #expect(!(try await scene.page("/segments/others", as: .viewer)).text.contains("Delete the segment"))
+            #expect(try await scene.page("/segments/others", as: .author).text.contains("Delete the segment"))
+            let removed: SegmentResult = try await scene.api("DELETE", "/segments/others", as: .author).result()
+            #expect(removed.name == "others" && removed.count == 2)
+            #expect(try await scene.api("DELETE", "/segments/others", as: .author).status == 404)
+            let gone = try await scene.page("/segments/german/removal", as: .author, form: [:])
+            #expect(gone.status == 303 && gone.header("location") == "/segments")
+            #expect(try await scene.store.segments(now: nil).isEmpty)
+            let events = try await scene.store.events(run: nil, since: nil, limit: 10)
+                .filter { $0.kind == "segment_removed" }
+            #expect(events.map(\.detail) == ["others", "german"])
+        }
+    }
+
     @Test func `a segment's name is shown as text, and found again by its address`() async throws {
         try await StudioScene.with { scene in
             try await scene.sending.addDevices(0..<2)

@@ -242,6 +242,10 @@ extension AudienceParser {
     }
 
     private mutating func refuseUnknown(_ name: String) {
+        if let attribute = Self.attribute(in: name) {
+            report("unknown audience field \(quoted(name))", "write attribute(\(quoted(attribute)))")
+            return
+        }
         let functions = ["segment", "tag", "attribute"]
         let isCall = tokens[min(index + 1, tokens.count - 1)].isSign("(")
         let fields = AudienceField.named.map(\.name)
@@ -249,10 +253,17 @@ extension AudienceParser {
             (isCall ? nil : Self.synonyms[name.lowercased()])
             ?? Suggestion.nearest(to: name, among: isCall ? functions : fields)
         let nearest = meant.map { "did you mean \(quoted($0))?" }
-        let all = isCall ? functions : fields.filter { !["registered", "last_seen"].contains($0) }
+        let all =
+            isCall ? functions : fields.filter { !["registered", "last_seen"].contains($0) } + ["attribute(\"NAME\")"]
         report(
             "unknown audience \(isCall ? "function" : "field") \(quoted(name))",
             nearest ?? "known are \(all.joined(separator: ", "))")
+    }
+
+    /// The attribute that people mean by the name of its column, `attributes.plan`.
+    private static func attribute(in name: String) -> String? {
+        let prefix = ["attributes.", "attribute."].first { name.lowercased().hasPrefix($0) && name.count > $0.count }
+        return prefix.map { String(name.dropFirst($0.count)) }
     }
 
     private mutating func report(at token: AudienceToken? = nil, _ what: String, _ advice: String) {

@@ -111,10 +111,13 @@ package enum SharedNames {
         _ name: String, at location: SourceLocation, of path: String, with other: String, isOfOtherApp: Bool,
         owner: String?
     ) -> Diagnostic {
-        let verdict = owner == other ? "and counts" : owner == path ? "and does not count" : "and neither counts"
+        let verdict =
+            owner == other
+            ? "that file is used, this one is ignored"
+            : owner == path ? "this file is the one that is used" : "neither file is used"
         return Diagnostic(
             path: path, line: location.line, column: location.column,
-            what: "\(isOfOtherApp ? "another app" : other) holds a campaign called \(quoted(name)) too, \(verdict)",
+            what: "\(isOfOtherApp ? "a campaign of another app" : other) is called \(quoted(name)) as well; \(verdict)",
             advice: "give one of the two another name")
     }
 }
@@ -138,13 +141,13 @@ enum CampaignWarnings {
     ) {
         for template in templates {
             let locales = template.locales
-            guard let fallback = template.localeIndex(for: nil) else { continue }
             for range in source.campaign.audience.expression.languages.prefix(languagesMax) {
-                let isCovered = locales.contains { range.fallbacks.contains($0) || range.selects($0) }
-                guard !isCovered else { continue }
+                guard let choice = template.localeChoice(for: range), choice.fit == .fallback,
+                    !locales.contains(where: { range.selects($0) })
+                else { continue }
                 collector.warning(
                     "the audience selects \(quoted(range.description)), for which template \(quoted(template.name)) "
-                        + "has no text; those devices get \(locales[fallback])",
+                        + "has no text; those devices get \(locales[choice.index])",
                     "add \(range) under alert, or take it out of the audience",
                     at: source.locations["audience"] ?? SourceLocation())
             }

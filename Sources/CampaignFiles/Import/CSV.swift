@@ -139,9 +139,15 @@ enum CSVHeader {
     static func columns(_ names: [String], path: String, line: Int) throws(ImportError) -> [DeviceColumn] {
         let collector = DiagnosticCollector(path: path)
         let location = SourceLocation(line: line, column: 1)
+        guard !names.contains(where: { DeviceToken(hex: $0) != nil }) else {
+            collector.error(
+                "the first line is a device, not the column names", "begin the file with token,environment,topic",
+                at: location)
+            throw .header(collector.diagnostics.map(\.description))
+        }
         var columns: [DeviceColumn] = []
         for name in names {
-            guard let column = DeviceColumn(named: name), column != .attributes else {
+            guard let column = DeviceColumn(named: name) else {
                 let shown = name.utf8.count > 60 ? "a name of \(name.utf8.count) bytes" : quoted(name)
                 collector.error("unknown column \(shown)", DeviceColumn.advice(for: name), at: location)
                 continue

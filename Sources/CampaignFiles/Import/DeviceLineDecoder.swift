@@ -5,18 +5,25 @@ struct DeviceLineDecoder: RecordDecoder {
     /// The columns of a CSV file in order; nil for JSON Lines.
     let columns: [DeviceColumn]?
     private let tokenIndex: Int?
-    private var builder = DeviceRecordBuilder()
+    /// A value that is of no use is left out, and the device is kept.
+    private let isLenient: Bool
+    private var builder: DeviceRecordBuilder
     private var keys = ByteCache<DeviceColumn?>()
+    /// What was left out of the latest record, and why.
+    private(set) var oddValues: [String] = []
 
-    init(columns: [DeviceColumn]?) {
+    init(columns: [DeviceColumn]?, isLenient: Bool = false, replacesAttributes: Bool = false) {
         self.columns = columns
+        self.isLenient = isLenient
         tokenIndex = columns?.firstIndex(of: .token)
+        builder = DeviceRecordBuilder(replacesAttributes: replacesAttributes)
     }
 
     mutating func decode(
         _ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]
     ) throws(LineFault) -> DeviceRecord {
         builder.begin()
+        oddValues.removeAll(keepingCapacity: true)
         if let columns {
             try setFields(bytes, fields, columns)
         } else {
@@ -64,14 +71,40 @@ struct DeviceLineDecoder: RecordDecoder {
             let field = fields[index]
             if field.hasDoubledQuotes {
                 let text = field.unescaped(bytes)
-                try builder.set(columns[index], text, text.indices)
+                try set(columns[index], text, text.indices)
             } else {
-                try builder.set(columns[index], bytes, field.range)
+                try set(columns[index], bytes, field.range)
             }
         }
     }
 
+    /// A cell of CSV.
+    private mutating func set(_ column: DeviceColumn, _ bytes: [UInt8], _ range: Range<Int>) throws(LineFault) {
+        try allowing(column) { (decoder: inout DeviceLineDecoder) throws(LineFault) in
+            guard column == .attributes, !range.isEmpty, !EraseMarker.isMarker(bytes, range) else {
+                return try decoder.builder.set(column, bytes, range)
+            }
+            guard let members = try? JSONLineReader.members(bytes, range) else {
+                throw LineFault(reason: "attributes is no JSON object")
+            }
+            try decoder.setValue(column, .object(members))
+        }
+    }
+
+    /// Sets a value, or notes that it is of no use, where the device is good without it.
+    private mutating func allowing(
+        _ column: DeviceColumn, _ set: (inout DeviceLineDecoder) throws(LineFault) -> Void
+    ) throws(LineFault) {
+        do throws(LineFault) {
+            try set(&self)
+        } catch {
+            guard isLenient, column.isDispensable else { throw error }
+            oddValues.append(error.reason)
+        }
+    }
+
     private mutating func setMembers(_ members: [JSONLineReader.Member]) throws(LineFault) {
+        try Self.requireOnce(members)
         for member in members {
             let column = keys.value(member.key, member.key.indices) {
                 DeviceColumn(named: String(decoding: $0, as: UTF8.self))
@@ -84,7 +117,22 @@ struct DeviceLineDecoder: RecordDecoder {
         }
     }
 
+    /// A key that stands twice would say two things.
+    private static func requireOnce(_ members: [JSONLineReader.Member]) throws(LineFault) {
+        var known: Set<[UInt8]> = []
+        for member in members where !known.insert(member.key).inserted {
+            throw LineFault(
+                reason: "the key \(quoted(String(decoding: member.key.prefix(60), as: UTF8.self))) stands twice")
+        }
+    }
+
     private mutating func set(_ column: DeviceColumn, _ value: JSONLineReader.Value) throws(LineFault) {
+        try allowing(column) { (decoder: inout DeviceLineDecoder) throws(LineFault) in
+            try decoder.setValue(column, value)
+        }
+    }
+
+    private mutating func setValue(_ column: DeviceColumn, _ value: JSONLineReader.Value) throws(LineFault) {
         switch (column, value) {
         case (_, .null): break
         case (.tags, .list(let values)):
@@ -97,7 +145,8 @@ struct DeviceLineDecoder: RecordDecoder {
             }
             builder.setTags(tags)
         case (.attributes, .object(let members)):
-            try builder.set(.attributes, [], 0..<0)
+            try Self.requireOnce(members)
+            builder.beginAttributes()
             for member in members {
                 try set(.attribute(String(decoding: member.key, as: UTF8.self)), member.value)
             }
@@ -114,8 +163,8 @@ struct DeviceLineDecoder: RecordDecoder {
 /// A column of a device import, CSV's or a key of JSON Lines.
 enum DeviceColumn: Hashable, Sendable {
     case token, environment, topic, installationID, userID, locale, timeZone, country, appVersion, osVersion, model
-    case alertsAllowed, registeredAt, lastSeenAt, tags
-    /// `attributes`, an object; in JSON Lines only.
+    case alertsAllowed, registeredAt, lastSeenAt, badge, tags
+    /// `attributes`, a JSON object, also as a cell of CSV.
     case attributes
     /// `attributes.plan`.
     case attribute(String)
@@ -125,10 +174,13 @@ enum DeviceColumn: Hashable, Sendable {
         ("user_id", .userID), ("locale", .locale), ("time_zone", .timeZone), ("country", .country),
         ("app_version", .appVersion), ("os_version", .osVersion), ("model", .model),
         ("alerts_allowed", .alertsAllowed), ("registered_at", .registeredAt), ("last_seen_at", .lastSeenAt),
-        ("tags", .tags), ("attributes", .attributes),
+        ("badge", .badge), ("tags", .tags), ("attributes", .attributes),
     ]
 
     static let required: [DeviceColumn] = [.token, .environment, .topic]
+
+    /// Whether a device is good without it: it says neither where pushes go nor which device this is.
+    var isDispensable: Bool { !Self.required.contains(self) && self != .installationID }
 
     init?(named name: String) {
         let lowered = name.lowercased()
@@ -150,6 +202,6 @@ enum DeviceColumn: Hashable, Sendable {
     static func advice(for name: String) -> String {
         let names = named.map(\.name)
         if let nearest = Suggestion.nearest(to: name, among: names) { return "did you mean \(quoted(nearest))?" }
-        return "columns are \(names.dropLast().joined(separator: ", ")) and attributes.NAME"
+        return "columns are \(names.joined(separator: ", ")) and attributes.NAME"
     }
 }

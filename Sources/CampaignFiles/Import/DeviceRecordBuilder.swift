@@ -10,6 +10,8 @@ package struct LineFault: Error, Hashable, Sendable {
 struct DeviceRecordBuilder {
     private typealias Checked = Result<String, LineFault>
 
+    /// The attributes of a line take the place of all that the device has.
+    let replacesAttributes: Bool
     private var record: Partial
     private var environments = ByteCache<PushEnvironment?>()
     private var topics = ByteCache<Checked>()
@@ -37,11 +39,16 @@ struct DeviceRecordBuilder {
         var alertsAllowed: Bool?
         var registeredAt: Timestamp?
         var lastSeenAt: Timestamp?
+        var badge: Int?
         var tags: [String]?
         var attributes: [String: String]?
+        /// Whether the line has a place for attributes, if only an empty one.
+        var namesAttributes = false
+        var erased: Set<DeviceRecord.Erasure> = []
     }
 
-    init() {
+    init(replacesAttributes: Bool) {
+        self.replacesAttributes = replacesAttributes
         record = Partial()
     }
 
@@ -66,14 +73,23 @@ struct DeviceRecordBuilder {
         device.alertsAllowed = record.alertsAllowed
         device.registeredAt = record.registeredAt
         device.lastSeenAt = record.lastSeenAt
+        device.badge = record.badge
         device.tags = record.tags
         device.attributes = record.attributes
+        device.erased = record.erased
+        if replacesAttributes, record.namesAttributes {
+            device.attributes = record.attributes ?? [:]
+            device.replacesAttributes = true
+        }
         return device
     }
 
-    /// An empty text leaves the column out, but for tags and attributes: those it empties.
+    /// An empty text leaves what is stored as it is, and ``EraseMarker`` takes it away.
     mutating func set(_ column: DeviceColumn, _ bytes: [UInt8], _ range: Range<Int>) throws(LineFault) {
-        if range.isEmpty { return setEmpty(column) }
+        if column.isAttribute { record.namesAttributes = true }
+        if range.isEmpty { return }
+        if EraseMarker.isMarker(bytes, range) { return try erase(column) }
+        let range = EraseMarker.value(bytes, range)
         switch column {
         case .token: record.token = try DeviceText.token(bytes, range)
         case .environment:
@@ -95,6 +111,7 @@ struct DeviceRecordBuilder {
         case .alertsAllowed: record.alertsAllowed = try DeviceText.boolean(bytes[range], column.name)
         case .registeredAt: record.registeredAt = try DeviceText.time(bytes, range, column.name)
         case .lastSeenAt: record.lastSeenAt = try DeviceText.time(bytes, range, column.name)
+        case .badge: record.badge = try DeviceText.count(bytes[range], column.name)
         case .tags:
             guard let tags = tagLists.value(bytes, range, make: { DeviceText.tags($0) }) else {
                 throw LineFault(reason: "tags are not UTF-8 text of one line")
@@ -113,11 +130,39 @@ struct DeviceRecordBuilder {
         record.tags = tags
     }
 
-    private mutating func setEmpty(_ column: DeviceColumn) {
-        switch column {
-        case .tags: record.tags = []
-        case .attribute, .attributes: record.attributes = record.attributes ?? [:]
-        default: break
+    /// An object of attributes, of which each is set by itself.
+    mutating func beginAttributes() {
+        record.namesAttributes = true
+    }
+
+    private mutating func erase(_ column: DeviceColumn) throws(LineFault) {
+        if column == .tags { return record.tags = [] }
+        guard let field = column.erasure else {
+            throw LineFault(reason: "\(column.name) cannot be erased; leave the cell empty")
+        }
+        record.erased.insert(field)
+    }
+}
+
+extension DeviceColumn {
+    fileprivate var isAttribute: Bool {
+        if case .attribute = self { true } else { self == .attributes }
+    }
+
+    /// Nil: it cannot be taken away.
+    fileprivate var erasure: DeviceRecord.Erasure? {
+        switch self {
+        case .token, .environment, .topic, .installationID, .registeredAt, .lastSeenAt, .badge, .tags: nil
+        case .userID: .userID
+        case .locale: .locale
+        case .timeZone: .timeZone
+        case .country: .country
+        case .appVersion: .appVersion
+        case .osVersion: .osVersion
+        case .model: .model
+        case .alertsAllowed: .alertsAllowed
+        case .attributes: .attributes
+        case .attribute(let name): .attribute(name)
         }
     }
 }

@@ -79,6 +79,13 @@ enum DeviceText {
         return try plain(bytes, name()).get()
     }
 
+    static func count(_ bytes: ArraySlice<UInt8>, _ name: @autoclosure () -> String) throws(LineFault) -> Int {
+        guard bytes.allSatisfy({ (0x30...0x39).contains($0) }),
+            let number = Int32(String(decoding: bytes, as: UTF8.self))
+        else { throw LineFault(reason: "\(name()) is no whole number from 0") }
+        return Int(number)
+    }
+
     static func boolean(_ bytes: ArraySlice<UInt8>, _ name: @autoclosure () -> String) throws(LineFault) -> Bool {
         if bytes.count == 1 {
             if bytes.first == UInt8(ascii: "1") { return true }
@@ -110,8 +117,9 @@ enum DeviceText {
 
     private static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
 
-    /// `a;b`; blanks around and empty ones are dropped.
+    /// `a;b`; blanks around and empty ones are dropped. Or a JSON list, which may hold any text.
     static func tags(_ bytes: ArraySlice<UInt8>) -> [String]? {
+        if bytes.first == UInt8(ascii: "["), let list = JSONLineReader.texts(Array(bytes)) { return list }
         guard let text = String(validating: bytes, as: UTF8.self), !bytes.contains(where: isControl) else { return nil }
         return text.split(separator: ";").map { $0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed() }
             .map { String($0) }.filter { !$0.isEmpty }

@@ -32,6 +32,17 @@ struct JSONLineReader {
         return members
     }
 
+    /// The texts of a list; nil: it is no list of texts.
+    static func texts(_ bytes: [UInt8]) -> [String]? {
+        guard bytes.first == UInt8(ascii: "[") else { return nil }
+        var line = JSONLineReader(bytes: bytes, index: 1, end: bytes.count)
+        guard let values = try? line.elements(depth: 1), line.index == line.end else { return nil }
+        let texts = values.compactMap { value in
+            if case .text(let bytes) = value { String(validating: bytes, as: UTF8.self) } else { nil }
+        }
+        return texts.count == values.count ? texts : nil
+    }
+
     private init(bytes: [UInt8], index: Int, end: Int) {
         self.bytes = bytes
         self.index = index

@@ -128,9 +128,12 @@ struct LineCutter {
     }
 }
 
-/// The bytes of a file in order, read in chunks; what has been used is dropped, so that memory stays flat.
+/// The bytes of a file in order, read in chunks; what has been used is dropped, so that memory stays flat. A pipe or a
+/// terminal may give nothing for as long as it likes: a task that is cancelled meanwhile ends the reading.
 struct ByteSource {
     private static let chunkBytes = 1 << 18
+    /// How often it is asked, while nothing arrives, whether the task was cancelled.
+    private static let askEveryMilliseconds: Int32 = 100
 
     let path: String
     private let file: FileHandle
@@ -147,24 +150,35 @@ struct ByteSource {
             file = .standardInput
             return
         }
-        do {
-            file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
-        } catch {
-            throw .unreadable(path: path, reason: Self.reason(error))
-        }
+        // To open a pipe waits for its writer otherwise.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw .unreadable(path: path, reason: String(cString: strerror(errno))) }
+        file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     }
 
     /// Adds the next chunk behind what is not used yet.
     mutating func fill() throws(ImportError) {
         guard !isComplete else { return }
-        do {
-            let chunk = try file.read(upToCount: Self.chunkBytes) ?? Data()
-            bytes.removeSubrange(..<start)
-            start = 0
-            isComplete = chunk.isEmpty
-            bytes.append(contentsOf: chunk)
-        } catch {
-            throw .unreadable(path: path, reason: Self.reason(error))
+        let chunk = try readChunk()
+        bytes.removeSubrange(..<start)
+        start = 0
+        isComplete = chunk.isEmpty
+        bytes.append(contentsOf: chunk)
+    }
+
+    /// Waits for the next bytes; none at the end of the file.
+    private func readChunk() throws(ImportError) -> ArraySlice<UInt8> {
+        var chunk = [UInt8](repeating: 0, count: Self.chunkBytes)
+        while true {
+            var waiting = pollfd(fd: file.fileDescriptor, events: Int16(POLLIN), revents: 0)
+            let isReady = poll(&waiting, 1, Self.askEveryMilliseconds) > 0
+            if Task.isCancelled { throw .stopped(path: path) }
+            guard isReady else { continue }
+            let count = read(file.fileDescriptor, &chunk, Self.chunkBytes)
+            if count >= 0 { return chunk[..<count] }
+            guard errno == EAGAIN || errno == EINTR else {
+                throw .unreadable(path: path, reason: String(cString: strerror(errno)))
+            }
         }
     }
 
@@ -194,11 +208,5 @@ struct ByteSource {
 
     func close() throws {
         if path != "standard input" { try file.close() }
-    }
-
-    private static func reason(_ error: any Error) -> String {
-        let error = error as NSError
-        let underlying = error.userInfo[NSUnderlyingErrorKey] as? NSError
-        return (underlying ?? error).localizedDescription
     }
 }

@@ -7,10 +7,17 @@ protocol RecordDecoder {
     ///   - fields: its fields, in CSV.
     mutating func decode(_ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]) throws(LineFault) -> Value
 
+    /// Why values of the latest record were left out, though the record is kept.
+    var oddValues: [String] { get }
+
     /// Where a device token stands in a record that is rejected, as far as that can be told.
     ///
     /// - Parameter fields: nil for a record that could not be cut into fields.
     func tokenRange(_ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]?) -> Range<Int>?
+}
+
+extension RecordDecoder {
+    var oddValues: [String] { [] }
 }
 
 /// Reads a list of any length in batches, with memory that does not grow with the file. Records that cannot be used go to
@@ -61,6 +68,7 @@ struct ListReader<Decoder: RecordDecoder> {
                 do throws(LineFault) {
                     batch.append(try decoder.decode(cutter.bytes, range, fields: cutter.fields))
                     counts.good += 1
+                    for reason in decoder.oddValues { counts.addOdd(reason, line: cutter.line) }
                 } catch {
                     let token = decoder.tokenRange(cutter.bytes, range, fields: cutter.fields)
                     let line = cutter.spansLines ? cutter.keepFirstLine() : range

@@ -119,7 +119,8 @@ extension ValueDecoder where Value == [TemplateValue.Member] {
     }
 }
 
-/// JSON values out of YAML ones: only `true`, `false`, `null` and decimal numbers are not texts.
+/// JSON values out of YAML ones: only `true`, `false`, `null` and decimal numbers are not texts. What other readers of
+/// YAML take for a number, `0x1F` or `1_000`, is refused: it would be sent as a text.
 private enum CustomValueDecoder {
     static func members(_ members: [FileNode.Member], of field: Field) -> [TemplateValue.Member] {
         members.compactMap { member in
@@ -142,6 +143,10 @@ private enum CustomValueDecoder {
         }
     }
 
+    /// With a base, with `_` between digits, infinite, or none.
+    private static let numberElsewhere =
+        #"^[-+]?(0[xX][0-9A-Fa-f_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9]+(_[0-9]+)+(\.[0-9_]*)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$"#
+
     private static let empty = TemplateValue.text(TemplateText(literal: ""))
 
     private static func templateText(_ field: Field) -> TemplateValue? {
@@ -154,6 +159,13 @@ private enum CustomValueDecoder {
         case "true": return .boolean(true)
         case "false": return .boolean(false)
         default: break
+        }
+        let mayBeNumber = text.utf8.first.map { (0x30...0x39).contains($0) || "-+.".utf8.contains($0) } ?? false
+        guard !mayBeNumber || !TextForm.matches(text, numberElsewhere) else {
+            field.error(
+                "\(quoted(field.name)): \(text) is a number for some readers of YAML, and would be sent as a text",
+                "put it in quotes if it is a text, or write the number in decimal digits")
+            return nil
         }
         // JSON has no leading zeros and no plus sign; such a text (a code, a phone number) stays a text.
         let digits = text.drop { $0 == "-" }

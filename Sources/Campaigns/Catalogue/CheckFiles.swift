@@ -13,6 +13,24 @@ package struct CheckFiles: Sendable {
         package var diagnostics: [Diagnostic]
 
         package var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
+        /// The topics of the devices that the campaigns are for.
+        package var topics: Set<String> { Set(checks.compactMap { $0.loaded?.source?.campaign.deviceTopic }) }
+
+        /// Tells each campaign in which languages its devices get the default text.
+        ///
+        /// - Parameter languages: of the devices of each topic, with how many of them there are.
+        package mutating func add(languages: [String: [String: Int]]) {
+            for index in checks.indices where checks[index].isRight {
+                guard let loaded = checks[index].loaded, let campaign = loaded.source?.campaign,
+                    let known = languages[campaign.deviceTopic]
+                else { continue }
+                let found = FallbackLanguages(campaign, loaded.templates.map(\.template), known)
+                guard !found.names.isEmpty else { continue }
+                checks[index].fallbackLanguages = found.names
+                checks[index].fallbacks = found.shown
+            }
+        }
+
         /// Nothing at all was found.
         package var isClean: Bool { diagnostics.isEmpty }
         package var result: ValidationResult { ValidationResult(checks, diagnostics) }
@@ -55,6 +73,8 @@ package struct CheckFiles: Sendable {
     private let configuredTemplates: @Sendable () throws -> String
     private let environment: [String: String]
     private let devices: [DeviceCount]
+    private let now: Timestamp?
+    private let hasRun: @Sendable (_ campaign: String, _ occurrence: String) -> Bool
     private let drafts: [String: String]
 
     /// - Parameters:
@@ -63,12 +83,18 @@ package struct CheckFiles: Sendable {
     ///   - configuredTemplates: the configured folder; throws where there is no configuration, or a wrong one.
     ///   - environment: overrides keys of a configuration file.
     ///   - devices: what the store holds, where there is one: a campaign may be for none of them.
+    ///   - now: given to refuse a start in the past.
+    ///   - hasRun: whether an occurrence has a run already, so that its campaign was in time.
     ///   - drafts: texts that are not saved yet, by path: each is checked as if it stood in its file.
     package init(
         configuration: Configuration?, templates: String?,
         configuredTemplates: @escaping @Sendable () throws -> String, environment: [String: String],
-        devices: [DeviceCount] = [], drafts: [String: String] = [:]
+        devices: [DeviceCount] = [], now: Timestamp? = nil,
+        hasRun: @escaping @Sendable (_ campaign: String, _ occurrence: String) -> Bool = { _, _ in false },
+        drafts: [String: String] = [:]
     ) {
+        self.now = now
+        self.hasRun = hasRun
         self.configuration = configuration
         self.templates = templates
         self.configuredTemplates = configuredTemplates
@@ -126,11 +152,27 @@ package struct CheckFiles: Sendable {
             CampaignCheck(
                 path: path, diagnostics: ConfigurationFile.load(path: path, environment: environment).1)
         case .campaign:
-            withTopics(
-                CampaignCheck.check(
-                    path: path, templatesFolder: try templatesFolder(besides: path), configuration: configuration,
-                    drafts: drafts))
+            withStart(
+                withTopics(
+                    CampaignCheck.check(
+                        path: path, templatesFolder: try templatesFolder(besides: path), configuration: configuration,
+                        drafts: drafts)))
         }
+    }
+
+    /// Refuses the only start of a campaign when it is over and nothing came of it.
+    private func withStart(_ check: CampaignCheck) -> CampaignCheck {
+        guard let now, let source = check.loaded?.source, let past = PastStart(source.campaign, now: now),
+            !hasRun(source.campaign.name, past.occurrence.key)
+        else { return check }
+        var check = check
+        let location = source.locations["schedule"] ?? SourceLocation()
+        check.diagnostics.append(
+            Diagnostic(
+                path: check.path, line: location.line, column: location.column, what: "schedule: \(past.words)",
+                advice: "set a time to come, or leave `at` out and start it with `fanfare run \(source.campaign.name)`")
+        )
+        return check
     }
 
     /// The daemon reads what is in a configured folder as what the folder is for, whatever it looks like.
@@ -193,6 +235,8 @@ package struct ValidationResult: Codable, Sendable {
         package var ok: Bool
         /// By locale, behind the variant's name if there is one.
         package var payloadMaxBytes: [String: Int]
+        /// The languages of the app's devices in which there is no text, most devices first. Absent without a store.
+        package var fallbackLanguages: [String]?
     }
 
     package var files: [File]
@@ -205,7 +249,8 @@ package struct ValidationResult: Codable, Sendable {
         files = checks.map { check in
             File(
                 path: check.path, ok: check.isRight,
-                payloadMaxBytes: Dictionary(check.sizes.map { ($0.text, $0.bytes) }) { max($0, $1) })
+                payloadMaxBytes: Dictionary(check.sizes.map { ($0.text, $0.bytes) }) { max($0, $1) },
+                fallbackLanguages: check.fallbackLanguages)
         }
         problems = diagnostics.map {
             Problem(
@@ -223,6 +268,10 @@ package struct CampaignCheck {
     package var diagnostics: [Diagnostic]
     /// The largest payload of each text; empty where there is none or the files are broken.
     package var sizes: [Size] = []
+    /// The languages of the app's devices in which there is no text; `nil`: none, or they are not known.
+    package var fallbackLanguages: [String]?
+    /// The languages in which those devices get the text.
+    package var fallbacks: [String] = []
 
     package init(path: String, loaded: LoadedCampaign? = nil, diagnostics: [Diagnostic]) {
         self.path = path

@@ -105,8 +105,10 @@ package struct ManageFiles: Sendable {
 
     /// The campaigns of the folder; `nil` for each file in which nothing could be understood.
     var campaigns: [Campaign?] {
-        YAMLFolder.files(in: configuration.campaigns).map { located($0)?.campaign }
+        YAMLFolder.files(in: configuration.campaigns).map { campaign(ofPath: $0) }
     }
+
+    func campaign(ofPath path: String) -> Campaign? { located(path)?.campaign }
 
     /// The campaign files of apps that are meant, those whose app cannot be read under no name.
     package func paths(ofApps isMeant: (_ topic: String) -> Bool) -> Set<String> {

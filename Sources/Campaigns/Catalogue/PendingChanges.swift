@@ -66,6 +66,19 @@ extension ManageFiles {
         }
     }
 
+    /// Returns what needs a segment: campaigns of the folder, those as changes would make them that wait for release,
+    /// and `test_devices`. A campaign file that cannot be read may need it.
+    package func users(ofSegment name: String) async throws -> [String] {
+        var users = YAMLFolder.files(in: configuration.campaigns).compactMap { path -> String? in
+            guard let campaign = campaign(ofPath: path) else { return "\(path), which cannot be read" }
+            return campaign.uses(segment: name) ? "campaign \(campaign.name)" : nil
+        }
+        for campaign in try await waitingCampaigns() where campaign?.uses(segment: name) ?? true {
+            users.append("a change of campaign \(campaign?.name ?? "") that waits for release")
+        }
+        return users + (configuration.testDevices == name ? ["test_devices in the configuration"] : [])
+    }
+
     /// The campaign may be another app's: it is not named.
     private static func audienceRefusal(_ segment: String) -> Failure {
         Failure(

@@ -19,15 +19,17 @@ package struct ImportDevices: Sendable {
     /// - Parameters:
     ///   - path: CSV or JSON Lines; `-` for standard input.
     ///   - rejects: where bad lines go; nil: beside the file.
+    ///   - replacesAttributes: the attributes of a line take the place of all that its device has.
     ///   - isDryRun: says what would change, and changes nothing.
     ///   - progress: told how many devices were read so far.
     ///   - ordering: told how many they are, where what is left to do for them takes its time.
     package func run(
-        path: String, format: ImportFormat?, rejects: String?, isDryRun: Bool, progress: (Int) -> Void,
-        ordering: (Int) -> Void = { _ in }
+        path: String, format: ImportFormat?, rejects: String?, replacesAttributes: Bool = false, isDryRun: Bool,
+        progress: (Int) -> Void, ordering: (Int) -> Void = { _ in }
     ) async throws -> ImportResult {
         let rejectsPath = RejectsPath.path(for: path, named: rejects)
-        let reader = DeviceFileReader(path: path, format: format, rejectsPath: rejectsPath)
+        let reader = DeviceFileReader(
+            path: path, format: format, rejectsPath: rejectsPath, replacesAttributes: replacesAttributes)
         var result = ImportResult(dryRun: isDryRun)
         let devices = isDryRun ? nil : try await store.deviceImport()
         let lines: ReadCounts
@@ -51,6 +53,11 @@ package struct ImportDevices: Sendable {
         result.read = lines.read
         result.rejected = lines.rejected
         result.rejectsFile = lines.rejected > 0 ? rejectsPath : nil
+        let odd = lines.oddValues.map { reason, found in
+            ImportResult.OddValues(reason: reason, lines: found.count, firstLine: found.firstLine)
+        }
+        result.oddValues =
+            odd.isEmpty ? nil : odd.sorted { ($0.firstLine, $0.reason) < ($1.firstLine, $1.reason) }
         return result
     }
 
@@ -72,6 +79,27 @@ package struct ImportResult: Codable, Hashable, Sendable {
     package var merged = 0
     package var rejected = 0
     package var rejectsFile: String?
+    /// Values that were left out of devices that were kept. Absent: none.
+    package var oddValues: [OddValues]?
+
+    /// Values left out for one reason.
+    package struct OddValues: Codable, Hashable, Sendable {
+        package var reason: String
+        package var lines: Int
+        package var firstLine: Int
+
+        package init(reason: String, lines: Int, firstLine: Int) {
+            self.reason = reason
+            self.lines = lines
+            self.firstLine = firstLine
+        }
+
+        /// `line 17: locale is no language tag; ...`
+        package var words: String {
+            let others = lines > 1 ? " and \((lines - 1).grouped) more" : ""
+            return "line \(firstLine)\(others): \(reason); the value was left out and the device kept"
+        }
+    }
 
     package init(dryRun: Bool) {
         self.dryRun = dryRun

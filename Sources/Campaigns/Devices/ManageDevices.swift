@@ -118,17 +118,35 @@ package struct PruneResult: Codable, Hashable, Sendable {
 package enum DeviceCSV {
     package static let columns = [
         "token", "environment", "topic", "installation_id", "user_id", "locale", "time_zone", "country", "app_version",
-        "os_version", "model", "alerts_allowed", "registered_at", "last_seen_at", "tags",
+        "os_version", "model", "alerts_allowed", "registered_at", "last_seen_at", "badge", "tags", "attributes",
     ]
 
     package static func values(of record: DeviceRecord) -> [String] {
-        [
-            record.token.hex, record.environment.rawValue, record.topic, record.installationID ?? "",
-            record.userID ?? "", record.locale ?? "", record.timeZone ?? "", record.country ?? "",
-            record.appVersion ?? "", record.osVersion ?? "", record.model ?? "",
-            record.alertsAllowed.map { $0 ? "true" : "false" } ?? "", record.registeredAt?.iso8601 ?? "",
-            record.lastSeenAt?.iso8601 ?? "", (record.tags ?? []).joined(separator: ";"),
-        ]
+        let place = [record.token.hex, record.environment.rawValue, record.topic]
+        let profile = [
+            record.installationID, record.userID, record.locale, record.timeZone, record.country, record.appVersion,
+            record.osVersion, record.model,
+        ].map { text in text.map(EraseMarker.escaped) ?? "" }
+        let alertsAllowed = record.alertsAllowed.map { $0 ? "true" : "false" } ?? ""
+        let times = [record.registeredAt?.iso8601 ?? "", record.lastSeenAt?.iso8601 ?? ""]
+        let badge = record.badge.map(String.init) ?? ""
+        return place + profile + [alertsAllowed] + times
+            + [badge, tags(record.tags ?? []), attributes(record.attributes ?? [:])]
+    }
+
+    /// `a;b`, or a JSON list where that would be read as other tags.
+    private static func tags(_ tags: [String]) -> String {
+        let isPlain = tags.allSatisfy { tag in
+            !tag.isEmpty && !tag.hasPrefix(" ") && !tag.hasSuffix(" ") && EraseMarker.escaped(tag) == tag
+                && !tag.hasPrefix("[")
+                && tag.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F && $0 != ";" }
+        }
+        return isPlain ? tags.joined(separator: ";") : StoredJSON.array(tags)
+    }
+
+    /// A JSON object; nothing for a device without any.
+    private static func attributes(_ attributes: [String: String]) -> String {
+        attributes.isEmpty ? "" : StoredJSON.object(attributes.mapValues(EraseMarker.escaped))
     }
 }
 
@@ -153,7 +171,18 @@ package struct DeviceResult: Codable, Hashable, Sendable {
     package var alertsAllowed: Bool?
     package var registeredAt: String?
     package var lastSeenAt: String?
+    /// The number on the app's icon, as far as it is known.
+    package var badge: Int
     package var tags: [String]
+    /// Absent where they are not shown: some may be secrets of the device.
+    package var attributes: [String: String]?
+
+    /// With its attributes.
+    package static func whole(_ device: StoredDevice) -> DeviceResult {
+        var result = DeviceResult(device)
+        result.attributes = device.record.attributes ?? [:]
+        return result
+    }
 
     package init(_ device: StoredDevice) {
         let record = device.record
@@ -175,6 +204,7 @@ package struct DeviceResult: Codable, Hashable, Sendable {
         alertsAllowed = record.alertsAllowed
         registeredAt = record.registeredAt?.iso8601
         lastSeenAt = record.lastSeenAt?.iso8601
+        badge = device.badge
         tags = record.tags ?? []
     }
 }

@@ -70,6 +70,13 @@ package struct ManageSegments: Sendable {
         return try await store.segment(name, now: now, sampleMax: 0).summary
     }
 
+    /// Removes a segment that nothing needs; its devices stay.
+    ///
+    /// - Parameter others: what needs it in the files, see ``ManageFiles/users(ofSegment:)``.
+    package func remove(_ name: String, usedBy others: [String], by actor: Actor, now: Timestamp) async throws {
+        try await store.removeSegment(name, usedBy: others, now: now, by: actor)
+    }
+
     /// Sets members from lines that arrive in pieces.
     ///
     /// - Parameter topic: only devices of this topic.

@@ -222,6 +222,9 @@ package struct DeviceRegistrationBody: Codable, Sendable {
     package var alertsAllowed: Bool?
     package var registeredAt: String?
     package var lastSeenAt: String?
+    /// The number on the app's icon: an app that clears it says 0.
+    package var badge: Int?
     package var tags: [String]?
+    /// Set beside those that are stored.
     package var attributes: [String: String]?
 }

@@ -167,7 +167,7 @@ struct PlanBlocks {
             found[prototype].append(
                 Plan.Language(
                     tag: language.tag, devices: language.devices,
-                    isCovered: renderer.covers(language.tag, prototype)))
+                    isCovered: renderer.covers(language.tag)))
         }
         return renderer.prototypes.indices.map { index in
             Plan.Block(
@@ -184,12 +184,5 @@ extension PayloadRenderer {
     package func sample(_ prototype: Int) -> String {
         let fields = fields.map { Optional("<\($0.name)>") }
         return String(decoding: prototypes[prototype].payload(fields: fields, badge: 1), as: UTF8.self)
-    }
-
-    /// Whether a text is in the language of a device, if only in a more general form; true when nothing is localized.
-    func covers(_ language: String?, _ prototype: Int) -> Bool {
-        guard !locales.isEmpty else { return true }
-        guard let tag = language.flatMap({ LocaleTag($0) }) else { return false }
-        return tag.fallbacks.contains(locales[prototype])
     }
 }

@@ -328,10 +328,10 @@ extension CorrectRun {
         }
         let originals = [run.definition.template] + run.definition.variantTemplates.values
         let locales = Set(originals.flatMap(\.locales)).subtracting(template.locales)
-        if !template.locales.isEmpty, !locales.isEmpty, let fallback = template.localeIndex(for: nil) {
+        if !template.locales.isEmpty, !locales.isEmpty, let fallback = template.localeChoice(for: nil) {
             warnings.append(
                 "template \(template.name) has no text in \(locales.map(\.description).sorted().joined(separator: ", ")); "
-                    + "those devices get \(template.locales[fallback])")
+                    + "those devices get \(template.locales[fallback.index])")
         }
         return warnings
     }

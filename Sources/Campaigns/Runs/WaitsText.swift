@@ -55,7 +55,7 @@ package struct WaitsText {
         case .retry: return "\(subject) for their retry \(time)"
         case .quietHours: return "\(subject) for their quiet hours to end \(time)"
         case .silentBudget: return "\(subject) for their silent budget \(time)"
-        case .frequencyCap: return "\(subject) for a slot of a frequency cap \(time)"
+        case .frequencyCap: return "\(subject) for room under a frequency cap; next check \(time)"
         case .wave:
             let zones = group.zones.isEmpty ? "" : " (\(group.zones.listed(atMost: Self.zonesShown)))"
             return "\(subject) for the wave \(time)\(zones)"

@@ -10,6 +10,8 @@ package struct ListSchedule: Sendable {
         package var isCut = false
         /// Runs that began and do not go on by themselves: late, or stopped by a breaker.
         package var halted: [Run] = []
+        /// Campaigns whose only start is over, as `spring: its only start, 2020-01-01 00:00 Europe/Berlin, is over`.
+        package var past: [String] = []
         /// The operator's.
         package var zone: TimeZone
         package var now: Timestamp
@@ -38,7 +40,12 @@ package struct ListSchedule: Sendable {
         let sorted = try chosen(names).flatMap { entries($0, count, day, now) }.sorted {
             ($0.occurrence.startsAt, $0.campaign.campaign.name) < ($1.occurrence.startsAt, $1.campaign.campaign.name)
         }
-        return Coming(entries: sorted, zone: zone, now: now)
+        var coming = Coming(entries: sorted, zone: zone, now: now)
+        guard day == nil else { return coming }
+        coming.past = try chosen(names).compactMap { ready in
+            PastStart(ready.campaign, now: now).map { "\(ready.campaign.name): \($0.words)" }
+        }
+        return coming
     }
 
     /// Everything that starts on the days from one to another, both included: days of the operator's zone, or of each

@@ -13,6 +13,23 @@ package struct OpenedStore: Sendable {
     }
 
     package func deviceCounts() async throws -> [DeviceCount] { try await store.deviceCounts() }
+
+    /// The campaigns whose only start is over and has a run, as `campaign/occurrence`.
+    package func startedPast(_ campaigns: [Campaign], now: Timestamp) async throws -> Set<String> {
+        var started: Set<String> = []
+        for campaign in campaigns {
+            guard let key = PastStart(campaign, now: now)?.occurrence.key,
+                try await store.run(campaign: campaign.name, occurrence: key) != nil
+            else { continue }
+            started.insert("\(campaign.name)/\(key)")
+        }
+        return started
+    }
+
+    /// How many devices of a topic there are in each language. Reads all devices.
+    package func languages(ofTopic topic: String, now: Timestamp) async throws -> [String: Int] {
+        try await FallbackLanguages.languages(ofTopic: topic, in: store, now: now)
+    }
 }
 
 /// Looks at everything that has to be right before a push can leave this machine, and changes nothing.

@@ -15,10 +15,22 @@ package struct DeviceRecord: Hashable, Sendable {
     package var alertsAllowed: Bool?
     package var registeredAt: Timestamp?
     package var lastSeenAt: Timestamp?
+    /// The number on the app's icon. `nil`: leave the stored count as it is.
+    package var badge: Int?
     /// Nil: leave the stored tags as they are; empty: remove them.
     package var tags: [String]?
-    /// Nil: leave the stored attributes as they are.
+    /// Set beside those that are stored; `nil`: none is.
     package var attributes: [String: String]?
+    /// The attributes take the place of all that are stored. Without attributes it means nothing.
+    package var replacesAttributes = false
+    /// What is taken away from a known device; what the record sets as well, it sets.
+    package var erased: Set<Erasure> = []
+
+    /// What an import may take away from a device. What a device is known by stays, and so do its times.
+    package enum Erasure: Hashable, Sendable {
+        case userID, locale, timeZone, country, appVersion, osVersion, model, alertsAllowed, attributes
+        case attribute(String)
+    }
 
     package init(token: DeviceToken, environment: PushEnvironment, topic: String) {
         self.token = token

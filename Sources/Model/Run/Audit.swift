@@ -115,6 +115,7 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case tokenRevoked = "token_revoked"
     case segmentDefined = "segment_defined"
     case segmentChanged = "segment_changed"
+    case segmentRemoved = "segment_removed"
     case deviceRemoved = "device_removed"
     /// A campaign or template file was written by way of the web.
     case fileWritten = "file_written"

@@ -89,6 +89,13 @@ package struct Timetable: Hashable, Sendable {
         if case .once = times { true } else { false }
     }
 
+    /// The one occurrence of a written-down time that is over: found now, it would be missed. `nil` for rules, and for
+    /// a time that is still to come.
+    package func past(at now: Timestamp) -> Occurrence? {
+        guard case .once(let wall) = times, let only = occurrence(at: wall), only.missedAfter < now else { return nil }
+        return only
+    }
+
     /// The first occurrence that starts after a moment; nil when there is none any more.
     package func next(after moment: Timestamp) -> Occurrence? {
         occurrences(after: moment, through: nil, atMost: 1).first

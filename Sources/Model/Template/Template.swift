@@ -138,15 +138,37 @@ extension Template {
         if case .localized(let blocks) = alert { blocks.map(\.locale) } else { [] }
     }
 
-    /// Which block of ``locales`` a device gets: the exact tag, then fewer subtags, then `default_locale`, and the
-    /// first block if that is not set. `pt` never takes `pt-BR`. Nil when nothing is localized.
-    package func localeIndex(for tag: LocaleTag?) -> Int? {
+    /// A block of ``locales``, and how well it suits a device.
+    package struct LocaleChoice: Hashable, Sendable {
+        package enum Fit: Hashable, Sendable {
+            /// The device understands it, see ``LanguageRange``: an audience that asks for this language selects the
+            /// device.
+            case understood
+            /// It is in the device's language and script, as another region writes it.
+            case otherRegion
+            /// It is the default: in the device's language there is nothing.
+            case fallback
+        }
+
+        package var index: Int
+        package var fit: Fit
+    }
+
+    /// Returns the block that a device gets: its own tag as written, the nearest that it understands, one for another
+    /// region of its language and script (the language's first region, then the first written), then `default_locale`,
+    /// and the first block if that is not set. `nil` when nothing is localized.
+    package func localeChoice(for tag: LocaleTag?) -> LocaleChoice? {
         let locales = locales
         guard !locales.isEmpty else { return nil }
-        for candidate in tag?.fallbacks ?? [] {
-            if let index = locales.firstIndex(of: candidate) { return index }
+        if let tag {
+            if let index = locales.firstIndex(of: tag) { return LocaleChoice(index: index, fit: .understood) }
+            let ranges = locales.map { LanguageRange($0) }
+            for range in tag.understood {
+                if let index = ranges.firstIndex(of: range) { return LocaleChoice(index: index, fit: .understood) }
+            }
+            if let index = tag.otherRegion(among: locales) { return LocaleChoice(index: index, fit: .otherRegion) }
         }
-        return defaultLocale.flatMap { locales.firstIndex(of: $0) } ?? 0
+        return LocaleChoice(index: defaultLocale.flatMap { locales.firstIndex(of: $0) } ?? 0, fit: .fallback)
     }
 
     /// Every text anywhere in the template.

@@ -72,19 +72,38 @@ struct AudienceCompiler {
             return "\(column) BETWEEN \(condition.add(low, of: field)) AND \(condition.add(high, of: field))"
         case .oneOf(let field, let values):
             return "\(column(field, &condition)) = ANY (\(condition.add(values, of: field)))"
-        case .locales(let tags):
-            // `.` is the character after `-`.
-            let list = condition.add(tags)
-            return """
-                EXISTS (
-                    SELECT 1 FROM unnest(\(list)) AS asked (tag)
-                    WHERE device.locale = tag OR (device.locale > tag || '-' AND device.locale < tag || '.')
-                )
-                """
+        case .locales(let conditions):
+            return conditions.isEmpty ? "FALSE" : "(" + locales(conditions, &condition).joined(separator: " OR ") + ")"
         case .isNull(let field):
             return "\(AudienceColumn.stored(field) { condition.add($0) }) IS NULL"
         case .everyone, .nobody, .all, .any, .not, .member, .tagged: return "FALSE"
         }
+    }
+
+    /// Languages that are written in one way only are looked up together.
+    private static func locales(_ asked: [LocaleCondition], _ condition: inout AudienceCondition) -> [String] {
+        let plain = asked.filter(\.isPlain).map(\.language)
+        let others = asked.filter { !$0.isPlain }.map { asked in
+            // The language alone lets all other devices go by after one comparison.
+            var parts = [begins(withAny: [asked.language], &condition)]
+            if asked.prefixes != [asked.language] { parts.append(begins(withAny: asked.prefixes, &condition)) }
+            if !asked.exceptions.isEmpty { parts.append("NOT " + begins(withAny: asked.exceptions, &condition)) }
+            if asked.isWithoutScripts {
+                parts.append("device.locale !~ \(condition.add("^\(asked.language)-[A-Za-z]{4}(-|$)"))")
+            }
+            return "(" + parts.joined(separator: " AND ") + ")"
+        }
+        return (plain.isEmpty ? [] : [begins(withAny: plain, &condition)]) + others
+    }
+
+    private static func begins(withAny prefixes: [String], _ condition: inout AudienceCondition) -> String {
+        // `.` is the character after `-`.
+        """
+        EXISTS (
+            SELECT 1 FROM unnest(\(condition.add(prefixes))) AS asked (tag)
+            WHERE device.locale = tag OR (device.locale > tag || '-' AND device.locale < tag || '.')
+        )
+        """
     }
 
     private static func column(_ field: AudienceField, _ condition: inout AudienceCondition) -> String {

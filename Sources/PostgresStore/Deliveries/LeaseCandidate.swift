@@ -147,7 +147,8 @@ struct LeaseCandidates {
             device: try row.int64(0), generation: try row.intOrNil(4) ?? 0, leaseNumber: try row.int(1) + 1,
             attempt: try row.int(2) + 1, excused: try row.int(9), token: try row.bytesOrNil(5) ?? [],
             locale: try row.textOrNil(6), fields: try request.fields.indices.map { try row.textOrNil(16 + $0) },
-            badge: try row.intOrNil(7) ?? 0, isProven: try row.bool(8), variant: try row.intOrNil(10),
+            badge: (try row.intOrNil(7) ?? 0) + request.badgeIncrement, isProven: try row.bool(8),
+            variant: try row.intOrNil(10),
             wave: try row.timestampOrNil(12), stage: try row.intOrNil(13))
         return LeaseCandidate(
             status: try row.int64OrNil(3).map(DeviceStatus.init(code:)),

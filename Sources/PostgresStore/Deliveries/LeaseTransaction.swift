@@ -72,14 +72,13 @@ struct LeaseTransaction {
         }
         var (fresh, chunks) = try candidates.fresh(limit: request.limit - due.count)
         var isExhausted = due.count + fresh.count < request.limit
-        var decisions = try decisions(due, fresh, takenMax: takenMax, steps)
+        let decisions = try decisions(due, fresh, takenMax: takenMax, steps)
         if decisions.taken.count == takenMax { isExhausted = false }
         if decisions.freshLeft.first != nil {
             let first = decisions.freshLeft[0].delivery.device
             chunks = chunks.map { $0.cut(before: first) }
             fresh = fresh.filter { $0.delivery.device < first }
         }
-        try decisions.countBadges(request, db)
         try write(chunks)
         try write(decisions)
         if !decisions.leftOut.isEmpty { try gate(steps, isWriting: true)?.leaveOut(decisions.leftOut) }
@@ -319,20 +318,5 @@ struct LeaseDecisions {
             moved.append((device, environment))
             if candidate.delivery.stage != nil, candidate.delivery.attempt > 1 { hasMovedAsked = true }
         }
-    }
-
-    /// Adds to the badges of those leased for the first time, in order of device.
-    mutating func countBadges(_ request: LeaseRequest, _ db: PostgresSession) throws {
-        let first = taken.filter { $0.leaseNumber == 1 }.map(\.device).sorted()
-        guard request.badgeIncrement != 0, !first.isEmpty else { return }
-        let rows = try db.rows(
-            """
-            WITH counted AS MATERIALIZED (SELECT id FROM device WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE)
-            UPDATE device SET badge = badge + $2 FROM counted WHERE device.id = counted.id
-            RETURNING device.id, device.badge
-            """, first, request.badgeIncrement)
-        var badges: [Int64: Int] = [:]
-        for row in rows { badges[try row.int64(0)] = try row.int(1) }
-        for index in taken.indices { taken[index].badge = badges[taken[index].device] ?? taken[index].badge }
     }
 }

@@ -84,6 +84,8 @@ struct SettlementBatch {
         var capped: [CapOutcome] = []
         var proven: [(device: Int64, generation: Int)] = []
         var gone: [(settlement: Settlement, since: Timestamp)] = []
+        /// All that were recorded.
+        var recorded: [Settlement] = []
         /// Of leases that are over, or that have their outcome: the push may have left after that.
         var late: [Settlement]
 
@@ -91,6 +93,7 @@ struct SettlementBatch {
 
         mutating func add(_ settlement: Settlement, of lease: OpenLease) {
             settled[settlement.lease, default: 0] += 1
+            recorded.append(settlement)
             let place = (settlement.device, settlement.leaseNumber)
             if lease.isSilent {
                 if settlement.mayHaveReachedAPNs { closed.append(place) } else { givenBack.append(place) }
@@ -201,6 +204,7 @@ struct SettlementBatch {
         try CapLedger(db).settle(outcomes.capped + late.map(CapOutcome.init), run: run, at: moment)
         try ledger.close(outcomes.closed + late.map { ($0.device, $0.leaseNumber) }, run: run, at: moment)
         try ledger.giveBack(outcomes.givenBack, run: run)
+        try BadgeCount(db, run: run).count(outcomes.recorded)
         try prove(outcomes.proven)
         try FoundGone(db, run: run).note(outcomes.gone)
     }

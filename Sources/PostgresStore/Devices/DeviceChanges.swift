@@ -80,6 +80,7 @@ struct DeviceRows {
     /// What somebody else did to a device meanwhile stays, as far as its records do not name it.
     func update(_ updates: [(id: Int64, record: DeviceRecord)]) throws {
         guard !updates.isEmpty else { return }
+        for update in updates { try erase(update.record.erased, of: update.id) }
         let records = updates.map(\.record)
         var texts = DeviceProfileTexts()
         try db.execute(
@@ -100,24 +101,45 @@ struct DeviceRows {
                 os_version_key = CASE WHEN given.os_version IS NULL THEN device.os_version_key
                     ELSE given.os_version_key END,
                 model = coalesce(given.model, device.model),
-                attributes = coalesce(given.attributes, device.attributes),
+                attributes = CASE WHEN given.attributes IS NULL THEN device.attributes
+                    WHEN device.attributes IS NULL AND given.attributes = '{}' THEN NULL
+                    WHEN given.replaces THEN given.attributes
+                    ELSE coalesce(device.attributes, '{}') || given.attributes END,
+                badge = coalesce(given.badge, device.badge),
                 status = CASE WHEN given.registered_at > device.status_at THEN \(DeviceStatus.active.code)
                     ELSE device.status END,
                 status_reason = CASE WHEN given.registered_at > device.status_at THEN NULL ELSE device.status_reason END,
                 status_at = CASE WHEN given.registered_at > device.status_at THEN NULL ELSE device.status_at END
             FROM unnest(
                 $1::bigint[], $2::text[], $3::text[], $4::boolean[], $5::bigint[], $6::bigint[], $7::text[], $8::text[],
-                $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::jsonb[]
+                $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::jsonb[],
+                $16::boolean[], $17::bigint[]
             ) AS given (
                 id, installation_id, user_id, alerts_allowed, registered_at, last_seen_at, locale, time_zone, country,
-                app_version, app_version_key, os_version, os_version_key, model, attributes
+                app_version, app_version_key, os_version, os_version_key, model, attributes, replaces, badge
             )
             WHERE device.id = given.id AND device.id = ANY ($1)
             """, updates.map(\.id), records.map(\.installationID), records.map(\.userID), records.map(\.alertsAllowed),
             records.map(\.registeredAt), records.map(\.lastSeenAt), records.map(\.locale), records.map(\.timeZone),
             records.map(\.country), records.map(\.appVersion), records.map { texts.versionKey($0.appVersion) },
             records.map(\.osVersion), records.map { texts.versionKey($0.osVersion) }, records.map(\.model),
-            records.map(\.attributeText))
+            records.map(\.attributeText), records.map(\.replacesAttributes), records.map { $0.badge.map(Int64.init) })
+    }
+
+    private func erase(_ fields: Set<DeviceRecord.Erasure>, of device: Int64) throws {
+        var parts = fields.flatMap(\.columns).sorted().map { "\($0) = NULL" }
+        var names: [String] = []
+        for case .attribute(let name) in fields { names.append(StorableText.without(name)) }
+        if fields.contains(.attributes) {
+            parts.append("attributes = '{}'")
+        } else if !names.isEmpty {
+            parts.append("attributes = attributes - $2::text[]")
+        }
+        guard !parts.isEmpty else { return }
+        try db.execute(
+            .once("UPDATE device SET \(parts.joined(separator: ", ")) WHERE id = $1 AND $2::text[] IS NOT NULL"),
+            device,
+            names.sorted())
     }
 
     /// Returns their ids, in order: none is taken by a device that is not written.
@@ -136,7 +158,8 @@ struct DeviceRows {
             """
             COPY device (
                 id, topic_id, environment, token, installation_id, user_id, alerts_allowed, registered_at, last_seen_at,
-                locale, time_zone, country, app_version, app_version_key, os_version, os_version_key, model, attributes
+                locale, time_zone, country, app_version, app_version_key, os_version, os_version_key, model, attributes,
+                badge
             ) FROM STDIN (FORMAT binary)
             """
         ) { rows in
@@ -145,7 +168,8 @@ struct DeviceRows {
                     id, topics[record.topic] ?? 0, record.environment.code, record.token.bytes, record.installationID,
                     record.userID, record.alertsAllowed, record.registeredAt, record.lastSeenAt, record.locale,
                     record.timeZone, record.country, record.appVersion, texts.versionKey(record.appVersion),
-                    record.osVersion, texts.versionKey(record.osVersion), record.model, record.attributeText)
+                    record.osVersion, texts.versionKey(record.osVersion), record.model, record.attributeText,
+                    Int64(record.badge ?? 0))
             }
         }
         return ids

@@ -66,7 +66,7 @@ struct DeviceRegistration {
         let place = known.add(
             StoredDevice(
                 id: KnownDevices.unwritten, record: record, generation: 1, status: .active, statusReason: nil,
-                statusAt: nil, badge: 0, isProven: false))
+                statusAt: nil, badge: record.badge ?? 0, isProven: false))
         changes.inserted.append(place)
         if record.registeredAt == nil { changes.heard.insert(place) }
         return (.inserted, place)

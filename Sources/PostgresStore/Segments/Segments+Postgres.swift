@@ -27,6 +27,22 @@ extension PostgresDatabase {
         }
     }
 
+    package func removeSegment(_ name: String, usedBy others: [String], now: Timestamp, by actor: Actor) async throws {
+        try await write(.durable) { db in
+            let catalog = SegmentCatalog(db)
+            // No segment that names this one is defined meanwhile.
+            try catalog.hold()
+            let entry = try catalog.entry(of: name)
+            let unfinished = RunState.unfinished.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+            try SegmentUsers.requireNone(
+                of: name, others: others, rows: try Self.rows(db),
+                runs: try RunRow.list(db, "WHERE NOT is_frozen AND state IN (\(unfinished)) ORDER BY id").map { try $0.get() })
+            try db.execute("DELETE FROM segment_member WHERE segment_id = $1", entry.id)
+            try db.execute("DELETE FROM segment WHERE id = $1", entry.id)
+            try EventLog.record(db, kind: .segmentRemoved, run: nil, actor: actor, detail: name, now: now)
+        }
+    }
+
     package func segments(now: Timestamp?) async throws -> [SegmentSummary] {
         try await read { db in
             let summaries = try Self.summaries(db)
@@ -43,12 +59,15 @@ extension PostgresDatabase {
     }
 
     static func contents(of campaign: Campaign, _ db: PostgresSession) throws -> SegmentContents {
-        let rows = try db.all("SELECT name, source, expression, members_digest FROM segment") { row in
+        try SegmentContents(of: campaign, among: rows(db))
+    }
+
+    private static func rows(_ db: PostgresSession) throws -> [SegmentContents.Row] {
+        try db.all("SELECT name, source, expression, members_digest FROM segment") { row in
             SegmentContents.Row(
                 name: try row.text(0), source: try row.textOrNil(1), expression: try row.textOrNil(2),
                 members: try row.textOrNil(3) ?? "")
         }
-        return try SegmentContents(of: campaign, among: rows)
     }
 
     package func segment(_ name: String, now: Timestamp, sampleMax: Int) async throws -> SegmentDetail {

@@ -53,7 +53,8 @@ struct AudienceCompiler {
             // Elements travel as texts; numbers are read back by the comparison with a column of numbers.
             let element = field.kind.isNumeric ? "CAST(value AS REAL)" : "value"
             return "\(column(field, &parameters)) IN (SELECT \(element) FROM json_each(\(list)))"
-        case .locales(let tags): return locales(tags, &parameters)
+        case .locales(let conditions):
+            return grouped(conditions.map { AudienceLocale.sql($0, &parameters) }, "OR") ?? "FALSE"
         case .isNull(let field):
             return "\(AudienceColumn.stored(field) { parameters.add($0) }) IS NULL"
         case .everyone, .nobody, .all, .any, .not, .member, .tagged: return "FALSE"
@@ -64,17 +65,8 @@ struct AudienceCompiler {
         AudienceColumn.comparable(field) { parameters.add($0) }
     }
 
-    /// `.` is the character after `-`.
-    private static func locales(_ tags: [String], _ parameters: inout AudienceParameters) -> String {
-        let parts = tags.map { tag in
-            let tag = parameters.add(tag)
-            return "(device.locale = \(tag) OR (device.locale > \(tag) || '-' AND device.locale < \(tag) || '.'))"
-        }
-        return grouped(parts, "OR") ?? "FALSE"
-    }
-
     /// `((a OR b OR c) OR (d OR e OR f))`: a chain is as deep as it is long.
-    private static func grouped(_ parts: [String], _ keyword: String) -> String? {
+    fileprivate static func grouped(_ parts: [String], _ keyword: String) -> String? {
         guard !parts.isEmpty else { return nil }
         var parts = parts
         repeat {
@@ -95,6 +87,38 @@ struct AudienceCompiler {
         case .greater: ">"
         case .greaterOrEqual: ">="
         }
+    }
+}
+
+/// A ``Store/LocaleCondition`` in SQL.
+private enum AudienceLocale {
+    static func sql(_ condition: LocaleCondition, _ parameters: inout AudienceParameters) -> String {
+        // The language alone lets all other devices go by after one comparison.
+        let language = begins(with: condition.language, &parameters)
+        guard !condition.isPlain else { return language }
+        var parts = [language]
+        if condition.prefixes != [condition.language] {
+            let prefixes = condition.prefixes.map { begins(with: $0, &parameters) }
+            parts.append(AudienceCompiler.grouped(prefixes, "OR") ?? "FALSE")
+        }
+        if !condition.exceptions.isEmpty {
+            let exceptions = condition.exceptions.map { begins(with: $0, &parameters) }
+            parts.append("NOT " + (AudienceCompiler.grouped(exceptions, "OR") ?? "FALSE"))
+        }
+        if condition.isWithoutScripts { parts.append("NOT \(namesScript(condition.language, &parameters))") }
+        return "(" + parts.joined(separator: " AND ") + ")"
+    }
+
+    /// `.` is the character after `-`.
+    private static func begins(with prefix: String, _ parameters: inout AudienceParameters) -> String {
+        let prefix = parameters.add(prefix)
+        return "(device.locale = \(prefix) OR (device.locale > \(prefix) || '-' AND device.locale < \(prefix) || '.'))"
+    }
+
+    private static func namesScript(_ language: String, _ parameters: inout AudienceParameters) -> String {
+        let letter = "[A-Za-z]"
+        let pattern = parameters.add(language + "-" + String(repeating: letter, count: 4))
+        return "(device.locale GLOB \(pattern) OR device.locale GLOB \(pattern) || '-*')"
     }
 }
 

@@ -143,7 +143,7 @@ struct LeaseTransaction {
             if request.silentBudget != nil { try ledger.reserve(delivery, run: request.run, at: request.now) }
             caps?.reserve(candidate.delivery, user: candidate.user)
             if candidate.isWaiting { try takeUpAgain(delivery.device) }
-            if request.badgeIncrement != 0, delivery.leaseNumber == 1 { delivery.badge = try count(badgeOf: delivery) }
+            delivery.badge += request.badgeIncrement
             chunk.taken.append(delivery)
         case .wait(let moment, let cause):
             try putOff(device, until: moment, for: cause)
@@ -204,15 +204,6 @@ struct LeaseTransaction {
         change.suppressed = suppressed
         change.reopen(replaced)
         try RunRow.add(change, to: request.run, at: request.now, db)
-    }
-
-    private func count(badgeOf delivery: LeasedDelivery) throws -> Int {
-        let update = try RowStatement(db, "UPDATE device SET badge = :badge WHERE id = :device")
-        let badge = delivery.badge + request.badgeIncrement
-        try update.bind(Int64(badge), update.parameter(":badge"))
-        try update.bind(delivery.device, update.parameter(":device"))
-        try update.run()
-        return badge
     }
 
     /// While it waits its reason says what for; that it waited stays on record.

@@ -11,6 +11,7 @@ struct SettlementBatch {
     private let statement: SettlementStatement
     private let ledger: SilentLedger
     private let caps: CapLedger
+    private let badges: BadgeCount?
 
     init(_ db: Database, run: Int64, now: Timestamp) throws {
         self.db = db
@@ -19,6 +20,7 @@ struct SettlementBatch {
         statement = try SettlementStatement(db, run: run, now: now)
         ledger = SilentLedger(db)
         caps = CapLedger(db)
+        badges = try BadgeCount(db, run: run)
     }
 
     func record(_ settlements: [Settlement]) throws -> DeliveryCounts {
@@ -61,6 +63,7 @@ struct SettlementBatch {
             lease.settled += 1
             change.settle(settlement.verdict)
             attempts.count(settlement)
+            try badges?.count(settlement)
             if settlement.stage != nil { staged.append((settlement, lease.environment)) }
             if lease.isSilent { try settleLedger(settlement) }
             if lease.isCapped { capped.append(CapOutcome(settlement)) }

@@ -6,7 +6,8 @@ import Store
 struct DeviceProfileStatements {
     private struct Parameters {
         let id, topic, environment, token, installation, user, alertsAllowed, registeredAt, lastSeenAt: Int32
-        let locale, timeZone, country, appVersion, appVersionKey, osVersion, osVersionKey, model, attributes: Int32
+        let locale, timeZone, country, appVersion, appVersionKey, osVersion, osVersionKey, model, attributes,
+            badge: Int32
 
         init(_ statement: RowStatement) {
             id = statement.parameter(":id")
@@ -27,6 +28,7 @@ struct DeviceProfileStatements {
             osVersionKey = statement.parameter(":os_version_key")
             model = statement.parameter(":model")
             attributes = statement.parameter(":attributes")
+            badge = statement.parameter(":badge")
         }
     }
 
@@ -35,6 +37,7 @@ struct DeviceProfileStatements {
     private let insertionParameters: Parameters
     private let update: RowStatement
     private let updateParameters: Parameters
+    private let reading: RowStatement
     private var texts = DeviceProfileTexts()
 
     init(_ db: Database) throws {
@@ -43,6 +46,7 @@ struct DeviceProfileStatements {
         insertionParameters = Parameters(insertion)
         update = try RowStatement(db, Self.updateSQL)
         updateParameters = Parameters(update)
+        reading = try RowStatement(db, "SELECT attributes FROM device WHERE id = :device")
     }
 
     /// Returns the id of the new device.
@@ -57,10 +61,45 @@ struct DeviceProfileStatements {
 
     /// False when the stored device says all this already.
     mutating func update(_ device: Int64, with record: DeviceRecord) throws -> Bool {
+        let isErased = try erase(record.erased, of: device)
+        var record = record
+        record.attributes = try attributes(of: record, beside: device)
         try update.bind(device, updateParameters.id)
         try bind(record, to: update, updateParameters)
         try update.run()
-        return update.changes > 0
+        return update.changes > 0 || isErased
+    }
+
+    /// All attributes that the device has then; `nil`: the record says nothing of them.
+    private func attributes(of record: DeviceRecord, beside device: Int64) throws -> [String: String]? {
+        let erasesSome = record.erased.contains { if case .attribute = $0 { true } else { $0 == .attributes } }
+        guard record.attributes != nil || erasesSome else { return nil }
+        try reading.bind(device, reading.parameter(":device"))
+        defer { reading.reset() }
+        guard try reading.step(), let text = reading.text(0) else {
+            return record.attributes?.isEmpty == true ? nil : record.attributes
+        }
+        if let given = record.attributes, !erasesSome, StoredJSON.object(given) == text { return given }
+        var stored = DeviceRecord(token: record.token, environment: record.environment, topic: record.topic)
+        stored.attributes = try StoredJSON.value(text)
+        var given = stored
+        given.attributes = record.attributes
+        given.replacesAttributes = record.replacesAttributes
+        given.erased = record.erased
+        _ = stored.update(with: given)
+        return stored.attributes
+    }
+
+    /// All but attributes. True: something was there.
+    private func erase(_ fields: Set<DeviceRecord.Erasure>, of device: Int64) throws -> Bool {
+        let columns = fields.flatMap(\.columns).sorted()
+        guard !columns.isEmpty else { return false }
+        try db.execute(
+            sql: """
+                UPDATE device SET \(columns.map { "\($0) = NULL" }.joined(separator: ", "))
+                WHERE id = :device AND (\(columns.map { "\($0) IS NOT NULL" }.joined(separator: " OR ")))
+                """, arguments: ["device": device])
+        return db.changesCount > 0
     }
 
     private mutating func bind(_ record: DeviceRecord, to statement: RowStatement, _ parameters: Parameters) throws {
@@ -78,16 +117,17 @@ struct DeviceProfileStatements {
         try statement.bind(texts.versionKey(record.osVersion), parameters.osVersionKey)
         try statement.bind(record.model, parameters.model)
         try statement.bind(record.attributes.map(StoredJSON.object), parameters.attributes)
+        try statement.bind(record.badge.map(Int64.init), parameters.badge)
     }
 
     private static let insertSQL = """
         INSERT INTO device (
             topic_id, environment, token, installation_id, user_id, alerts_allowed, registered_at, last_seen_at, locale,
-            time_zone, country, app_version, app_version_key, os_version, os_version_key, model, attributes
+            time_zone, country, app_version, app_version_key, os_version, os_version_key, model, attributes, badge
         ) VALUES (
             :topic, :environment, :token, :installation_id, :user_id, :alerts_allowed, :registered_at, :last_seen_at,
             :locale, :time_zone, :country, :app_version, :app_version_key, :os_version, :os_version_key, :model,
-            :attributes
+            :attributes, coalesce(:badge, 0)
         )
         """
 
@@ -109,6 +149,7 @@ struct DeviceProfileStatements {
             os_version_key = iif(:os_version IS NULL, os_version_key, :os_version_key),
             model = coalesce(:model, model),
             attributes = coalesce(:attributes, attributes),
+            badge = coalesce(:badge, badge),
             status = iif(:registered_at > status_at, \(DeviceStatus.active.code), status),
             status_reason = iif(:registered_at > status_at, NULL, status_reason),
             status_at = iif(:registered_at > status_at, NULL, status_at)
@@ -118,12 +159,12 @@ struct DeviceProfileStatements {
             OR coalesce(:last_seen_at > coalesce(last_seen_at, :last_seen_at - 1), FALSE)
             OR (
                 installation_id, user_id, alerts_allowed, locale, time_zone, country, app_version, os_version, model,
-                attributes
+                attributes, badge
             ) IS NOT (
                 coalesce(:installation_id, installation_id), coalesce(:user_id, user_id),
                 coalesce(:alerts_allowed, alerts_allowed), coalesce(:locale, locale), coalesce(:time_zone, time_zone),
                 coalesce(:country, country), coalesce(:app_version, app_version), coalesce(:os_version, os_version),
-                coalesce(:model, model), coalesce(:attributes, attributes)
+                coalesce(:model, model), coalesce(:attributes, attributes), coalesce(:badge, badge)
             )
         )
         """

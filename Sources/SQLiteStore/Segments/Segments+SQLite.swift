@@ -24,6 +24,18 @@ extension SQLiteFileStore {
         }
     }
 
+    package func removeSegment(_ name: String, usedBy others: [String], now: Timestamp, by actor: Actor) async throws {
+        try await write { db in
+            let entry = try SegmentCatalog(db).entry(of: name)
+            let waiting = "WHERE NOT is_frozen AND state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id"
+            try SegmentUsers.requireNone(
+                of: name, others: others, rows: try Self.rows(db), runs: try RunRow.list(db, waiting, [:]).map { try $0.get() })
+            try db.execute(sql: "DELETE FROM segment_member WHERE segment_id = :id", arguments: ["id": entry.id])
+            try db.execute(sql: "DELETE FROM segment WHERE id = :id", arguments: ["id": entry.id])
+            try EventLog.record(db, kind: .segmentRemoved, run: nil, actor: actor, detail: name, now: now)
+        }
+    }
+
     package func segments(now: Timestamp?) async throws -> [SegmentSummary] {
         try await read { db in
             let summaries = try Self.summaries(db, where: "TRUE", [:])
@@ -40,12 +52,13 @@ extension SQLiteFileStore {
     }
 
     static func contents(of campaign: Campaign, _ db: Database) throws -> SegmentContents {
-        let rows = try Row.fetchAll(db, sql: "SELECT name, source, expression, members_digest FROM segment")
-        return try SegmentContents(
-            of: campaign,
-            among: rows.map { row in
-                SegmentContents.Row(name: row[0], source: row[1], expression: row[2], members: row[3] ?? "")
-            })
+        try SegmentContents(of: campaign, among: rows(db))
+    }
+
+    private static func rows(_ db: Database) throws -> [SegmentContents.Row] {
+        try Row.fetchAll(db, sql: "SELECT name, source, expression, members_digest FROM segment").map { row in
+            SegmentContents.Row(name: row[0], source: row[1], expression: row[2], members: row[3] ?? "")
+        }
     }
 
     package func segment(_ name: String, now: Timestamp, sampleMax: Int) async throws -> SegmentDetail {

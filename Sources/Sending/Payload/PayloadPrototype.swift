@@ -7,7 +7,7 @@ package struct PayloadPrototype: Hashable, Sendable {
         case bytes([UInt8])
         /// The inside of a JSON string: the device's value at this index of ``PayloadRenderer/fields``.
         case field(Int)
-        /// The device's own badge count.
+        /// The device's own badge count, this push included.
         case badge
         /// The moment of sending plus so many seconds, as UNIX seconds.
         case secondsAfterSending(Int64)

@@ -46,15 +46,22 @@ package struct PayloadRenderer: Sendable {
         }
     }
 
-    /// The device fields of some templates, each once, always in the same order.
+    /// The device fields of some templates, each once, always in the same order; the badge comes with every delivery.
     static func fields(of templates: [Template]) -> [AudienceField] {
-        templates.reduce(into: Set()) { $0.formUnion($1.deviceFields) }.sorted { $0.name < $1.name }
+        templates.reduce(into: Set()) { $0.formUnion($1.deviceFields) }.filter { $0 != .badge }
+            .sorted { $0.name < $1.name }
     }
 
     /// Which prototype a device with this locale gets, and the locale's index for the record.
     package func choice(forLocale text: String?) -> (prototype: Int, localeIndex: Int?) {
-        let index = template.localeIndex(for: text.flatMap { LocaleTag($0) })
+        let index = template.localeChoice(for: text.flatMap { LocaleTag($0) })?.index
         return (index ?? 0, index)
+    }
+
+    /// Whether a device with this locale gets a text in its language, if only as another region writes it; true when
+    /// nothing is localized.
+    package func covers(_ locale: String?) -> Bool {
+        template.localeChoice(for: locale.flatMap { LocaleTag($0) })?.fit != .fallback
     }
 
     /// The name of a prototype's locale for people; `all` when nothing is localized.

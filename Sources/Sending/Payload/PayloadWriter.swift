@@ -4,6 +4,8 @@ import Model
 struct PayloadWriter {
     private let variables: [String: String]
     private let fields: [AudienceField]
+    /// What the push shows on the icon, which ``Model/AudienceField/badge`` prints as well.
+    private var badge: Template.Badge?
     var json = JSONBytes()
     private(set) var pieces: [PayloadPrototype.Piece] = []
     /// Bytes in ``pieces``.
@@ -20,6 +22,7 @@ struct PayloadWriter {
 
     /// The whole body; which keys it may hold is decided where the file is checked.
     mutating func write(_ template: Template, _ pushType: PushType, localeIndex: Int?) {
+        badge = pushType == .alert ? template.badge : nil
         json.raw("{")
         var isFirst = true
         switch pushType {
@@ -126,6 +129,7 @@ struct PayloadWriter {
             case .literal(let literal): json.escaped(literal)
             case .variable(let name) where size < Self.sizeMax: json.escaped(variables[name, default: ""])
             case .variable: break
+            case .device(.badge): write(badge ?? .increment(0))
             case .device(let field):
                 guard let index = fields.firstIndex(of: field) else { continue }
                 closePiece()

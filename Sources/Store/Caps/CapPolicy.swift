@@ -44,7 +44,7 @@ package struct CapRequest: Hashable, Sendable {
 /// Asks the caps of one class at one moment.
 package struct CapPolicy {
     /// When it is looked again whether a push in flight keeps its slot.
-    private static let inFlightLookedAfter: Duration = .seconds(30)
+    private static let inFlightLookedAfter: Duration = .seconds(5)
 
     private let request: CapRequest
     private let windows: [(cap: FrequencyCap, window: RollingWindow)]
@@ -164,70 +164,5 @@ package struct CapPreview: Hashable, Sendable {
         self.request = request
         expiry = definition.expiry
         startsAt = max(now, definition.plannedAt)
-    }
-}
-
-/// Foretells what the caps would do to the devices of an audience, some hundred at a time: by the ledger as it is now, with
-/// the outcome of all that is in flight taken to come now. What the devices of one user would take from each other in the
-/// run itself is not foretold.
-package struct CapForecast {
-    private static let batchMax = 1_000
-
-    private struct Candidate {
-        var device: Int64
-        var user: String?
-        var wave: Timestamp?
-    }
-
-    private let preview: CapPreview
-    private let classes: [UInt32: String]
-    private let now: Timestamp
-    private var policies: [Timestamp: CapPolicy] = [:]
-    private var batch: [Candidate] = []
-    package private(set) var slice = Reach.CapSlice()
-
-    /// - Parameter classes: as ``CapPolicy`` takes them.
-    package init(_ preview: CapPreview, classes: [UInt32: String], now: Timestamp) {
-        self.preview = preview
-        self.classes = classes
-        self.now = now
-    }
-
-    package var isFull: Bool { batch.count >= Self.batchMax }
-
-    /// The rows that decide of those added since ``decide(_:)``.
-    package var keys: Set<CapKey> {
-        batch.reduce(into: []) {
-            $0.formUnion(CapBook.keys(device: $1.device, person: preview.request.person($1.user)))
-        }
-    }
-
-    package mutating func add(_ device: Int64, user: String?, wave: Timestamp?) {
-        batch.append(Candidate(device: device, user: user, wave: wave))
-    }
-
-    package mutating func decide(_ book: CapBook) {
-        let book = book.landed(at: now)
-        for candidate in batch {
-            let decision = policy(at: max(candidate.wave ?? preview.startsAt, now)).decide(
-                book, device: candidate.device, user: candidate.user, run: 0, wave: candidate.wave,
-                expiresAt: preview.expiry.moment(wave: candidate.wave))
-            switch decision {
-            case .send: break
-            case .wait(let moment, _):
-                slice.waiting += 1
-                slice.lastSlotAt = max(moment, slice.lastSlotAt ?? moment)
-            case .suppress, .move: slice.leftOut += 1
-            }
-        }
-        batch.removeAll(keepingCapacity: true)
-    }
-
-    /// Waves start at some tens of moments.
-    private mutating func policy(at moment: Timestamp) -> CapPolicy {
-        if let known = policies[moment] { return known }
-        let policy = CapPolicy(preview.request, classes: classes, at: moment, after: [])
-        policies[moment] = policy
-        return policy
     }
 }

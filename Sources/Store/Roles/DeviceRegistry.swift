@@ -130,6 +130,13 @@ package protocol DeviceRegistry: Sendable {
         _ name: String, source: String, expression: AudienceExpression, now: Timestamp
     ) async throws
 
+    /// Removes a segment with its members, and records who did. Devices stay.
+    /// ``StoreError/segmentIsUsed(_:by:)`` names what needs it: other segments, runs that have not chosen their
+    /// devices, and `others`. ``StoreError/noSuchSegment(_:suggestion:)`` names the nearest there is.
+    ///
+    /// - Parameter others: what needs it besides, as the files say.
+    func removeSegment(_ name: String, usedBy others: [String], now: Timestamp, by actor: Actor) async throws
+
     /// By name. A dynamic segment is counted at `now`, over the whole device table, which takes seconds for millions; without
     /// it, its count is that of the moment it was defined, and this reads a row for each segment.
     func segments(now: Timestamp?) async throws -> [SegmentSummary]

@@ -70,9 +70,10 @@ package enum RegistrationPolicy {
 
 extension DeviceRecord {
     /// Takes over what a later record names, all but token, environment and topic; `registeredAt` and `lastSeenAt` never
-    /// go back. False: it said all this already.
+    /// go back. Both may be what several records say together. False: it said all this already.
     package mutating func update(with later: DeviceRecord) -> Bool {
-        var isChanged = Self.take(later.installationID, &installationID)
+        var isChanged = erase(later.erased)
+        isChanged = Self.take(later.installationID, &installationID) || isChanged
         isChanged = Self.take(later.userID, &userID) || isChanged
         isChanged = Self.take(later.locale, &locale) || isChanged
         isChanged = Self.take(later.timeZone, &timeZone) || isChanged
@@ -81,10 +82,45 @@ extension DeviceRecord {
         isChanged = Self.take(later.osVersion, &osVersion) || isChanged
         isChanged = Self.take(later.model, &model) || isChanged
         isChanged = Self.take(later.alertsAllowed, &alertsAllowed) || isChanged
-        isChanged = Self.take(later.attributes, &attributes) || isChanged
+        isChanged = Self.take(later.badge, &badge) || isChanged
+        isChanged = takeAttributes(of: later) || isChanged
         isChanged = Self.take(later.tags.map { Set($0).sorted() }, &tags) || isChanged
         isChanged = Self.advance(&registeredAt, to: later.registeredAt) || isChanged
         return Self.advance(&lastSeenAt, to: later.lastSeenAt) || isChanged
+    }
+
+    private mutating func erase(_ fields: Set<Erasure>) -> Bool {
+        guard !fields.isEmpty else { return false }
+        let before = self
+        for field in fields {
+            switch field {
+            case .userID: userID = nil
+            case .locale: locale = nil
+            case .timeZone: timeZone = nil
+            case .country: country = nil
+            case .appVersion: appVersion = nil
+            case .osVersion: osVersion = nil
+            case .model: model = nil
+            case .alertsAllowed: alertsAllowed = nil
+            case .attributes: attributes?.removeAll()
+            case .attribute(let name): attributes?[name] = nil
+            }
+        }
+        let isChanged = self != before
+        erased.formUnion(fields)
+        return isChanged
+    }
+
+    private mutating func takeAttributes(of later: DeviceRecord) -> Bool {
+        guard let set = later.attributes else { return false }
+        // None of none is nothing new, and an empty list would be.
+        guard !set.isEmpty || attributes != nil || later.replacesAttributes else { return false }
+        let known = attributes ?? [:]
+        replacesAttributes = replacesAttributes || later.replacesAttributes
+        let merged = later.replacesAttributes ? set : known.merging(set) { $1 }
+        // What several records say together keeps that it was said.
+        attributes = merged
+        return merged != known
     }
 
     private static func take<Value: Equatable>(_ later: Value?, _ value: inout Value?) -> Bool {

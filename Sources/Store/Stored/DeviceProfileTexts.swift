@@ -1,4 +1,4 @@
-import Model
+package import Model
 
 /// The stored forms of what a record says about its device, worked out once per distinct text: a million records name
 /// a few dozen locales and versions.
@@ -28,5 +28,22 @@ package struct DeviceProfileTexts: Sendable {
         let key = AppVersion(text)?.sortKey
         versionKeys[text] = .some(key)
         return key
+    }
+}
+
+extension DeviceRecord.Erasure {
+    /// The columns of the table `device` that it empties; attributes are inside of one.
+    package var columns: [String] {
+        switch self {
+        case .userID: ["user_id"]
+        case .locale: ["locale"]
+        case .timeZone: ["time_zone"]
+        case .country: ["country"]
+        case .appVersion: ["app_version", "app_version_key"]
+        case .osVersion: ["os_version", "os_version_key"]
+        case .model: ["model"]
+        case .alertsAllowed: ["alerts_allowed"]
+        case .attributes, .attribute: []
+        }
     }
 }

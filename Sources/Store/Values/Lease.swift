@@ -30,7 +30,8 @@ package struct LeaseRequest: Sendable {
     package var reachable = Set(PushEnvironment.allCases)
     /// Its waves start by the devices' own clocks.
     package var hasWaves = false
-    /// Added to the device's badge at the first attempt; 0 leaves it alone.
+    /// What the push adds to the device's badge. The stored count changes once the push was accepted, see
+    /// ``BadgeRule``.
     package var badgeIncrement: Int
     /// How many stages the run has, which say what may be leased: see ``StageGate``; 0: none.
     package var stages = 0

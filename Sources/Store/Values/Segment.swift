@@ -127,7 +127,7 @@ package struct SegmentContents: Hashable, Sendable, Codable {
     }
 
     /// A query may read the members of any segment, by the view's name or, in PostgreSQL, by an escaped form of it.
-    private static func mayReadSegments(_ query: String) -> Bool {
+    static func mayReadSegments(_ query: String) -> Bool {
         let text = query.lowercased()
         return text.contains("segment") || text.contains("u&")
     }
@@ -143,5 +143,33 @@ extension Campaign {
     /// The segments that the audience and the seeds of the stages name.
     package var segmentsNamed: Set<String> {
         (stages ?? []).reduce(into: audience.expression.segments) { $0.formUnion($1.seeds?.segments ?? []) }
+    }
+
+    /// Whether the campaign selects devices by a segment, or may do so by its query.
+    package func uses(segment name: String) -> Bool {
+        guard let query = audienceSQL, SegmentContents.mayReadSegments(query) else {
+            return segmentsNamed.contains(name)
+        }
+        return query.contains(name) || query.lowercased().contains("u&") || segmentsNamed.contains(name)
+    }
+}
+
+/// What needs a segment. Segments that something needs are not removed.
+package enum SegmentUsers {
+    /// Throws ``StoreError/segmentIsUsed(_:by:)`` if there is any.
+    ///
+    /// - Parameters:
+    ///   - others: what the store does not know of: campaigns and settings.
+    ///   - rows: all segments of the store.
+    ///   - runs: those that have not chosen their devices yet.
+    package static func requireNone(
+        of name: String, others: [String], rows: [SegmentContents.Row], runs: [Run]
+    ) throws {
+        let segments = try rows.filter { try $0.name != name && $0.expression?.get().segments.contains(name) == true }
+            .map { "segment \"\($0.name)\"" }.sorted()
+        let waiting = runs.filter { $0.definition.campaign.uses(segment: name) }
+            .map { "run \($0.id) of \($0.campaign), which has not chosen its devices yet" }
+        let users = others + segments + waiting
+        guard users.isEmpty else { throw StoreError.segmentIsUsed(name, by: users) }
     }
 }

@@ -68,6 +68,8 @@ package enum StoreError: Error, Hashable, Sendable {
     case segmentIsDynamic(String)
     /// A segment with members cannot be defined by an expression.
     case segmentIsStatic(String)
+    /// A segment that something names cannot be removed.
+    case segmentIsUsed(String, by: [String])
     case noSuchDevice(Int64)
     case deviceOfOtherTopic(Int64, topic: String, expected: String)
     case occurrenceTaken(campaign: String, occurrence: String, run: Int64)
@@ -222,6 +224,9 @@ extension StoreError: CustomStringConvertible {
             "segment \"\(name)\" is defined by an expression and takes no members; import under another name"
         case .segmentIsStatic(let name):
             "segment \"\(name)\" holds imported members; define the expression under another name"
+        case .segmentIsUsed(let name, let users):
+            "segment \"\(name)\" is not removed, because it is used by \(users.joined(separator: ", ")); "
+                + "take it out of there first"
         case .noSuchDevice(let device): "no device \(device)"
         case .deviceOfOtherTopic(let device, let topic, let expected):
             "device \(device) is of \(topic), the campaign is for \(expected); choose a device of that topic"

@@ -3,7 +3,7 @@ package import Model
 /// A device as the store knows it: what was registered, and what became of it.
 package struct StoredDevice: Hashable, Sendable {
     package var id: Int64
-    /// Token, profile, tags and attributes, ready to be imported again.
+    /// Token, profile, badge, tags and attributes, ready to be imported again.
     package var record: DeviceRecord
     /// From 1, one more with every new token.
     package var generation: Int
@@ -11,7 +11,6 @@ package struct StoredDevice: Hashable, Sendable {
     /// APNs' reason for a status other than active.
     package var statusReason: String?
     package var statusAt: Timestamp?
-    package var badge: Int
     /// Whether APNs accepted this token before.
     package var isProven: Bool
 
@@ -21,13 +20,15 @@ package struct StoredDevice: Hashable, Sendable {
     ) {
         self.id = id
         self.record = record
+        self.record.badge = badge
         self.generation = generation
         self.status = status
         self.statusReason = statusReason
         self.statusAt = statusAt
-        self.badge = badge
         self.isProven = isProven
     }
+
+    package var badge: Int { record.badge ?? 0 }
 }
 
 package struct DeviceCount: Hashable, Sendable {

@@ -26,6 +26,12 @@ struct VariableArguments: ParsableArguments {
             guard let (name, value) = entry.splitAtSign("="), !name.isEmpty else {
                 throw ValidationError("--var \(entry): write name=value")
             }
+            // Bytes that are no text arrive as this sign, which somebody may also have typed.
+            if value.unicodeScalars.contains("\u{FFFD}"), let other = ArgumentBytes.notText {
+                throw ValidationError(
+                    "--var \(name): the argument \(other) is not UTF-8 text; set the terminal to UTF-8, or give the value "
+                        + "by --vars-file")
+            }
             values[name] = value
         }
         return values
@@ -61,5 +67,15 @@ enum CampaignNames {
     @Sendable static func completions(words: [String], index: Int, prefix: String) -> [String] {
         let folder = Settings.completing(words).configurationIfAny()?.campaigns ?? "campaigns"
         return YAMLFolder.names(in: folder).filter { $0.hasPrefix(prefix) }
+    }
+}
+
+/// The arguments of this process as the system has them: Swift puts a sign in place of bytes that are no text.
+enum ArgumentBytes {
+    /// The place, from 1, of the first one that is not UTF-8.
+    static var notText: Int? {
+        (1..<max(1, Int(CommandLine.argc))).first { place in
+            CommandLine.unsafeArgv[place].map { String(validatingCString: $0) == nil } ?? false
+        }
     }
 }

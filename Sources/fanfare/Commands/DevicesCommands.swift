@@ -35,7 +35,7 @@ struct DevicesShowCommand: AsyncParsableCommand {
         let found = try await devices.find(text)
         Console.print(
             json
-                ? try ResultJSON.text(found.map(DeviceResult.init))
+                ? try ResultJSON.text(found.map(DeviceResult.whole))
                 : found.map(DeviceText.text).joined(separator: "\n\n"))
     }
 
@@ -53,7 +53,10 @@ struct DevicesShowCommand: AsyncParsableCommand {
 struct DevicesExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export", abstract: "Write devices as CSV, in the columns `devices import` reads.",
-        discussion: "The file holds whole tokens: it is created readable by its owner only.")
+        discussion: """
+            An import of the file restores what it holds: profile, badge, tags, and the attributes as one JSON object. \
+            The file holds whole tokens: it is created readable by its owner only.
+            """)
 
     @OptionGroup var settings: Settings
     @Option(help: "Only devices this audience expression selects.") var matching: String?
@@ -163,7 +166,14 @@ struct DevicesImportCommand: AsyncParsableCommand {
             tokens for another push type are imported with its suffix, as the push goes there: com.example.app.voip for voip, \
             .complication, .location-query, .pushkit.fileprovider, .push-type.liveactivity, .voip-ptt (pushtotalk), \
             .push-type.widgets, .push-type.controls. A known installation gets its new token and keeps its history. \
-            Bad lines go to the rejects file with line number and reason; good lines are kept. \
+            Bad lines go to the rejects file with line number and reason; good lines are kept. A value that is of no use, \
+            such as an odd locale, is left out with a warning, and its device is kept.
+
+            A column that is absent and a cell that is empty keep what is stored. \\N as a cell or as a JSON text takes the value \
+            away: user_id, locale, time_zone, country, app_version, os_version, model, alerts_allowed, tags, attributes.NAME, and \
+            attributes for all of them. Attributes are set beside those that are stored; with --replace-attributes those of a line \
+            take the place of all others. The badge is a number that sets the count; an app that clears its icon says 0.
+
             An import that was interrupted is given again: what is there already counts as unchanged.
             """)
 
@@ -174,6 +184,7 @@ struct DevicesImportCommand: AsyncParsableCommand {
     var file: String
     @Option(help: "csv or jsonl (default: by the file's first character).") var format: ImportFormat?
     @Option(help: "Where bad lines go (default: FILE.rejects.csv).") var rejects: String?
+    @Flag(help: "Remove stored attributes that a line with attributes does not name.") var replaceAttributes = false
     @Flag(help: "Read and check everything and say what would change, but change nothing.") var dryRun = false
     @Flag(help: "Print the result as JSON.") var json = false
 
@@ -192,11 +203,12 @@ struct DevicesImportCommand: AsyncParsableCommand {
         ) {
             let meter = ImportMeter()
             return try await devices.run(
-                path: file, format: format, rejects: rejects, isDryRun: dryRun,
+                path: file, format: format, rejects: rejects, replacesAttributes: replaceAttributes, isDryRun: dryRun,
                 progress: { meter.show(devices: $0) },
                 ordering: { Console.note("all \($0.grouped) devices are read; making the indexes of a first import") })
         }
         if !dryRun { try await devices.record(path: file, Self.text(result), by: session.actor) }
+        for odd in result.oddValues ?? [] { Console.note("warning: \(odd.words)") }
         Console.print(json ? try ResultJSON.text(result) : Self.text(result))
         if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
     }
@@ -204,7 +216,7 @@ struct DevicesImportCommand: AsyncParsableCommand {
     private static func text(_ result: ImportResult) -> String {
         var text =
             (result.dryRun ? "nothing was changed; an import would be " : "")
-            + "\(result.read.grouped) lines: \(result.inserted.grouped) new, \(result.updated.grouped) updated, "
+            + "\(result.read == 1 ? "1 line" : "\(result.read.grouped) lines"): \(result.inserted.grouped) new, \(result.updated.grouped) updated, "
             + "\(result.unchanged.grouped) unchanged, \(result.tokensReplaced.grouped) with a new token, \(result.merged.grouped) merged, "
             + "\(result.rejected.grouped) rejected"
         if let path = result.rejectsFile { text += "; see \(path)" }

@@ -11,8 +11,8 @@ struct ValidateCommand: AsyncParsableCommand {
         commandName: "validate",
         abstract: "Check campaign, template and configuration files; report every problem at once.",
         discussion: """
-            Beside each file those that it needs are read. Where the configured store is there, a campaign whose push goes \
-            to a topic without devices, while the app's are registered under another one, is a warning.
+            Files that a file names are read as well. With a store, it warns when no device is registered under the topic \
+            that the push goes to, and names the languages of the app's devices that would get the default text.
 
             Texts that are probably a slip are warnings with the name of a rule behind them: short-text, test-words, \
             lorem-ipsum, repetition, unfilled-placeholder, never-filled, mixed-scripts, no-expiry, dead-link. A template \
@@ -38,19 +38,46 @@ struct ValidateCommand: AsyncParsableCommand {
         let files = CheckFiles(
             configuration: configuration, templates: templates,
             configuredTemplates: { [settings] in try settings.configuration().templates },
-            environment: ProcessInfo.processInfo.environment, devices: await devices(configuration))
+            environment: ProcessInfo.processInfo.environment, devices: await devices(configuration),
+            now: WallClock.system.now(), hasRun: await startedOccurrences(configuration))
         var checked = try files.check(try paths.isEmpty ? defaultFolders() : paths)
         if links { checked.add(dead: await LinkCheck.dead(checked.links, configuration)) }
+        checked.add(languages: await languages(configuration, of: checked.topics))
         json ? Console.print(try ResultJSON.text(checked.result)) : show(checked)
         if checked.hasErrors || strict && !checked.isClean { throw ExitStatus.invalidData.exitCode }
     }
 
     /// Files are checked with or without a store; one that cannot be read now is for the other commands to report.
     private func devices(_ configuration: Configuration?) async -> [DeviceCount] {
+        (try? await store(configuration)?.deviceCounts()) ?? []
+    }
+
+    /// Those of the configured campaigns with a start in the past.
+    private func startedOccurrences(
+        _ configuration: Configuration?
+    ) async -> @Sendable (_ campaign: String, _ occurrence: String) -> Bool {
+        guard let configuration, let opened = try? await store(configuration) else { return { _, _ in false } }
+        var catalogue = CampaignCatalogue()
+        catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
+        let started =
+            (try? await opened.startedPast(catalogue.ready.map(\.campaign), now: WallClock.system.now())) ?? []
+        return { started.contains("\($0)/\($1)") }
+    }
+
+    private func languages(_ configuration: Configuration?, of topics: Set<String>) async -> [String: [String: Int]] {
+        guard !topics.isEmpty, let opened = try? await store(configuration) else { return [:] }
+        var languages: [String: [String: Int]] = [:]
+        for topic in topics {
+            languages[topic] = try? await opened.languages(ofTopic: topic, now: WallClock.system.now())
+        }
+        return languages
+    }
+
+    private func store(_ configuration: Configuration?) async throws -> OpenedStore? {
         guard let address = configuration?.store,
             StoreAddress(address).isURL || FileManager.default.fileExists(atPath: address)
-        else { return [] }
-        return (try? await StoreOpening.open(address, .reading).deviceCounts()) ?? []
+        else { return nil }
+        return try await StoreOpening.open(address, .reading)
     }
 
     private func defaultFolders() throws -> [String] {
@@ -63,12 +90,21 @@ struct ValidateCommand: AsyncParsableCommand {
         return [configuration.campaigns, configuration.templates]
     }
 
+    private static func words(_ languages: [String], _ check: CampaignCheck) -> String {
+        let more = languages.count > languagesShown ? " and \(languages.count - languagesShown) more" : ""
+        return "\(check.path): no text in \(languages.prefix(languagesShown).joined(separator: ", "))\(more); "
+            + "devices in these languages get \(check.fallbacks.joined(separator: " or "))"
+    }
+
+    private static let languagesShown = 10
+
     private func show(_ checked: CheckFiles.Checked) {
         for diagnostic in checked.diagnostics { Console.print(diagnostic.description) }
         for check in checked.checks where check.isRight {
             let sizes = check.sizes.map { "\($0.text) \($0.bytes)" }.joined(separator: ", ")
             let limit = check.sizes.first.map { "; at most \($0.limit) bytes allowed" } ?? ""
             Console.print("\(check.path): ok" + (sizes.isEmpty ? "" : " (largest payload: \(sizes)\(limit))"))
+            if let languages = check.fallbackLanguages { Console.print(Self.words(languages, check)) }
         }
     }
 }

@@ -62,23 +62,27 @@ extension ScheduleCommand {
 struct ScheduleList {
     private let entries: [Agenda.Due]
     private let halted: [Run]
+    private let past: [String]
     private let zone: TimeZone
 
     init(_ coming: ListSchedule.Coming) {
         entries = coming.entries
         halted = coming.halted
+        past = coming.past
         zone = coming.zone
     }
 
     var text: String {
-        guard !halted.isEmpty else { return table }
+        let over = past.isEmpty ? [] : ["", "past:"] + past.map { "  \($0)" }
         let lines = halted.map { "  run \($0.id): \($0.campaign), occurrence \($0.occurrence): \(RunStatus.state($0))" }
-        return ([table, "", "waits for a person:"] + lines).joined(separator: "\n")
+        let waiting = lines.isEmpty ? [] : ["", "waits for a person:"] + lines
+        return ([table] + over + waiting).joined(separator: "\n")
     }
 
     private var table: String {
         guard !entries.isEmpty else {
-            return "nothing starts by itself; give a campaign a `schedule` with cron or at"
+            return past.isEmpty
+                ? "nothing starts by itself; give a campaign a `schedule` with cron or at" : "nothing is to start"
         }
         let shown = zone.identifier
         let width = max(20, shown.count) + 2

@@ -7,9 +7,10 @@ import Store
 
 struct SegmentsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "segments", abstract: "Import, define and look at named sets of devices.",
+        commandName: "segments", abstract: "Import, define, delete and look at named sets of devices.",
         subcommands: [
             SegmentsImportCommand.self, SegmentsDefineCommand.self, SegmentsListCommand.self, SegmentsShowCommand.self,
+            SegmentsDeleteCommand.self,
         ])
 }
 
@@ -40,7 +41,9 @@ struct SegmentsDefineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "define", abstract: "Name an audience expression.",
         discussion: """
-            Such a segment is dynamic: it is whoever the expression selects when a run starts. It may name other segments.
+            Such a segment is dynamic: it is whoever the expression selects when a run starts. It may name other segments. \
+            locale in ("zh-Hant") selects the devices that a text in zh-Hant is for, such as those set to zh-TW. \
+            attribute("plan") = "pro" compares an imported attribute, and takes !=, in and is null as well.
 
               fanfare segments define lapsed 'last_seen within 90 days and not last_seen within 30 days'
             """)
@@ -130,6 +133,40 @@ struct SegmentsImportCommand: AsyncParsableCommand {
     private func text(_ result: SegmentImportResult) -> String {
         "segment \(result.segment): \(Self.words(result))"
             + (result.rejected > 0 ? "; see \(RejectsPath.path(for: file, named: rejects))" : "")
+    }
+}
+
+struct SegmentsDeleteCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delete", abstract: "Delete a segment that nothing uses.",
+        discussion: """
+            The devices stay. A segment is in use while a campaign, the seeds of a stage, another segment, test_devices or a \
+            run that has not chosen its devices yet names it; the command then changes nothing and names them.
+            """)
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "The segment's name.") var name: String
+    @Flag(name: .shortAndLong, help: "Do not ask for confirmation.") var yes = false
+
+    func run() async throws {
+        let session = try await settings.session()
+        let segments = ManageSegments(store: session.store)
+        let summary = try await segments.summary(name, now: session.now)
+        let words = "segment \(name) with its \(summary.expression == nil ? summary.count.devices : "expression")"
+        let files = ManageFiles(
+            configuration: try settings.configuration(), store: session.store, zone: TimeZone.current)
+        let users = try await files.users(ofSegment: name)
+        if users.isEmpty { try confirm(words) }
+        try await segments.remove(name, usedBy: users, by: session.actor, now: session.now)
+        Console.print("deleted \(words)")
+    }
+
+    private func confirm(_ words: String) throws {
+        if yes { return }
+        guard Console.isInteractive else {
+            throw Failure(.refused, "this would delete \(words); nothing was deleted, give --yes to do it")
+        }
+        guard Console.confirms("Delete \(words)?") else { throw Failure(.refused, "nothing was deleted") }
     }
 }
 

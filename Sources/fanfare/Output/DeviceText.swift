@@ -30,9 +30,12 @@ enum DeviceText {
             ("country", record.country), ("app_version", record.appVersion), ("os_version", record.osVersion),
             ("model", record.model), ("alerts_allowed", record.alertsAllowed.map { $0 ? "true" : "false" }),
             ("registered_at", record.registeredAt?.iso8601), ("last_seen_at", record.lastSeenAt?.iso8601),
+            ("badge", "\(device.badge)"),
             ("tags", record.tags.flatMap { $0.isEmpty ? nil : $0.joined(separator: ", ") }),
         ]
+        let attributes = (record.attributes ?? [:]).sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
         return all.compactMap { name, value in value.map { (name, $0) } }
+            + (attributes.isEmpty ? [] : [("attributes", attributes.joined(separator: ", "))])
     }
 }
 

@@ -1,4 +1,5 @@
 import APNs
+import CampaignFiles
 import Campaigns
 import Foundation
 import Model
@@ -167,6 +168,8 @@ enum Interruptible {
             do {
                 return try await task.value
             } catch is CancellationError {
+                throw Failure(.tryAgain, "stopped: \(state)")
+            } catch ImportError.stopped {
                 throw Failure(.tryAgain, "stopped: \(state)")
             }
         }

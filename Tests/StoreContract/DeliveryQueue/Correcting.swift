@@ -87,7 +87,7 @@ extension DeliveryQueueContract {
 }
 
 extension Settlement {
-    fileprivate func withVerdict(_ verdict: Verdict) -> Settlement {
+    func withVerdict(_ verdict: Verdict) -> Settlement {
         var settlement = self
         settlement.verdict = verdict
         return settlement

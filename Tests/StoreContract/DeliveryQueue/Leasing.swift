@@ -136,7 +136,6 @@ extension DeliveryQueueContract {
                 device: 1, generation: 1, leaseNumber: 1, attempt: 1, excused: 0, token: device.token.bytes,
                 locale: "de-AT", fields: ["Ray", "iPhone16,1", nil], badge: 2, isProven: false)
             #expect(lease.deliveries == [expected])
-            #expect(try await store.device(1)?.badge == 2)
             try await store.expectSumsClose(run)
         }
         Promise("a delivery is leased once, in order, and each environment by itself") { store in
@@ -184,17 +183,6 @@ extension DeliveryQueueContract {
             let rest = try await store.lease(run, after: 3, now: due + .seconds(600))
             #expect(rest.deliveries.map(\.device) == [4])
             try await store.expectSumsClose(run)
-        }
-        Promise("a badge grows at the first attempt only") { store in
-            _ = try await store.importDevices([try record(1)], now: noon)
-            let run = try await store.startRun(try definition())
-            let request = LeaseRequest(
-                run: run, environment: .production, limit: 1, now: noon, owner: "a", badgeIncrement: 1)
-            let first = try await store.lease(request)
-            _ = try await store.settle(run: run, first.settlements(.retry(notBefore: noon)), now: noon)
-            let second = try await store.lease(request)
-            #expect(second.deliveries.map(\.badge) == [1])
-            #expect(second.deliveries.map(\.attempt) == [2])
         }
         Promise("devices that changed since the freeze are looked at again") { store in
             _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)

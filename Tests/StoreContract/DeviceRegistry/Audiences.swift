@@ -61,6 +61,10 @@ extension DeviceRegistryContract {
             try await populate(store)
             let deepest = try await store.reach(of: nested(20), topic: wendercast, pushType: .background, now: noon)
             #expect(deepest.total == 5)
+            let languages = AudienceExpression.oneOf(.locale, [locale("en-001"), locale("zh-Hant")])
+            let deepestOfLanguages = try await store.reach(
+                of: nested(20, leaf: languages), topic: wendercast, pushType: .background, now: noon)
+            #expect(deepestOfLanguages.total == 5)
             var negated = AudienceExpression.oneOf(.attribute("\"odd\""), [.text("x")])
             for _ in 0..<60 { negated = .not(negated) }
             #expect(try await store.reach(of: negated, topic: wendercast, pushType: .alert, now: noon).total == 0)
@@ -174,6 +178,7 @@ extension DeviceRegistryContract {
         Row("versions between", .between(.appVersion, version("4.3"), version("4.9.9")), [1]),
         Row("language ranges", .oneOf(.locale, [locale("de")]), [1, 2]),
         Row("narrow language range", .oneOf(.locale, [locale("de-AT"), locale("pt")]), [2, 3]),
+        Row("a language range that only its default script has", .oneOf(.locale, [locale("de-Latn")]), [1, 2]),
         Row("language range has subtags whole", .oneOf(.locale, [locale("d"), locale("de-A")]), []),
         Row("locale equals exactly", .comparison(.locale, .equal, locale("de")), [1]),
         Row("no language", .not(.oneOf(.locale, [locale("de")])), [3, 4, 5]),
@@ -220,8 +225,9 @@ extension DeviceRegistryContract {
     }
 
     /// The worst of each level: a full chain whose last part is the next level, the costliest leaf in the middle.
-    private static func nested(_ levels: Int) -> AudienceExpression {
-        let leaf = AudienceExpression.between(.attribute("\"odd\""), .text("a"), .text("b"))
+    private static func nested(
+        _ levels: Int, leaf: AudienceExpression = .between(.attribute("\"odd\""), .text("a"), .text("b"))
+    ) -> AudienceExpression {
         var expression = AudienceExpression.oneOf(.attribute("\"odd\""), [.text("x")])
         for level in 0..<levels {
             let parts = [AudienceExpression](repeating: level == 0 ? leaf : .everyone, count: 29)

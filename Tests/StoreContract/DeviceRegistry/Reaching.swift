@@ -71,6 +71,26 @@ extension DeviceRegistryContract {
             #expect(try await ask(at: 600, as: "news", news) == Reach.CapSlice())
             #expect(try await ask(at: 600, news) == nil)
         }
+        Promise("what the devices of one user take from each other under a cap is foretold as the run does it") {
+            store in
+            let records = try (1...2_400).map { number in
+                try record(number) { $0.userID = "user-\(number % 800)" }
+            }
+            _ = try await store.importDevices(records, now: noon)
+            // A run is late after an hour, unless it says otherwise.
+            func ask(_ window: Duration) async throws -> Reach.CapSlice? {
+                let caps = [FrequencyCap(limit: 2, window: window, per: .user)]
+                let planned = try definition("planned")
+                return try await store.reach(
+                    of: planned.campaign, budget: nil, caps: CapPreview(planned, caps: caps, now: noon), waves: nil,
+                    now: noon
+                ).caps
+            }
+            let long = try #require(try await ask(.seconds(7200)))
+            #expect(long.leftOut == 800 && long.waiting == 0)
+            let short = try #require(try await ask(.seconds(1800)))
+            #expect(short.leftOut == 0 && short.waiting == 800 && short.lastSlotAt == noon + .seconds(1800))
+        }
         Promise("what frequency caps would do to thousands is foretold in batches, wave by wave") { store in
             let records = try (1...2_500).map { number in
                 try record(number) { $0.timeZone = number % 2 == 0 ? "Europe/Berlin" : "America/Sao_Paulo" }

@@ -42,6 +42,50 @@ extension DeviceRegistryContract {
             let counts = try await change(store, .replace, [.user("ray")], topic: wendercast)
             #expect(counts.added == 2)
         }
+        Promise("a segment that nothing uses is removed with its members, and who removed it is on record") { store in
+            try await devices(store)
+            _ = try await change(store, .replace, [.user("ray")])
+            try await store.defineSegment("all", source: "everyone", expression: .everyone, now: noon)
+            try await store.removeSegment("fans", usedBy: [], now: noon, by: "amy")
+            try await store.removeSegment("all", usedBy: [], now: noon, by: "amy")
+            #expect(try await store.segments().isEmpty)
+            let events = try await store.events(EventFilter(kind: "segment_removed"), before: nil, limit: 9).events
+            #expect(Set(events.map(\.detail)) == ["fans", "all"] && events.allSatisfy { $0.actor.name == "amy" })
+            #expect(try await store.deviceCounts().map(\.count) == [5])
+            await #expect(throws: StoreError.noSuchSegment("fans", suggestion: nil)) {
+                try await store.removeSegment("fans", usedBy: [], now: noon, by: "amy")
+            }
+            // Made anew it holds nobody of before.
+            _ = try await change(store, .add, [.installation("install-5")])
+            #expect(try await members(store) == [5])
+            #expect(try await store.verify(budgets: [:]).isSound)
+        }
+        Promise("a segment that something needs is not removed, and all that needs it is named") { store in
+            try await devices(store)
+            _ = try await change(store, .replace, [.user("ray")])
+            try await store.defineSegment(
+                "most", source: "-", expression: .not(.segment("fans")), now: noon)
+            let waiting = try await store.createRun(
+                try definition("waits", audience: .segment("fans")), occurrence: "1", now: noon, by: "test"
+            ).run.id
+            let frozen = try await store.startRun(try definition("frozen", audience: .segment("fans")))
+            #expect(frozen != waiting)
+            let query = try await store.createRun(
+                try definition("query") {
+                    $0.audienceSQL = "SELECT device_id FROM segment_view WHERE segment = 'fans'"
+                },
+                occurrence: "1", now: noon, by: "test"
+            ).run.id
+            let users = [
+                "campaign spring", "segment \"most\"", "run \(waiting) of waits, which has not chosen its devices yet",
+                "run \(query) of query, which has not chosen its devices yet",
+            ]
+            await #expect(throws: StoreError.segmentIsUsed("fans", by: users)) {
+                try await store.removeSegment("fans", usedBy: ["campaign spring"], now: noon, by: "amy")
+            }
+            #expect(try await members(store) == [1, 2])
+            #expect(try await store.events(EventFilter(kind: "segment_removed"), before: nil, limit: 9).events.isEmpty)
+        }
         Promise("an unknown segment is refused with the nearest name") { store in
             try await devices(store)
             _ = try await change(store, .replace, [.user("ray")])

@@ -25,7 +25,7 @@ struct SegmentOperations: Sendable {
 
     private static let name = Operation.Parameter.path("segment", "The name of a segment.")
 
-    var all: [Operation] { [list, read, members, define, count, change].readingTexts }
+    var all: [Operation] { [list, read, members, define, count, change, remove].readingTexts }
 
     private var list: Operation {
         Operation(
@@ -93,6 +93,17 @@ struct SegmentOperations: Sendable {
             problems: [.conflict, .unprocessableContent, .serviceUnavailable], handle: change)
     }
 
+    private var remove: Operation {
+        Operation(
+            method: .delete, path: "/segments/{segment}", id: "removeSegment", subject: "Segments",
+            about:
+                "Removes a segment; its devices stay. Refused while a campaign, the seeds of a stage, another segment, "
+                + "`test_devices` or a run that has not chosen its devices yet names it; the answer names them.",
+            permission: .segments, parameters: [Self.name],
+            answers: [.init(.ok, "What was removed.", .json(SegmentResult.self))],
+            problems: [.notFound, .conflict, .serviceUnavailable], handle: remove)
+    }
+
     /// A line of members: one of these.
     struct Member: Codable, Sendable {
         var installationId: String?
@@ -155,6 +166,15 @@ struct SegmentOperations: Sendable {
         try await cases.segments.recordChange(
             of: name, "\(mode), \(result.words)", by: request.caller.actor, now: cases.now)
         return try .json(result)
+    }
+
+    @Sendable private func remove(_ request: APIRequest) async throws -> Response {
+        let name = request.path("segment")
+        try request.caller.requireAllApps(for: "segments")
+        try await CampaignAccess(cases, request.caller).requireChanging(segment: name)
+        let removed = try await SegmentNames.found { try await cases.segments.summary(name, now: cases.now) }
+        try await SegmentNames.found { try await cases.removeSegment(name, by: request.caller.actor) }
+        return try .json(removed)
     }
 
     private func requireRight(_ expression: String) throws {

@@ -174,7 +174,8 @@ struct DevicePage: Sendable {
             ("App version", device.appVersion), ("System", device.osVersion), ("Model", device.model),
             ("Alerts", device.alertsAllowed.map { $0 ? "allowed" : "not allowed" }),
             ("Registered", device.registeredAt?.shownTime), ("Last seen", device.lastSeenAt?.shownTime),
-            ("Tags", device.tags.isEmpty ? nil : device.tags.joined(separator: ", ")), ("Number", "\(device.device)"),
+            ("Badge", "\(device.badge)"), ("Tags", device.tags.isEmpty ? nil : device.tags.joined(separator: ", ")),
+            ("Number", "\(device.device)"),
         ]
         return facts.compactMap { label, value in value.map { Fact(label: label, value: $0) } }
     }

@@ -15,6 +15,7 @@ struct SegmentPages: Sendable {
             .get("/segments", .read, list), .post("/segments", .segments, define),
             .get("/segments/count", .plan, count), .get("/segments/{segment}", .read, show),
             .post("/segments/{segment}/members", .segments, change),
+            .post("/segments/{segment}/removal", .segments, remove),
         ])
     }
 
@@ -117,6 +118,7 @@ struct SegmentPages: Sendable {
             members: segment.count.grouped, changed: segment.updatedAt.shownTime,
             form: segment.expression == nil ? nil : self.form(known, caller),
             changeAddress: segment.expression == nil && caller.role.may(.segments) ? address + "/members" : nil,
+            removeAddress: caller.topic == nil && caller.role.may(.segments) ? address + "/removal" : nil,
             mayReplace: caller.topic == nil, given: fields["members", default: ""], problem: problem?.detail,
             done: done,
             devices: devices.map(DevicePages.Line.init), hasDevices: !devices.isEmpty,
@@ -145,6 +147,23 @@ struct SegmentPages: Sendable {
             let problem = Problem(error, for: try request.caller)
             guard problem.status < 500 || problem.status == 503 else { throw error }
             return try await show(request, problem: problem, done: nil, fields: fields)
+        }
+    }
+}
+
+extension SegmentPages {
+    @Sendable private func remove(_ request: PageRequest) async throws -> Response {
+        let name = request.path("segment")
+        do {
+            let caller = try request.caller
+            try caller.requireAllApps(for: "segments")
+            try await CampaignAccess(cases, caller).requireChanging(segment: name)
+            try await SegmentNames.found { try await cases.removeSegment(name, by: caller.actor) }
+            return PageRequest.seeOther("/segments")
+        } catch {
+            let problem = Problem(error, for: try request.caller)
+            guard problem.status < 500 || problem.status == 503, problem.status != 404 else { throw error }
+            return try await show(request, problem: problem, done: nil)
         }
     }
 }
@@ -198,6 +217,8 @@ struct SegmentPage: Sendable {
     var form: SegmentForm?
     /// Of one with members, for who may change them.
     var changeAddress: String?
+    /// Of a caller who may remove it.
+    var removeAddress: String?
     /// Of all apps: not for who is confined to one.
     var mayReplace: Bool
     /// As pasted.

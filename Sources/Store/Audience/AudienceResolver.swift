@@ -17,8 +17,8 @@ package indirect enum ResolvedAudience: Hashable, Sendable {
     case compared(AudienceField, ComparisonOperator, AudienceOperand)
     case between(AudienceField, AudienceOperand, AudienceOperand)
     case oneOf(AudienceField, [AudienceOperand])
-    /// The tag itself, or the tag and `-` as a prefix.
-    case locales([String])
+    /// Any of them.
+    case locales([LocaleCondition])
     case isNull(AudienceField)
 }
 
@@ -111,11 +111,16 @@ package struct AudienceResolver {
         case .between(let field, let low, let high):
             return .between(field, try operand(low, for: field), try operand(high, for: field))
         case .oneOf(.locale, let ranges):
-            return .locales(
-                try ranges.map { range in
-                    guard case .text(let tag) = try operand(range, for: .locale) else { return "" }
-                    return tag
-                })
+            let conditions: [LocaleCondition] = try ranges.flatMap { range -> [LocaleCondition] in
+                guard case .text(let tag) = try AudienceOperand(range, for: .locale) else { return [] }
+                return LocaleTag(tag).map(LocaleCondition.conditions) ?? [
+                    LocaleCondition(language: tag, prefixes: [tag])
+                ]
+            }
+            var known: Set<LocaleCondition> = []
+            let distinct = conditions.filter { known.insert($0).inserted }
+            operands += distinct.reduce(0) { $0 + $1.operands }
+            return .locales(distinct)
         case .oneOf(let field, let values):
             operands += 1
             return .oneOf(field, try values.map { try AudienceOperand($0, for: field) })

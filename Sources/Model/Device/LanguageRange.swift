@@ -1,0 +1,172 @@
+/// The languages that a device with some tag understands, and so the one rule for two questions: which text of a
+/// template a device gets, and which devices `locale in (...)` selects.
+///
+/// A range is a tag with what its author left unsaid: codes that are out of use are replaced (`iw` is `he`), and a
+/// range with a region has a script (`zh-TW` is `zh-Hant-TW`). A device understands, nearest first:
+///
+/// 1. its own tag, then with fewer subtags, down to the region: `zh-Hant-MO`;
+/// 2. the regions whose texts its region follows: `zh-Hant-HK`; `es-419` for `es-MX`, `pt-PT` for `pt-AO`;
+/// 3. its language in its script, `zh-Hant`, then its language, `zh`;
+/// 4. the same of a language that its readers read as well: `no` for `nb` and `nn`, `nb` for `no`, `zh` for `yue`.
+///
+/// The store asks the reverse question, see `LocaleCondition`, and both read ``LanguageFacts`` alone.
+package struct LanguageRange: Hashable, Sendable {
+    package let language: String
+    package let script: String?
+    package let region: String?
+    /// Variants, extensions and whatever else there is.
+    package let rest: [String]
+
+    fileprivate init(_ language: String, _ script: String? = nil, _ region: String? = nil, rest: [String] = []) {
+        self.language = language
+        self.script = script
+        self.region = region
+        self.rest = rest
+    }
+
+    package init(_ tag: LocaleTag) {
+        let parts = LanguageParts(tag)
+        let isWide = parts.region == nil && parts.rest.isEmpty && parts.script == nil
+        self.init(parts.language, isWide ? nil : parts.usualScript, parts.region, rest: parts.rest)
+    }
+}
+
+extension LocaleTag {
+    /// What the device with this tag understands, nearest first.
+    package var understood: [LanguageRange] {
+        let parts = LanguageParts(self)
+        let languages = [parts.language] + [LanguageFacts.readAsWell[parts.language]].compactMap(\.self)
+        return languages.reduce(into: []) { ranges, language in
+            for range in Self.understood(parts, language) where !ranges.contains(range) { ranges.append(range) }
+        }
+    }
+
+    private static func understood(_ parts: LanguageParts, _ language: String) -> [LanguageRange] {
+        let script = parts.usualScript
+        var ranges: [LanguageRange] = []
+        for count in stride(from: parts.rest.count, to: 0, by: -1) {
+            ranges.append(LanguageRange(language, script, parts.region, rest: Array(parts.rest.prefix(count))))
+        }
+        if let region = parts.region {
+            ranges.append(LanguageRange(language, script, region))
+            for parent in LanguageFacts.parents(of: region, in: language)
+            where LanguageFacts.script(of: language, in: parent) == script {
+                ranges.append(LanguageRange(language, script, parent))
+            }
+        }
+        return ranges + [LanguageRange(language, script), LanguageRange(language)]
+    }
+
+    /// Whether this tag, read as a language range, selects a device with that tag: `de` selects `de-AT`, `de-AT` not
+    /// `de`, `zh-Hant` selects `zh-TW`.
+    package func selects(_ tag: LocaleTag) -> Bool {
+        tag.understood.contains(LanguageRange(self))
+    }
+
+    /// The first of some tags of the same language and script, the language's first region before all others: `pt-BR`
+    /// for `pt-PT`, `zh-TW` for `zh-HK`.
+    func otherRegion(among tags: [LocaleTag]) -> Int? {
+        let parts = LanguageParts(self)
+        let others = tags.map { LanguageParts($0) }
+        let near = others.indices.filter { index in
+            others[index].language == parts.language && others[index].usualScript == parts.usualScript
+        }
+        let first = LanguageFacts.firstRegion(of: parts.language, in: parts.usualScript)
+        return near.first { others[$0].region == first } ?? near.first
+    }
+}
+
+/// The subtags of a tag by their meaning.
+struct LanguageParts {
+    /// In its present code.
+    let language: String
+    let script: String?
+    let region: String?
+    /// Variants, extensions and whatever else there is.
+    let rest: [String]
+    /// The script as written, or the one that the language is usually written in; `nil`: unknown.
+    let usualScript: String?
+
+    init(_ tag: LocaleTag) {
+        var rest = tag.subtags.dropFirst()
+        let script = rest.first.flatMap { LanguageFacts.isScript($0) ? rest.removeFirst() : nil }
+        let region = rest.first.flatMap { LanguageFacts.isRegion($0) ? rest.removeFirst() : nil }
+        let written = tag.subtags[0]
+        language = LanguageFacts.present(written)
+        usualScript = script ?? LanguageFacts.script(of: written, in: region)
+        self.script = script ?? (written == language ? nil : LanguageFacts.saidBy[written])
+        self.region = region
+        self.rest = Array(rest)
+    }
+}
+
+/// What is known of languages: ``CLDRLanguages``, and what it says elsewhere or by the names of whole locales.
+package enum LanguageFacts {
+    /// A language whose texts are read where there are none in one's own: CLDR's parents of `nb` and `nn`, its old
+    /// alias of `no`, and its language matching of Cantonese, which is written like the Chinese of its script.
+    static let readAsWell = ["nb": "no", "nn": "no", "no": "nb", "yue": "zh"]
+
+    /// Codes out of use that name a script as well.
+    static let saidBy = ["sh": "Latn"]
+
+    private static let aliases = CLDRLanguages.aliases.merging(["sh": "sr"]) { $1 }
+    private static let scripts = byWord(CLDRLanguages.languagesByScript)
+    private static let regions = byWord(CLDRLanguages.languagesByRegion)
+    private static let regionalScripts = CLDRLanguages.regionsByScript.mapValues(byWord)
+    private static let regionalParents = CLDRLanguages.regionsByParent.mapValues(byWord)
+    private static let codes: [String: [String]] = aliases.reduce(into: [:]) { codes, alias in
+        codes[alias.value, default: []].append(alias.key)
+    }
+
+    private static func byWord(_ groups: [String: String]) -> [String: String] {
+        groups.reduce(into: [:]) { all, group in
+            for word in group.value.split(separator: " ") { all[String(word)] = group.key }
+        }
+    }
+
+    /// The code of a language that is in use.
+    static func present(_ code: String) -> String { aliases[code] ?? code }
+
+    /// - Parameter code: in use or not.
+    package static func script(of code: String, in region: String?) -> String? {
+        if let said = saidBy[code] { return said }
+        let language = present(code)
+        return region.flatMap { regionalScripts[language]?[$0] } ?? scripts[language]
+    }
+
+    /// The regions in which a language is written in another script than elsewhere, with that script.
+    package static func regionsOfOtherScripts(_ code: String) -> [String: String] {
+        saidBy[code] == nil ? regionalScripts[present(code)] ?? [:] : [:]
+    }
+
+    /// The region that a language, in a script, belongs to first of all.
+    static func firstRegion(of language: String, in script: String?) -> String? {
+        script.flatMap { regions["\(language)-\($0)"] } ?? regions[language]
+    }
+
+    /// The regions whose texts a region follows, nearest first.
+    static func parents(of region: String, in language: String) -> [String] {
+        let parents = regionalParents[language] ?? [:]
+        return Array(sequence(first: region) { parents[$0] }.dropFirst())
+    }
+
+    /// The regions that follow the texts of a region, directly or not.
+    package static func followers(of region: String, in language: String) -> [String] {
+        (regionalParents[language] ?? [:]).keys.filter { parents(of: $0, in: language).contains(region) }.sorted()
+    }
+
+    /// The codes, in use or not, of the languages whose readers understand a language.
+    package static func readers(of language: String) -> [String] {
+        let languages = [language] + readAsWell.filter { $0.value == language }.keys.sorted()
+        return languages.flatMap { [$0] + (codes[$0] ?? []).sorted() }
+    }
+
+    package static func isScript(_ subtag: String) -> Bool {
+        subtag.utf8.count == 4 && subtag.allSatisfy(\.isLetter)
+    }
+
+    package static func isRegion(_ subtag: String) -> Bool {
+        subtag.utf8.count == 2 && subtag.allSatisfy(\.isLetter)
+            || subtag.utf8.count == 3 && subtag.allSatisfy(\.isNumber)
+    }
+}
