@@ -92,6 +92,7 @@ extension RunResult {
                 case .late: " as late"
                 case .breaker: " by a breaker"
                 case .volume: " by the volume brake"
+                case .unsuccessful: " without success"
                 case .stage, .approval, .grown, .unreachable, .credential, nil: ""
                 }
         }

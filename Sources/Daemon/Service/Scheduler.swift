@@ -371,6 +371,9 @@ extension Scheduler {
         switch end {
         case .late, .breakerOpen, .halted, .awaitingApproval, .stopped:
             logger.warning("run waits for a person", metadata: metadata)
+        case .nobodyReached, .unsuccessful:
+            ServiceMetrics.unsuccessful(campaign: run.campaign)
+            logger.warning("run ended without success", metadata: metadata)
         default: logger.info("run ended", metadata: metadata)
         }
     }

@@ -6,7 +6,7 @@ package struct Run: Hashable, Sendable {
     package var occurrence: String
     package var definition: RunDefinition
     package var state: RunState
-    /// Why it is paused or failed, in words for a person.
+    /// Why it is paused or failed, or why it is no success although it finished, in words for a person.
     package var stateReason: String?
     package var counts: DeliveryCounts
     /// False while the audience is still being written down.
@@ -24,7 +24,7 @@ package struct Run: Hashable, Sendable {
     package var heartbeatAt: Timestamp?
     /// The person who paused it and whom it waits for; nil where it paused itself.
     package var pausedBy: String?
-    /// What a paused run met, where it paused itself.
+    /// What a paused run met, where it paused itself; ``RunHalt/unsuccessful`` in a finished run that is no success.
     package var halt: RunHalt?
     /// The moment of the first of several automatic pauses without a response from APNs in between. `nil` if the run is
     /// not in such a series.
@@ -156,7 +156,7 @@ extension RunState {
     package static var unfinished: [RunState] { allCases.filter { !$0.isFinal } }
 }
 
-/// Why a run paused itself, stored as its word.
+/// Why a run paused itself, or why a finished run is no success, stored as its word.
 package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
     /// APNs could not be reached, or refused the credential. The daemon, `run --due` and the same command continue it.
     case unreachable, credential
@@ -173,6 +173,8 @@ package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
     case volume
     /// Its audience has grown beyond what was approved: nothing lets it go, and `cancel` ends it.
     case grown
+    /// Only of a finished run: it reached no device, or too many deliveries were rejected or ended unknown.
+    case unsuccessful
 
     /// The pause before the first automatic attempt to continue. `nil` if only a person ends the halt.
     ///
@@ -182,7 +184,7 @@ package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
         case .unreachable: .seconds(30)
         // APNs asks for some minutes after a refused provider token (`ProviderProtocol` section 3).
         case .credential: .seconds(120)
-        case .breaker, .late, .stage, .approval, .volume, .grown: nil
+        case .breaker, .late, .stage, .approval, .volume, .grown, .unsuccessful: nil
         }
     }
 

@@ -70,6 +70,7 @@ extension PostgresDatabase {
         {
             return changed
         }
+        guard limits.isBounded else { return nil }
         var reach = run.counts.audience - run.counts.suppressed
         try source.read { batch in reach += batch.deliveries.count { $0.decision.suppression == nil } }
         return limits.halt(run.id, at: reach)

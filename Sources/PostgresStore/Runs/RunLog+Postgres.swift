@@ -160,16 +160,15 @@ extension PostgresDatabase {
             && (!run.isFrozen || run.counts.pending >= Self.joinedFrom)
     }
 
-    package func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? {
+    package func unfinishedRuns(campaign: String, occurrencePrefix: String) async throws -> [Run] {
         try await read(.short) { db in
             try RunRow.fetch(
                 db,
                 """
                 WHERE campaign = $1 AND state IN (\(SQLConstants.list(RunState.unfinished))) AND NOT is_test
                     AND starts_with(occurrence, $2)
-                ORDER BY id LIMIT 1
-                """, campaign, occurrencePrefix
-            ).first
+                ORDER BY id LIMIT \(UnfinishedRuns.countMax)
+                """, campaign, occurrencePrefix)
         }
     }
 

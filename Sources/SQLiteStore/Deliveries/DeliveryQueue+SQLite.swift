@@ -41,6 +41,7 @@ extension SQLiteFileStore {
         {
             return changed
         }
+        guard limits.isBounded else { return nil }
         var source = try FreezeSource(db, run, selection)
         defer { source.close() }
         var reach = run.counts.audience - run.counts.suppressed

@@ -137,11 +137,9 @@ extension SQLiteFileStore {
         }
     }
 
-    package func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? {
+    package func unfinishedRuns(campaign: String, occurrencePrefix: String) async throws -> [Run] {
         try await read(.short) { db in
-            try RunRow.fetch(
-                db, Self.unfinishedClauses, ["campaign": campaign, "start": occurrencePrefix]
-            ).first
+            try RunRow.fetch(db, Self.unfinishedClauses, ["campaign": campaign, "start": occurrencePrefix])
         }
     }
 
@@ -150,7 +148,7 @@ extension SQLiteFileStore {
         INDEXED BY run_campaign_state
         WHERE campaign = :campaign AND state IN (\(SQLConstants.list(RunState.unfinished))) AND is_test = 0
             AND substr(occurrence, 1, length(:start)) = :start
-        ORDER BY id LIMIT 1
+        ORDER BY id LIMIT \(UnfinishedRuns.countMax)
         """
 
     package func haltedRuns() async throws -> [Run] {
