@@ -72,7 +72,7 @@ package struct Report: Hashable, Sendable {
         }
     }
 
-    /// One line of a breakdown: by environment, by locale or by variant.
+    /// One line of a breakdown, such as by environment, by locale or by variant.
     package struct Slice: Hashable, Sendable {
         package var name: String
         package var counts: DeliveryCounts
@@ -89,8 +89,16 @@ package struct Report: Hashable, Sendable {
     package var unknown: [Reason]
     package var suppressed: [Reason]
     package var byEnvironment: [Slice]
-    /// By the locale block that was rendered; deliveries that were never rendered are in none.
+    /// By the locale block that was rendered, with a row for the deliveries that never were; empty where nothing is localized.
     package var byLocale: [Slice]
+    /// By what the devices were when the audience was frozen. Each adds up to the audience; all are empty for a run that an
+    /// earlier version summarized.
+    package var byAppVersion: [Slice] = []
+    package var byZone: [Slice] = []
+    package var byCountry: [Slice] = []
+    /// By the start of each wave, and by stage from 1; empty in a run without.
+    package var byWave: [Slice] = []
+    package var byStage: [Slice] = []
     /// By the variant's name, in the campaign's order; the holdout has no variant.
     package var byVariant: [Slice]
     /// Requests made, retries included.

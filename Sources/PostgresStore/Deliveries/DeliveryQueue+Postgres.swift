@@ -18,7 +18,7 @@ extension PostgresDatabase {
             counts = try await write(batch.isLast ? .durable : .quick) { db in
                 // Two freezes side by side would each write what the other has written.
                 try RunOwner.require(owner, of: run, db)
-                return try FreezeBatch(db, run: run, now: db.moment(now)).insert(batch.deliveries, isLast: batch.isLast)
+                return try FreezeBatch(db, run: run, now: db.moment(now)).insert(batch)
             }
             batches.deal()
             if batch.isLast { break }

@@ -69,8 +69,8 @@ extension PostgresDatabase {
                 let run = try Self.run(db, campaign: campaign.name, occurrence: occurrence)
                 throw StoreError.occurrenceTaken(campaign: campaign.name, occurrence: occurrence, run: run?.id ?? 0)
             }
-            let delivery = try FrozenDelivery.byHand(device, campaign, variant: variant, db)
-            _ = try FreezeBatch(db, run: run, now: now).insert([delivery], isLast: true)
+            let batch = try FrozenDelivery.byHand(device, campaign, variant: variant, db)
+            _ = try FreezeBatch(db, run: run, now: now).insert(batch)
             try EventLog.record(
                 db, kind: .runCreated, run: run, actor: actor, detail: "test of device \(device)", now: now)
             return try RunRow.require(db, run)

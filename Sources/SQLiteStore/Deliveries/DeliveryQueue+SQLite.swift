@@ -24,7 +24,7 @@ extension SQLiteFileStore {
                         try RunOwner(writer, run).require(owner)
                         return try FreezeBatch(writer, run: run, now: now).insert(batch, isLast: source.isAtEnd)
                     }
-                    if !batch.isEmpty { onBatch(batch.count) }
+                    if !batch.entries.isEmpty { onBatch(batch.entries.count) }
                     if source.isAtEnd { return counts }
                 }
             }
@@ -45,7 +45,7 @@ extension SQLiteFileStore {
         var source = try FreezeSource(db, run, selection)
         defer { source.close() }
         var reach = run.counts.audience - run.counts.suppressed
-        while !source.isAtEnd { reach += try source.nextBatch().count { $0.decision.suppression == nil } }
+        while !source.isAtEnd { reach += try source.nextBatch().entries.count { $0.decision.suppression == nil } }
         return limits.halt(run.id, at: reach)
     }
 

@@ -59,8 +59,8 @@ extension SQLiteFileStore {
                 throw StoreError.occurrenceTaken(campaign: campaign.name, occurrence: occurrence, run: run?.id ?? 0)
             }
             let run = db.lastInsertedRowID
-            let entry = try FreezeSource.entry(ofDevice: device, campaign, variant: variant, db)
-            _ = try FreezeBatch(db, run: run, now: now).insert([entry], isLast: true)
+            let batch = try FreezeSource.entry(ofDevice: device, campaign, variant: variant, db)
+            _ = try FreezeBatch(db, run: run, now: now).insert(batch, isLast: true)
             try EventLog.record(
                 db, kind: .runCreated, run: run, actor: actor, detail: "test of device \(device)", now: now)
             return try RunRow.require(db, run)

@@ -85,6 +85,8 @@ package struct ReportPage {
         charts = Self.charts(report, timeline, waves).map { ChartHTML(html: $0.html) }
         slices = [
             ("environment", report.byEnvironment), ("locale", report.byLocale), ("variant", report.byVariant),
+            ("stage", report.byStage), ("wave (UTC)", report.byWave), ("app version", report.byAppVersion),
+            ("country", report.byCountry), ("time zone", report.byZone),
         ].compactMap(Self.table)
         duplicates =
             report.possibleDuplicates > 0
