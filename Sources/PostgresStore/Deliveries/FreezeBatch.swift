@@ -55,11 +55,12 @@ struct FreezeBatch {
             for delivery in deliveries {
                 let decision = delivery.decision
                 let state = decision.suppression == nil ? DeliveryState.pending : .suppressed
+                let profile = profiles[delivery.profile].map { Int32(clamping: $0) }
                 try rows.row(
                     run, delivery.device, Int16(delivery.environment), Int16(state.code), Int32(0), Int32(0), Int32(0),
                     Int32(0), delivery.generation, decision.variant.map { Int16(clamping: $0) }, decision.wave,
                     decision.storedStage.map { Int16(clamping: $0) }, decision.notBefore(at: now), Int16(0),
-                    decision.suppression?.rawValue, now, profiles[delivery.profile].map { Int32(clamping: $0) })
+                    decision.suppression?.rawValue, now, profile)
             }
         }
     }
