@@ -4,7 +4,7 @@ package import Model
 package import Store
 
 /// What sending a run asks of a store.
-package typealias SendingStore = DeliveryQueue & RunLog & StopLog
+package typealias SendingStore = DeliveryQueue & RunLog & StopLog & OutcomeReader
 
 /// A run from its frozen definition to its last outcome:
 ///
@@ -274,7 +274,7 @@ package struct Pipeline: Sendable {
         let now = clock.now()
         switch control.stopReason {
         case nil:
-            try await store.release(run.id, by: actor, state: .finished, reason: nil, now: now)
+            try await RunSuccess(sender.success).finish(run, as: actor, in: store, now: now)
             // Not by a breaker that fell at another sender with the last answers.
             return ((try? await store.run(run.id)) ?? nil).flatMap(RunEnd.init) ?? .finished
         case .stopRequested, .leadGone:

@@ -15,6 +15,8 @@ package struct SendingSetup: Sendable {
     package var frequencyCaps: [FrequencyCap] = []
     /// Kept together with all other senders of the store: the app's, and that of all apps.
     package var paces: [SharedPace] = []
+    /// When a run that finishes is no success.
+    package var success = Configuration.SuccessLimits()
     /// Deliveries per lease.
     package var leaseMax = 1000
     package var journals = SenderJournals.none

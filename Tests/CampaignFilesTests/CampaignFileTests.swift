@@ -155,7 +155,8 @@ struct CampaignFileTests {
         #expect(campaign.deviceTopic == "com.example.a" + row.suffix)
         #expect(campaign.priority.rawValue == row.usual)
         #expect(campaign.expiresAfter == (row.isKept ? nil : .zero))
-        #expect(campaign.collapse == (row.type == "alert" ? .run : Campaign.Collapse.none))
+        let usual: [String: Campaign.Collapse] = ["alert": .run, "background": .template]
+        #expect(campaign.collapse == usual[row.type] ?? .none)
         for priority in [10, 5, 1] {
             let (campaign, diagnostics) = CampaignFile.read(text: "\(text)priority: \(priority)", path: "a.yaml")
             #expect((campaign != nil) == row.priorities.contains(priority))

@@ -25,7 +25,8 @@ struct ExplanationTests {
         #expect(try await scene.execute(first, ScriptedTransport { _, _ in ScriptedTransport.accepted }) == .finished)
         scene.clock.advance(by: .seconds(60))
         let held = try await scene.start(try scene.definition { $0.holdoutPercent = 100 }, occurrence: "held")
-        #expect(try await scene.execute(held, ScriptedTransport { _, _ in ScriptedTransport.accepted }) == .finished)
+        _ = try await scene.execute(held, ScriptedTransport { _, _ in ScriptedTransport.accepted })
+        #expect(try await scene.store.run(held.id)?.state == .finished)
         scene.clock.advance(by: .seconds(60))
         let elsewhere = try await scene.start(
             try scene.definition { $0.audience = Audience(source: "", expression: .not(.everyone)) }, occurrence: "none"
@@ -35,7 +36,8 @@ struct ExplanationTests {
         let gone = try await scene.start(try scene.definition(), occurrence: "gone")
         let since = scene.clock.now - .seconds(5)
         let answer = ScriptedTransport.refused(410, .unregistered, timestamp: since.milliseconds)
-        #expect(try await scene.execute(gone, ScriptedTransport { _, _ in answer }) == .finished)
+        _ = try await scene.execute(gone, ScriptedTransport { _, _ in answer })
+        #expect(try await scene.store.run(gone.id)?.state == .finished)
         let told = try await explanation(scene)
         #expect(
             told.lines.map(\.text) == [

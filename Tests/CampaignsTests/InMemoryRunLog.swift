@@ -123,7 +123,7 @@ extension InMemoryRunLog {
 
     func openFeedRuns(campaign: String) async throws -> [Run] { throw NotAsked() }
 
-    func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? { throw NotAsked() }
+    func unfinishedRuns(campaign: String, occurrencePrefix: String) async throws -> [Run] { throw NotAsked() }
 
     func haltedRuns() async throws -> [Run] { throw NotAsked() }
 

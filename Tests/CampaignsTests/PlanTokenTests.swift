@@ -101,9 +101,12 @@ import Testing
         arguments: [
             (nil, 100, 100, false), (nil, 100, 101, true), (nil, 100, 99, true), (20, 100, 120, false),
             (20, 100, 121, true),
-            (20, 100, 1, false), (0, 100, 101, true), (20, 0, 1, true), (20, 0, 0, false),
+            (20, 100, 80, false), (20, 100, 79, true), (20, 100, 1, true), (0, 100, 99, true), (0, 100, 101, true),
+            (20, 0, 1, true), (20, 0, 0, false),
         ] as [(Double?, Int, Int, Bool)])
-    func `the reach may drift within max_growth`(limit: Double?, planned: Int, now: Int, drifts: Bool) throws {
+    func `the reach may drift within max_growth, up and down`(limit: Double?, planned: Int, now: Int, drifts: Bool)
+        throws
+    {
         var definition = try Self.definition()
         definition.campaign.guards.maxGrowthPercent = limit
         let drift = PlanDrift(

@@ -58,21 +58,33 @@ import Testing
         }
     }
 
-    @Test func `what is too late asks, and nothing new is made before somebody has answered`() async throws {
+    @Test func `what is too late waits and is named, and the day's own occurrence starts`() async throws {
         try await OwnThread.run {
             let place = try place()
             try interrupt(place, isLate: true)
-            let before = place.simulator.counts().requests
-            for command in [Self.run, Self.run, ["run", "note", "--unfinished", "--yes"]] {
-                let result = try Program.run(command, in: place.folder)
-                #expect(result.status == 76, "\(result.errors)")
-                #expect(result.errors.contains("run 1 is paused as late: "), "\(result.errors)")
-            }
-            #expect(try occurrences(place) == ["timer-2025-01-31"])
-            #expect(place.simulator.counts().requests == before)
-            #expect(try place.fanfare("cancel", "note").status == 0)
-            #expect(try Program.run(Self.run, in: place.folder).status == 0)
+            let before = place.simulator.counts().accepted
+            // Found late by this call, which has sent today's all the same.
+            let found = try Program.run(Self.run, in: place.folder)
+            #expect(found.status == 76, "\(found.errors)")
+            #expect(found.errors.contains("run 1 is paused as late: "), "\(found.errors)")
+            #expect(found.output.components(separatedBy: "occurrence timer-").count == 2, "\(found.output)")
+            #expect(place.simulator.counts().accepted == before + Self.devices)
             #expect(try occurrences(place).count == 2)
+            // The next day.
+            try place.change("UPDATE run SET occurrence = 'timer-2025-02-01' WHERE id = 2")
+            let next = try Program.run(Self.run, in: place.folder)
+            #expect(next.status == 0, "\(next.errors)")
+            let words =
+                "warning: run 1, occurrence timer-2025-01-31, is paused as late and still waits: `fanfare resume 1`"
+            #expect(next.errors.contains(words), "\(next.errors)")
+            #expect(try occurrences(place).count == 3)
+            #expect(place.simulator.counts().accepted == before + 2 * Self.devices)
+            let resume = try Program.run(["run", "note", "--unfinished", "--yes"], in: place.folder)
+            #expect(resume.status == 76 && resume.errors.contains("run 1 is paused as late: "), "\(resume.errors)")
+            let late = try place.fanfare("status", "1").output
+            #expect(late.contains("paused as late"), "\(late)")
+            #expect(try place.fanfare("cancel", "1").status == 0)
+            #expect(try !Program.run(Self.run, in: place.folder).errors.contains("warning: run 1"))
         }
     }
 

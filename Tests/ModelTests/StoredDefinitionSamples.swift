@@ -195,7 +195,9 @@ enum StoredDefinitionSamples {
     }
 
     private static var bare: RunDefinition {
-        let campaign = Campaign(name: "bare", topic: "com.example", pushType: .background, template: "t")
+        var campaign = Campaign(name: "bare", topic: "com.example", pushType: .background, template: "t")
+        // As it was written then.
+        campaign.collapse = .none
         return RunDefinition(
             campaign: campaign, template: Template(name: "t"), variables: [:], plannedAt: Timestamp(milliseconds: 0))
     }

@@ -49,7 +49,7 @@ import Testing
         ("run", { _ = try await $0.run(1) }), ("run", { _ = try await $0.run(campaign: "large", occurrence: "x") }),
         ("runs", { _ = try await $0.runs(limit: 100) }),
         ("runs", { _ = try await $0.runs(RunFilter(states: [.failed]), before: nil, limit: 100) }),
-        ("unfinishedRun", { _ = try await $0.unfinishedRun(campaign: "large", occurrencePrefix: "timer") }),
+        ("unfinishedRuns", { _ = try await $0.unfinishedRuns(campaign: "large", occurrencePrefix: "timer") }),
         ("abandonedRuns", { _ = try await $0.abandonedRuns() }),
         ("ownersOnRecord", { _ = try await $0.ownersOnRecord() }),
         ("takeOverLeases", { _ = try await $0.takeOverLeases(of: 1, besides: nil) }),

@@ -269,7 +269,7 @@ import Testing
         let run = try await scene.start(try scene.definition { $0.expiresAfter = .seconds(60) })
         async let end = scene.execute(run, transport, leaseMax: 5)
         async let driver: Void = scene.clock.run(inStepsOf: .seconds(2))
-        #expect(try await end == .finished)
+        #expect(try await end.isFinished)
         scene.clock.release()
         await driver
         let report = try await scene.report(run)

@@ -127,7 +127,7 @@ final class FaultScene: Sendable {
     ) async throws -> Books {
         let run = try await start(onUnknown)
         let end = try await execute(run, deadline: deadline)
-        #expect(end == .finished, sourceLocation: sourceLocation)
+        #expect(end.isFinished, sourceLocation: sourceLocation)
         return try await books(run, onUnknown, sourceLocation: sourceLocation)
     }
 

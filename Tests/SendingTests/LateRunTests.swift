@@ -34,7 +34,7 @@ import Testing
         }
         #expect(transport.seen.isEmpty)
         try await scene.store.change(run.id, to: .running, reason: nil, now: scene.clock.now, by: "ray")
-        #expect(try await scene.execute(run, transport) == .finished)
+        #expect(try await scene.execute(run, transport).isFinished)
         #expect(transport.seen.isEmpty)
         let report = try await scene.report(run)
         #expect(report.suppressed == [.init(status: 0, reason: "expired", count: 20)])

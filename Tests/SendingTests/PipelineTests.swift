@@ -298,8 +298,12 @@ import Testing
         ]
         let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
         let run = try await scene.start(definition)
-        #expect(try await scene.execute(run, transport) == .finished)
+        let reason = "no device was reached: all 4 were left out (payload_too_large 4)"
+        #expect(try await scene.execute(run, transport) == .nobodyReached(reason))
         #expect(transport.seen.isEmpty)
         #expect(try await scene.report(run).suppressed.map(\.reason) == ["payload_too_large"])
+        let ended = try await scene.store.run(run.id)
+        #expect(ended?.state == .finished && ended?.halt == .unsuccessful && ended?.stateReason == reason)
+        #expect(try await scene.store.events(run: run.id).last?.detail == reason)
     }
 }

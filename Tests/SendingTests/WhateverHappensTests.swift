@@ -41,7 +41,7 @@ import Testing
             guard case .unreachable = end else { break }
             end = try await scene.execute(run)
         }
-        #expect(end == .finished)
+        #expect(end.isFinished)
         let books = try await scene.books(run, .resend)
         #expect(books.stored.accepted == Self.all && books.report.attempts == 2 * Self.all)
     }
@@ -95,7 +95,7 @@ import Testing
         try lock.release()
         // The same sender starts again: what it had on the wire is known to the last push, so that nobody is in doubt.
         scene.simulator.setFaults([])
-        #expect(try await scene.execute(run, journals: journals) == .finished)
+        #expect(try await scene.execute(run, journals: journals).isFinished)
         let books = try await scene.books(run, .skip)
         #expect(books.doubles == 0 && books.stored.accepted + books.stored.unknown == Self.all)
         #expect(books.stored.unknown == 0 || !books.knowsStreams)
@@ -136,7 +136,7 @@ import Testing
             $0.faults = [FaultRule(when: .rate(0.3), moment: .afterChecks, action: .reset(code: 2))]
         }
         let run = try await scene.start(.resend)
-        #expect(try await scene.execute(run) == .finished)
+        #expect(try await scene.execute(run).isFinished)
         let books = try await scene.books(run, .resend)
         #expect(books.stored.accepted + books.stored.unknown == Self.all)
         // As many as five losses in a row make: fewer than one in a hundred.
@@ -203,7 +203,7 @@ import Testing
         #expect(counts.unknown == 5 && counts.resent == 0)
         try await scene.store.release(run.id, by: "dead", state: .running, reason: nil, now: scene.clock.now)
         let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
-        #expect(try await scene.execute(run, transport) == .finished)
+        #expect(try await scene.execute(run, transport).isFinished)
         #expect(transport.seen.map { PipelineScene.number($0.push.token) } == [5])
         #expect(try await scene.report(run).counts.unknown == 5)
     }

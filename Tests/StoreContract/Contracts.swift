@@ -25,7 +25,7 @@ package enum DeviceRegistryContract {
 
 /// What every store must tell of what became of deliveries.
 package enum OutcomeReaderContract {
-    package static let promises = reports + deliveryPages + timelines
+    package static let promises = reports + breakdowns + deliveryPages + timelines
 }
 
 /// What every store must remember for a daemon.

@@ -92,6 +92,26 @@ import Testing
         #expect(usual.halt(old, old, of: group, at: Timestamp(seconds: 0))?.isAboutGone == true)
     }
 
+    @Test func `a stage in which far more devices are gone than tolerated does not prove itself`() {
+        func end(_ gone: Int, tolerated: Double?) -> StageDecision {
+            let judge = StageJudge(Stage(.share(1)), goneTolerated: tolerated)
+            let decision = judge.end(StageAnswers(answered: 552, gone: gone), at: Timestamp(seconds: 0))
+            #expect(judge.confirms(decision))
+            return decision
+        }
+        // 40 % in a campaign whose app has no history either: 30 % is tolerated.
+        #expect(end(218, tolerated: nil).verdict == .undecided)
+        #expect(end(218, tolerated: nil).goneTolerated == 0.3)
+        #expect(end(180, tolerated: nil).verdict == .go)
+        #expect(end(60, tolerated: 0.05).verdict == .undecided)
+        #expect(end(30, tolerated: 0.05).verdict == .go)
+        #expect(end(0, tolerated: 0.05).goneTolerated == nil)
+        // Recorded before this was judged.
+        let old = StageDecision(
+            .go, at: Timestamp(seconds: 0), StageAnswers(answered: 552, gone: 218), tolerated: 0.05, look: .last)
+        #expect(StageJudge(Stage(.share(1)), goneTolerated: nil).confirms(old))
+    }
+
     @Test(
         arguments: [
             ([], nil), ([(60, 199)], nil), ([(20, 1_000)], 0.05), ([(0, 1_000), (100, 1_000), (20, 1_000)], 0.2),

@@ -44,7 +44,7 @@ struct CampaignTemplateTests {
              "in_quiet_hours": 0, "payload_limit_bytes": 4096, "refusals": ["no"], "plan": "p1",
              "refused_guards": [{"name": "max_reach", "message": "too many"}], "unset_variables": ["title"],
              "waves": [{"starts_at": "x", "devices": 1, "zones": ["UTC"], "expired": 0}],
-             "texts": [{"locale": "en", "devices": 1, "languages": [], "payload_max_bytes": 9, "sample": "{}"}],
+             "texts": [{"locale": "en", "devices": 1, "languages": [], "payload_max_bytes": 9, "payload_min_bytes": 9, "sample": "{}"}],
              "since_last_run": {"run": 1, "reach_before": 2, "texts": [], "variables": ["v"], "campaign_keys": []}}
             """
         guard let result = try? ResultJSON.value(PlanResult.self, from: json) else { preconditionFailure("plan") }

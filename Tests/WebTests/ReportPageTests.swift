@@ -19,6 +19,8 @@ struct ReportPageTests {
             ReportResult.self,
             from: """
                 {"attempts": 24000, "by_environment": \(slice), "by_locale": \(slice), "by_variant": \(slice),
+                 "by_app_version": \(slice), "by_zone": \(slice), "by_country": \(slice), "by_wave": \(slice),
+                 "by_stage": \(slice),
                  "campaign": \(quoted), "counts": \(counts(20000, 17000, 1200)), "created_at": "2026-11-21T08:59:00Z",
                  "devices_gone": 62, "devices_suspended": 63, "finished_at": "2026-11-21T09:04:00Z",
                  "halt": "late", "occurrence": "episode-42", "possible_duplicates": 61, "rejected": \(reason),

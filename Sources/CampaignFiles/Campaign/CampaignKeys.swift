@@ -31,7 +31,11 @@ package enum CampaignKeys {
     static let expiresAfter = Key(
         "expires_after", .duration(.zero ... .seconds(30 * 86_400), example: "4h"),
         "No attempt later than the planned time plus this; 0: one attempt, not stored by APNs.")
-    static let collapse = Key("collapse", .collapse, "Which pushes replace each other on the screen.")
+    static let collapse = Key(
+        "collapse", .collapse,
+        "run: pushes of one run replace each other on the screen. none: none do. Any other word: newer pushes with this word "
+            + "replace older ones on the screen and, if they are background pushes, while they wait for the silent budget "
+            + "(default: run for alerts; for background pushes the app and the template, without an apns-collapse-id).")
     static let pace = Key("pace", .pace, "How fast to send.")
     static let guards = Key("guards", .guards, "Limits that refuse a run.")
     static let onUnknown = Key(

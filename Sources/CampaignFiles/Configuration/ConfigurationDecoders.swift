@@ -20,6 +20,8 @@ package enum ConfigurationKeys {
     static let volumeBrake = Key(
         "volume_brake", .volumeBrake, "What is so much more than usual that it waits for a person; nothing when absent."
     )
+    static let success = Key(
+        "success", .successLimits, "When a finished run is no success, so that its command exits 3 or 76.")
     static let testDevices = Key(
         "test_devices", .text,
         "The segment of the devices that test-send may reach (default: any; required with `approvals`).")
@@ -32,8 +34,8 @@ package enum ConfigurationKeys {
         "configuration", "Where things are, and how to reach APNs for each app.",
         [
             store.shape, campaigns.shape, templates.shape, apps.shape, transport.shape, pace.shape, http.shape,
-            webhooks.shape, retention.shape, approvals.shape, people.shape, volumeBrake.shape, testDevices.shape,
-            feeds.shape, log.shape,
+            webhooks.shape, retention.shape, approvals.shape, people.shape, volumeBrake.shape, success.shape,
+            testDevices.shape, feeds.shape, log.shape,
         ])
 
     enum App {

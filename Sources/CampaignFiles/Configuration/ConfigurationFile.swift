@@ -50,6 +50,7 @@ package enum ConfigurationFile {
         configuration.outcomesKept = reader[ConfigurationKeys.retention] ?? configuration.outcomesKept
         configuration.approvals = reader[ConfigurationKeys.approvals]
         configuration.volumeBrake = reader[ConfigurationKeys.volumeBrake]
+        configuration.success = reader[ConfigurationKeys.success] ?? configuration.success
         configuration.testDevices = reader[ConfigurationKeys.testDevices]
         configuration.feeds = reader[ConfigurationKeys.feeds] ?? configuration.feeds
         configuration.log = reader[ConfigurationKeys.log] ?? configuration.log

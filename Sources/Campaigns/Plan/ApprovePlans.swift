@@ -91,6 +91,15 @@ package struct ApprovePlans: Sendable {
         return try await result(record(demand, isAnew: true, by: actor, now: now), now: now)
     }
 
+    /// The people who signed another plan of the same campaign and occurrence, by name.
+    func signers(besides request: ApprovalRequest) async throws -> [String] {
+        let others = try await store.approvals(in: [.open], limit: Self.openMax).filter {
+            $0.request.campaign == request.campaign && $0.request.occurrence == request.occurrence
+                && $0.request.digest != request.digest
+        }
+        return Set(others.flatMap(\.signatures).filter { !$0.isRejection }.map(\.name)).sorted()
+    }
+
     /// Puts on record that a plan waits, and ends those that nothing waits for any more.
     func record(
         _ demand: ApprovalDemand, isAnew: Bool, by actor: Actor, now: Timestamp

@@ -1,4 +1,5 @@
 package import Model
+import Sending
 package import Store
 
 /// The guards of a campaign, by the name of their key.
@@ -10,9 +11,11 @@ package enum GuardName: String, Hashable, Sendable, CaseIterable {
     case seeds
     /// Not a key of the campaign: a template that is for tests.
     case testTemplate = "test_template"
+    /// Not a key: no text of the campaign fits into a payload.
+    case payload
 
     /// Whether a person may send all the same.
-    package var mayBeOverridden: Bool { self != .testTemplate }
+    package var mayBeOverridden: Bool { self != .testTemplate && self != .payload }
 }
 
 /// A guard of the campaign that says no, with its figures.
@@ -24,6 +27,8 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     /// - Parameter stage: from 1.
     case seeds(stage: Int)
     case testTemplate(String)
+    /// - Parameter bytes: of the smallest payload of all texts.
+    case payload(bytes: Int, limit: Int)
 
     package var name: GuardName {
         switch self {
@@ -32,6 +37,7 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case .maxGrowth: .maxGrowth
         case .seeds: .seeds
         case .testTemplate: .testTemplate
+        case .payload: .payload
         }
     }
 
@@ -52,6 +58,8 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
                 + "\(before.grouped) of run \(run); guards.max_growth is \(limitPercent.percentText)"
         case .seeds(let stage): "stage \(stage) is for seeds, and no device is one"
         case .testTemplate(let name): "template \(name) is for tests (test: true)"
+        case .payload(let bytes, let limit):
+            "every text is over Apple's limit of \(limit.grouped) bytes: the smallest payload has \(bytes.grouped)"
         }
     }
 
@@ -61,15 +69,23 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case .minReach: "check the audience expression, the topic and the segments"
         case .maxGrowth: "check what has changed in the audience, its segments or the last import"
         case .seeds: "check its expression and segment, or import the devices; without any the run would wait for you"
+        case .payload: "shorten the texts, or the values of the variables: nothing would be sent"
         case .testTemplate: "`fanfare test-send` sends it to one device; take test: true out when it is for everybody"
         }
     }
 
-    /// A template that no run may send; asks nobody.
+    /// A template that no run may send, or texts of which none fits; reads nothing from the store.
     static func check(_ definition: RunDefinition) -> [GuardRefusal] {
-        let used =
-            definition.campaign.variants.isEmpty ? [definition.template] : Array(definition.variantTemplates.values)
+        let campaign = definition.campaign
+        let used = campaign.variants.isEmpty ? [definition.template] : Array(definition.variantTemplates.values)
+        let limit = campaign.pushType.payloadMaxBytes
+        let variants: [Int?] = campaign.variants.isEmpty ? [nil] : campaign.variants.indices.map(\.self)
+        // Texts that cannot be rendered are refused with their own reason.
+        let renderers = try? VariantRenderers(definition)
+        let least = variants.compactMap { renderers?[$0].prototypes.map(\.leastByteCount).min() }.min()
+        let large = least.flatMap { $0 > limit ? GuardRefusal.payload(bytes: $0, limit: limit) : nil }
         return used.filter { $0.isTest == true }.map(\.name).sorted().prefix(1).map { .testTemplate($0) }
+            + [large].compactMap(\.self)
     }
 
     /// - Parameter previous: the campaign's last finished run.
@@ -94,6 +110,11 @@ package enum Percent {
     /// True when `now` is more than `limit` percent above `before`; from nothing, any growth is too much.
     static func exceeds(_ limit: Double, from before: Int, to now: Int) -> Bool {
         now > before && Double(now - before) * 100 > limit * Double(before)
+    }
+
+    /// True when `now` is more than `limit` percent above or below `before`.
+    static func differs(by limit: Double, from before: Int, to now: Int) -> Bool {
+        Double(abs(now - before)) * 100 > limit * Double(before)
     }
 
     /// `16.7 % more`, `4 % fewer`; with nothing before, `more`.

@@ -2,8 +2,8 @@ package import Model
 import Sending
 package import Store
 
-/// A run that no device gets anything of, and why. That is no failure, but never what its author had in mind: a person
-/// hears of it, and so does whoever reads the JSON.
+/// A run of which no device gets anything, and why. Its author never had that in mind, so people and the JSON hear of it.
+/// Whether such a run is a success is ``Store/RunSuccess``'s to say.
 package struct NobodyReached: Codable, Hashable, Sendable, CustomStringConvertible {
     package enum Reason: String, Codable, Hashable, Sendable, CaseIterable {
         /// The store has none where the push goes, and none under the app's other topics.
@@ -32,7 +32,11 @@ package struct NobodyReached: Codable, Hashable, Sendable, CustomStringConvertib
             return try await selectingNobody(plan.definition.campaign, plan.otherTopics, store)
         }
         var left = plan.reach.suppressed.reduce(into: [:]) { $0[$1.key.rawValue] = $1.value }
-        if let quiet = plan.quiet { left[SuppressionReason.quietHours.rawValue, default: 0] += quiet.suppressed }
+        if plan.tooLarge > 0, plan.tooLarge == plan.reach.total {
+            left[SuppressionReason.payloadTooLarge.rawValue] = plan.tooLarge
+        } else if let quiet = plan.quiet {
+            left[SuppressionReason.quietHours.rawValue, default: 0] += quiet.suppressed
+        }
         guard left.values.reduce(0, +) >= plan.selected else { return nil }
         return leavingOut(left, of: plan.selected)
     }

@@ -12,6 +12,8 @@ package struct Plan: Hashable, Sendable {
         package var devices: Int
         /// The languages of these devices, the most frequent first.
         package var languages: [Language]
+        /// The smallest payload that this text can make, with empty device fields.
+        package var payloadMinBytes: Int
         /// The largest payload this text can make, with long device fields.
         package var payloadMaxBytes: Int
         package var sample: String
@@ -80,6 +82,11 @@ package struct Plan: Hashable, Sendable {
         PushEnvironment.allCases.map { environment in
             (environment, reach.slices.filter { $0.environment == environment }.reduce(0) { $0 + $1.count })
         }
+    }
+
+    /// Devices whose payload would be over the limit, whatever their fields are: nothing is sent to them.
+    package var tooLarge: Int {
+        blocks.filter { $0.payloadMinBytes > payloadLimitBytes }.reduce(0) { $0 + $1.devices }
     }
 
     /// Everybody the audience selects, with those who are left out.

@@ -15,6 +15,8 @@ package struct PlanResult: Codable, Hashable, Sendable {
         package var locale: String
         package var devices: Int
         package var languages: [Language]
+        /// With empty device fields; over `payload_limit_bytes` nothing is sent to these devices.
+        package var payloadMinBytes: Int
         package var payloadMaxBytes: Int
         package var sample: String
     }
@@ -211,7 +213,7 @@ extension PlanResult.Block {
         self.init(
             variant: block.variant, locale: block.locale, devices: block.devices,
             languages: block.languages.map { .init(locale: $0.tag, devices: $0.devices, covered: $0.isCovered) },
-            payloadMaxBytes: block.payloadMaxBytes, sample: block.sample)
+            payloadMinBytes: block.payloadMinBytes, payloadMaxBytes: block.payloadMaxBytes, sample: block.sample)
     }
 }
 

@@ -105,7 +105,11 @@ struct PlanDigest {
         var definition = definition
         definition.campaign.variables = [:]
         definition.campaign.audience.source = ""
-        if occurrence.isEmpty { definition.plannedAt = Timestamp(milliseconds: 0) }
+        if occurrence.isEmpty {
+            // It names the plan for any moment, by whichever clock that is counted.
+            definition.plannedAt = Timestamp(milliseconds: 0)
+            definition.wall = nil
+        }
         let signed = SignedPlan(
             purpose: "fanfare plan", occurrence: occurrence, definition: definition,
             segments: segments.expressions, members: segments.members.isEmpty ? nil : segments.members,
@@ -149,8 +153,8 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
     package var campaign: String
     package var parts: [Part]
 
-    /// Nil when nothing drifted. The reach may grow by `guards.max_growth` and shrink down to `guards.min_reach`; a
-    /// campaign without `max_growth` holds it to the very number.
+    /// Nil when nothing drifted. The reach may grow and shrink by `guards.max_growth`; a campaign without `max_growth` holds
+    /// it to the very number.
     package init?(from planned: PlanToken, to now: PlanToken, _ campaign: Campaign) {
         self.campaign = campaign.name
         parts = []
@@ -166,7 +170,7 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
 
     private static func hasDrifted(_ planned: Int, _ now: Int, _ guards: Campaign.Guards) -> Bool {
         guard let limit = guards.maxGrowthPercent else { return planned != now }
-        return Percent.exceeds(limit, from: planned, to: now)
+        return Percent.differs(by: limit, from: planned, to: now)
     }
 
     package var description: String {

@@ -173,6 +173,7 @@ struct PlanBlocks {
             Plan.Block(
                 variant: variant, locale: renderer.localeName(index),
                 devices: found[index].reduce(0) { $0 + $1.devices }, languages: found[index],
+                payloadMinBytes: renderer.prototypes[index].leastByteCount,
                 payloadMaxBytes: renderer.prototypes[index].worstCaseByteCount(fieldMaxBytes: Planner.fieldMaxBytes),
                 sample: renderer.sample(index))
         }

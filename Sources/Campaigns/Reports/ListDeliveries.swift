@@ -50,6 +50,10 @@ package struct DeliveryResult: Codable, Hashable, Sendable {
     package var token: String?
     package var environment: String
     package var locale: String?
+    /// Of the text that was rendered; absent where nothing is localized, or before it was rendered.
+    package var textLocale: String?
+    /// The device's, as it was when the audience was frozen; absent: not known.
+    package var appVersion: String?
     /// `pending`, `leased`, `accepted`, `rejected`, `unknown` or `suppressed`.
     package var state: String
     /// The HTTP status; absent where there was no answer.
@@ -69,6 +73,9 @@ package struct DeliveryResult: Codable, Hashable, Sendable {
         token = outcome.tokenEnd
         environment = outcome.environment.rawValue
         locale = outcome.locale
+        appVersion = outcome.appVersion
+        let locales = run.definition.template(ofVariant: outcome.variant).locales
+        textLocale = outcome.localeIndex.flatMap { locales.indices.contains($0) ? locales[$0].description : nil }
         state = entry.isLeased ? DeliveryStanding.leased.rawValue : outcome.state.name
         status = outcome.status > 0 ? outcome.status : nil
         reason = outcome.reason

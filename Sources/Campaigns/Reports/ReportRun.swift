@@ -109,7 +109,7 @@ extension SumCheck {
 package struct OutcomeLine: Sendable {
     package static let columns = [
         "device", "installation_id", "token", "environment", "locale", "state", "status", "reason", "attempts",
-        "settled_at", "apns_id",
+        "settled_at", "apns_id", "text_locale", "app_version", "variant",
     ]
 
     private let run: Run
@@ -118,6 +118,18 @@ package struct OutcomeLine: Sendable {
     package init(run: Run, namespace: (high: UInt64, low: UInt64)) {
         self.run = run
         self.namespace = namespace
+    }
+
+    private func textLocale(_ row: OutcomeRow) -> String {
+        let locales = run.definition.template(ofVariant: row.variant).locales
+        guard let index = row.localeIndex, locales.indices.contains(index) else { return "" }
+        return locales[index].description
+    }
+
+    private func variant(_ row: OutcomeRow) -> String {
+        let variants = run.definition.campaign.variants
+        guard let index = row.variant, variants.indices.contains(index) else { return "" }
+        return variants[index].name
     }
 
     package func line(_ row: OutcomeRow) -> String {
@@ -129,6 +141,7 @@ package struct OutcomeLine: Sendable {
             wasSent
                 ? DeliveryID.text(namespace: namespace, run: run.id, device: row.device, generation: row.generation)
                 : "",
+            textLocale(row), row.appVersion ?? "", variant(row),
         ]) + "\n"
     }
 }
@@ -175,7 +188,16 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var unknown: [Reason]
     package var suppressed: [Reason]
     package var byEnvironment: [Slice]
+    /// By the text that was rendered; `not rendered` is the row of the others.
     package var byLocale: [Slice]
+    /// By what the devices were when the audience was frozen; empty for a run that an earlier version summarized.
+    package var byAppVersion: [Slice]
+    package var byZone: [Slice]
+    package var byCountry: [Slice]
+    /// By the start of each wave, ISO 8601 and UTC; empty in a run that does not follow each device's clock.
+    package var byWave: [Slice]
+    /// By stage, from 1; empty in a run without stages.
+    package var byStage: [Slice]
     /// Empty in a campaign without variants; the holdout is none of them.
     package var byVariant: [Slice]
     /// Absent in a run without stages.
@@ -213,6 +235,11 @@ package struct ReportResult: Codable, Hashable, Sendable {
         suppressed = report.suppressed.map(Reason.init)
         byEnvironment = report.byEnvironment.map(Slice.init)
         byLocale = report.byLocale.map(Slice.init)
+        byAppVersion = report.byAppVersion.map(Slice.init)
+        byZone = report.byZone.map(Slice.init)
+        byCountry = report.byCountry.map(Slice.init)
+        byWave = report.byWave.map(Slice.init)
+        byStage = report.byStage.map(Slice.init)
         byVariant = report.byVariant.map(Slice.init)
         stages = StageResult.all(report.run, report.stages)
         corrects = CorrectionResult(report.run)

@@ -127,7 +127,7 @@ package struct CorrectRun: Sendable {
 
     /// Whether there is something to put right, for whoever offers it.
     package static func isOffered(for run: Run) -> Bool {
-        run.definition.correction == nil && run.definition.campaign.collapse != .none && run.counts.audience > 0
+        run.definition.correction == nil && run.definition.campaign.collapse.hasID && run.counts.audience > 0
             && obstacle(to: run) == nil
     }
 

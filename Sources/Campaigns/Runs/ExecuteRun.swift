@@ -103,6 +103,16 @@ extension RunEnd {
     package func failure(of run: Run, _ runs: FollowRuns) -> Failure? {
         switch self {
         case .finished, .cancelled: nil
+        case .nobodyReached(let reason):
+            Failure(
+                .refused,
+                "run \(run.id) finished without a push: \(reason); correct the audience or the texts, or set "
+                    + "`success.min_accepted: 0` if that is expected")
+        case .unsuccessful(let reason):
+            Failure(
+                .halted,
+                "run \(run.id) finished without success: \(reason); look at `fanfare report \(run.id)` before the campaign "
+                    + "runs again")
         case .paused(let person, let reason):
             Failure(
                 .tryAgain,

@@ -27,7 +27,8 @@ package struct RunResult: Codable, Hashable, Sendable {
     /// The person it waits for; absent where it paused itself.
     package var pausedBy: String?
     /// Of a run that paused itself: `unreachable` or `credential`, which the same command takes up again; `breaker`, `late`,
-    /// `stage` or `volume`, which wait for `resume`; `approval`, which waits for `approve`.
+    /// `stage` or `volume`, which wait for `resume`; `approval`, which waits for `approve`. Of a finished run that is no
+    /// success: `unsuccessful`.
     package var halt: String?
     /// Host and process id; absent when no process sends it.
     package var process: String?

@@ -40,7 +40,7 @@ package struct StartRun: Sendable {
         if let problem = OccurrenceName.problem(with: occurrence) { throw Failure(.invalidData, problem) }
         if let known = try await known(campaign.name, occurrence: occurrence, plan: plan) { return (known, false) }
         let occurrenceSigned = isScheduled ? occurrence : ""
-        let (refusals, reach) = try await check(
+        let (refusals, reach, segments) = try await check(
             definition, occurrence: occurrenceSigned, plan: plan, files: files, now: now)
         if let refusal = refusals.first(where: { !overriding.contains($0.name) || !$0.name.mayBeOverridden }) {
             throw refusal
@@ -54,7 +54,11 @@ package struct StartRun: Sendable {
         let volume =
             demand != nil && brokenGlass == nil
             ? nil : try await VolumeRequest.weighing(campaign, reach: reach, brake, by: actor, in: store)
-        let limits = limits(reach, isWeighed: volume != nil, isPassedOver: brokenGlass != nil)
+        var limits = limits(reach, isWeighed: volume != nil, isPassedOver: brokenGlass != nil)
+        if let segments {
+            limits = limits ?? ReachLimits(reach: reach)
+            limits?.segments = segments
+        }
         guard let demand else {
             return try await store.createRun(
                 definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files, volume: volume,
@@ -66,6 +70,7 @@ package struct StartRun: Sendable {
                 volume: volume, limits: limits)
         } catch var unapproved as Unapproved where unapproved.isWaiting {
             unapproved.mayWait = mayWait
+            unapproved.signersOfOthers = try await plans.signers(besides: demand.request)
             if mayWait { _ = try await plans.record(demand, isAnew: false, by: actor, now: now) }
             throw unapproved
         }
@@ -94,9 +99,13 @@ package struct StartRun: Sendable {
         return known
     }
 
-    /// The oldest run of a campaign that a timer made and that is not over; nil: there is none.
-    package func unfinished(of campaign: String) async throws -> Run? {
-        try await store.unfinishedRun(campaign: campaign, occurrencePrefix: TimerOccurrence.prefix)
+    /// The runs of a campaign that a timer made and that are not over.
+    ///
+    /// - Parameter occurrence: the one that the call stands for; `nil` if the call creates no run.
+    package func unfinished(of campaign: String, occurrence: String?) async throws -> UnfinishedRuns {
+        UnfinishedRuns(
+            try await store.unfinishedRuns(campaign: campaign, occurrencePrefix: TimerOccurrence.prefix),
+            occurrence: occurrence)
     }
 
     /// Whom a run would be sent to if it started now.
@@ -116,24 +125,27 @@ package struct StartRun: Sendable {
 
     private func check(
         _ definition: RunDefinition, occurrence: String, plan: PlanToken?, files: [String: String], now: Timestamp
-    ) async throws -> (refusals: [GuardRefusal], reach: Int) {
+    ) async throws -> (refusals: [GuardRefusal], reach: Int, planned: SegmentContents?) {
         let campaign = definition.campaign
         let unfit = GuardRefusal.check(definition)
-        guard unfit.isEmpty else { return (unfit, 0) }
+        guard unfit.isEmpty else { return (unfit, 0, nil) }
         let hasSeeds = campaign.stages?.contains { $0.seeds != nil } ?? false
         guard approvals != nil || brake != nil || plan != nil || hasSeeds || campaign.guards != Campaign.Guards() else {
-            return ([], 0)
+            return ([], 0, nil)
         }
         let waves = RecipientWaves(definition, startedAt: now)
         let reach = try await store.reach(of: campaign, budget: nil, waves: waves, now: now)
+        var planned: SegmentContents?
         if let plan {
-            let now = try await token(definition, occurrence, reach.total, files, as: plan)
+            let (now, segments) = try await token(definition, occurrence, reach.total, files, as: plan)
             if let drift = PlanDrift(from: plan, to: now, campaign) { throw drift }
+            // The freeze, which may come much later, compares them once more.
+            planned = segments
         }
         let previous =
             campaign.guards.maxGrowthPercent == nil
             ? nil : try await PreviousRun.find(campaign: campaign.name, in: store)
-        return (GuardRefusal.check(campaign, reach, previous: previous), reach.total)
+        return (GuardRefusal.check(campaign, reach, previous: previous), reach.total, planned)
     }
 }
 
@@ -142,14 +154,14 @@ extension StartRun {
     private func token(
         _ definition: RunDefinition, _ occurrence: String, _ reach: Int, _ files: [String: String],
         as plan: PlanToken
-    ) async throws -> PlanToken {
-        func token(_ occurrence: String) async throws -> PlanToken {
+    ) async throws -> (PlanToken, SegmentContents) {
+        func token(_ occurrence: String) async throws -> (PlanToken, SegmentContents) {
             let digest = try await PlanDigest(
                 of: definition, occurrence: occurrence, in: store, approvals, files: files)
-            return try PlanToken(definition, reach: reach, digest: digest.text)
+            return (try PlanToken(definition, reach: reach, digest: digest.text), digest.segments)
         }
         let own = try await token(occurrence)
-        return occurrence.isEmpty || own.digest == plan.digest ? own : try await token("")
+        return occurrence.isEmpty || own.0.digest == plan.digest ? own : try await token("")
     }
 }
 

@@ -95,6 +95,7 @@ extension RunResult {
                 case .breaker: " by a breaker"
                 case .volume: " by the volume brake"
                 case .restored: " as restored"
+                case .unsuccessful: " without success"
                 case .stage, .approval, .grown, .unreachable, .credential, nil: ""
                 }
         }

@@ -127,6 +127,14 @@ package struct ReadHealth: Sendable {
         }
         found += overview.unreadable.map { .wrong(.runs, "\($0.campaign): \($0.error)") }
         for held in overview.runs where !held.run.state.isFinal { found += try await findings(held) }
+        var seen: Set<String> = []
+        for run in overview.runs.map(\.run) where seen.insert(run.campaign).inserted && run.halt == .unsuccessful {
+            found.append(
+                .warning(
+                    .runs,
+                    "run \(run.id) of \(run.campaign) finished without success: \(run.stateReason ?? ""); look at "
+                        + "`fanfare report \(run.id)`"))
+        }
         for queue in observation.queues where queue.overdueSeconds > Self.overdueMax.inSeconds {
             let late = WrittenDuration.text(.seconds(Int(queue.overdueSeconds)))
             found.append(

@@ -56,24 +56,35 @@ package struct Campaign: Hashable, Sendable, Codable {
         audience = .everyone
         variables = [:]
         expiresAfter = pushType.defaultExpiresAfter
-        collapse = pushType == .alert ? .run : .none
+        collapse =
+            switch pushType {
+            case .alert: .run
+            case .background: .template
+            default: .none
+            }
         guards = Guards()
         onUnknown = .resend
         maxAttempts = 5
         variants = []
     }
 
-    /// What `apns-collapse-id` carries.
+    /// What `apns-collapse-id` carries, and which background pushes replace each other while they wait.
     package enum Collapse: Hashable, Sendable, Codable {
         /// One id per run: a second copy replaces the first on the screen.
         case run
         case none
         /// At most 64 bytes.
         case key(String)
+        /// No id. A newer background push of the same app and template replaces an older one that waits: the default of
+        /// background pushes.
+        case template
 
         private enum CodingKeys: String, CodingKey {
-            case run = "run", none = "none", key = "key"
+            case run = "run", none = "none", key = "key", template = "template"
         }
+
+        /// Whether pushes carry an `apns-collapse-id`.
+        package var hasID: Bool { self != .none && self != .template }
     }
 
     /// What becomes of a delivery whose answer a crash or a dead connection took away.

@@ -15,6 +15,8 @@ package struct Configuration: Hashable, Sendable {
     package var approvals: ApprovalRules?
     /// Nil: nothing waits for a person because it is much.
     package var volumeBrake: VolumeBrake?
+    /// When a finished run is no success.
+    package var success = SuccessLimits()
     /// The segment of the devices that `test-send` may reach; nil: any.
     package var testDevices: String?
     package var feeds = Feeds()
@@ -95,6 +97,20 @@ package struct Configuration: Hashable, Sendable {
         }
     }
 
+    /// When a finished run counts as a success.
+    package struct SuccessLimits: Hashable, Sendable {
+        /// A run that fewer devices accepted is no success; 0: a run that reaches no device is one.
+        package var minAccepted: Int
+        /// The largest shares of rejected and of unknown deliveries, in percent of those that were sent.
+        package var maxRejectedPercent, maxUnknownPercent: Double
+
+        package init(minAccepted: Int = 1, maxRejectedPercent: Double = 50, maxUnknownPercent: Double = 50) {
+            self.minAccepted = minAccepted
+            self.maxRejectedPercent = maxRejectedPercent
+            self.maxUnknownPercent = maxUnknownPercent
+        }
+    }
+
     /// A server before ours that signs people in, and says in a header who they are.
     package struct Proxy: Hashable, Sendable {
         /// IP addresses of its connections; the headers of any other are not believed.
@@ -127,16 +143,27 @@ package struct Configuration: Hashable, Sendable {
 
         package enum Event: String, Hashable, Sendable, CaseIterable {
             case finished
+            /// Finished, and no success. A webhook that asks for `finished` alone is told `finished`.
+            case unsuccessful
             /// By itself; a person who pauses a run knows it.
             case paused
             /// Paused because it was found unfinished too late. Who asked for `paused` alone is told that.
             case late
             case missed, failed
 
+            /// The most exact word for a run that has come into a state, among those and the words of states.
+            package static func word(of state: RunState, _ halt: RunHalt?) -> String {
+                switch (state, halt) {
+                case (.paused, .late): Event.late.rawValue
+                case (.finished, .unsuccessful): Event.unsuccessful.rawValue
+                default: state.rawValue
+                }
+            }
+
             /// The state that a run has come into.
             package var state: RunState {
                 switch self {
-                case .finished: .finished
+                case .finished, .unsuccessful: .finished
                 case .paused, .late: .paused
                 case .missed: .missed
                 case .failed: .failed

@@ -6,7 +6,7 @@ package struct Run: Hashable, Sendable {
     package var occurrence: String
     package var definition: RunDefinition
     package var state: RunState
-    /// Why it is paused or failed, in words for a person.
+    /// Why it is paused or failed, or why it is no success although it finished, in words for a person.
     package var stateReason: String?
     package var counts: DeliveryCounts
     /// False while the audience is still being written down.
@@ -24,7 +24,7 @@ package struct Run: Hashable, Sendable {
     package var heartbeatAt: Timestamp?
     /// The person who paused it and whom it waits for; nil where it paused itself.
     package var pausedBy: String?
-    /// What a paused run met, where it paused itself.
+    /// What a paused run met, where it paused itself; ``RunHalt/unsuccessful`` in a finished run that is no success.
     package var halt: RunHalt?
     /// The moment of the first of several automatic pauses without a response from APNs in between. `nil` if the run is
     /// not in such a series.
@@ -72,7 +72,7 @@ package struct Report: Hashable, Sendable {
         }
     }
 
-    /// One line of a breakdown: by environment, by locale or by variant.
+    /// One line of a breakdown, such as by environment, by locale or by variant.
     package struct Slice: Hashable, Sendable {
         package var name: String
         package var counts: DeliveryCounts
@@ -89,8 +89,16 @@ package struct Report: Hashable, Sendable {
     package var unknown: [Reason]
     package var suppressed: [Reason]
     package var byEnvironment: [Slice]
-    /// By the locale block that was rendered; deliveries that were never rendered are in none.
+    /// By the locale block that was rendered, with a row for the deliveries that never were; empty where nothing is localized.
     package var byLocale: [Slice]
+    /// By what the devices were when the audience was frozen. Each adds up to the audience; all are empty for a run that an
+    /// earlier version summarized.
+    package var byAppVersion: [Slice] = []
+    package var byZone: [Slice] = []
+    package var byCountry: [Slice] = []
+    /// By the start of each wave, and by stage from 1; empty in a run without.
+    package var byWave: [Slice] = []
+    package var byStage: [Slice] = []
     /// By the variant's name, in the campaign's order; the holdout has no variant.
     package var byVariant: [Slice]
     /// Requests made, retries included.
@@ -156,7 +164,7 @@ extension RunState {
     package static var unfinished: [RunState] { allCases.filter { !$0.isFinal } }
 }
 
-/// Why a run paused itself, stored as its word.
+/// Why a run paused itself, or why a finished run is no success, stored as its word.
 package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
     /// APNs could not be reached, or refused the credential. The daemon, `run --due` and the same command continue it.
     case unreachable, credential
@@ -175,6 +183,8 @@ package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
     case grown
     /// The store was restored from a backup, and what the run sent since is not in it. It waits for a person's `resume`.
     case restored
+    /// Only of a finished run: it reached no device, or too many deliveries were rejected or ended unknown.
+    case unsuccessful
 
     /// The pause before the first automatic attempt to continue. `nil` if only a person ends the halt.
     ///
@@ -184,7 +194,7 @@ package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
         case .unreachable: .seconds(30)
         // APNs asks for some minutes after a refused provider token (`ProviderProtocol` section 3).
         case .credential: .seconds(120)
-        case .breaker, .late, .stage, .approval, .volume, .grown, .restored: nil
+        case .breaker, .late, .stage, .approval, .volume, .grown, .restored, .unsuccessful: nil
         }
     }
 

@@ -104,12 +104,16 @@ package struct StageDecision: Hashable, Sendable, Codable {
     package var isAboutGone: Bool
     /// Nil: the whole stage.
     package var group: StageGroup?
+    /// The share of gone devices that is tolerated, where some were gone at the end of a stage; `nil` for a halt, for a stage
+    /// without such devices, and for a verdict of an earlier version.
+    package var goneTolerated: Double?
     /// By which test *go* was decided; `nil` for a halt, and for a verdict of an earlier version.
     package var look: StageLook?
 
     private enum CodingKeys: String, CodingKey {
         case verdict = "verdict", at = "at", answers = "answers", unanswered = "unanswered", leftOut = "leftOut"
         case tolerated = "tolerated", isAboutGone = "isAboutGone", group = "group", look = "look"
+        case goneTolerated = "goneTolerated"
     }
 
     package init(

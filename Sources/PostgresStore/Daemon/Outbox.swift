@@ -5,14 +5,14 @@ import Synchronization
 /// What webhooks are to be told, written in the transaction that makes it true: a crash loses none of it.
 enum Outbox {
     /// A pause a person asked for is no news to whoever asked; tests concern nobody. A late run is told as `late` to those
-    /// who asked for that, and as `paused` to those who asked for pauses alone: each hears of it once.
+    /// who asked for that, and as `paused` to those who asked for pauses alone: each hears of it once. A finished run that is
+    /// no success is told as `unsuccessful` and `finished` in the same way.
     static func add(
         _ state: RunState, halt: RunHalt?, of run: Int64, reason: String?, pausedBy: String?, event: Int64,
         now: Timestamp, _ db: PostgresSession
     ) throws {
         guard pausedBy == nil else { return }
-        let isLate = state == .paused && halt == .late
-        let word = isLate ? Configuration.Webhook.Event.late.rawValue : state.rawValue
+        let word = Configuration.Webhook.Event.word(of: state, halt)
         try db.execute(
             """
             INSERT INTO webhook_message (event_id, url, run_id, state, reason, at, next_at)

@@ -18,7 +18,7 @@ extension PostgresDatabase {
             counts = try await write(batch.isLast ? .durable : .quick) { db in
                 // Two freezes side by side would each write what the other has written.
                 try RunOwner.require(owner, of: run, db)
-                return try FreezeBatch(db, run: run, now: db.moment(now)).insert(batch.deliveries, isLast: batch.isLast)
+                return try FreezeBatch(db, run: run, now: db.moment(now)).insert(batch)
             }
             batches.deal()
             if batch.isLast { break }
@@ -70,6 +70,7 @@ extension PostgresDatabase {
         {
             return changed
         }
+        guard limits.isBounded else { return nil }
         var reach = run.counts.audience - run.counts.suppressed
         try source.read { batch in reach += batch.deliveries.count { $0.decision.suppression == nil } }
         return limits.halt(run.id, at: reach)

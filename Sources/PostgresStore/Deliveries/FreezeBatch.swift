@@ -7,6 +7,8 @@ struct FrozenDelivery: Sendable {
     var environment: Int64
     var generation: Int64
     var decision: FreezePolicy.Decision
+    /// Into the profiles of its batch.
+    var profile = 0
 }
 
 /// Writes a batch of deliveries, cuts it into chunks to be leased, and counts it, in one transaction.
@@ -24,9 +26,10 @@ struct FreezeBatch {
         self.now = now
     }
 
-    /// - Parameter deliveries: in order of device, all of them behind those written before.
-    func insert(_ deliveries: [FrozenDelivery], isLast: Bool) throws -> DeliveryCounts {
-        try copy(deliveries)
+    /// - Parameter batch: in order of device, all of them behind those written before.
+    func insert(_ batch: FreezeSource.Batch) throws -> DeliveryCounts {
+        let (deliveries, isLast) = (batch.deliveries, batch.isLast)
+        try copy(deliveries, try DeliveryProfiles(db).numbers(of: batch.profiles.all))
         try cut(deliveries)
         var sizes: [Int: Int] = [:]
         for delivery in deliveries { if let stage = delivery.decision.stage { sizes[stage, default: 0] += 1 } }
@@ -39,24 +42,25 @@ struct FreezeBatch {
         return try RunRow.add(change, to: run, at: now, db)
     }
 
-    private func copy(_ deliveries: [FrozenDelivery]) throws {
+    private func copy(_ deliveries: [FrozenDelivery], _ profiles: [Int64?]) throws {
         guard !deliveries.isEmpty else { return }
         try db.copyIn(
             """
             COPY \(DeliveryTable(run: run).name) (
                 run_id, device_id, environment, state, attempt, doubts, excused, leases, generation, variant, wave,
-                stage, not_before, status, reason, changed_at
+                stage, not_before, status, reason, changed_at, profile
             ) FROM STDIN (FORMAT binary)
             """
         ) { rows in
             for delivery in deliveries {
                 let decision = delivery.decision
                 let state = decision.suppression == nil ? DeliveryState.pending : .suppressed
+                let profile = profiles[delivery.profile].map { Int32(clamping: $0) }
                 try rows.row(
                     run, delivery.device, Int16(delivery.environment), Int16(state.code), Int32(0), Int32(0), Int32(0),
                     Int32(0), delivery.generation, decision.variant.map { Int16(clamping: $0) }, decision.wave,
                     decision.storedStage.map { Int16(clamping: $0) }, decision.notBefore(at: now), Int16(0),
-                    decision.suppression?.rawValue, now)
+                    decision.suppression?.rawValue, now, profile)
             }
         }
     }
@@ -87,10 +91,11 @@ extension FrozenDelivery {
     /// One device chosen by hand.
     static func byHand(
         _ device: Int64, _ campaign: Campaign, variant: Int?, _ db: PostgresSession
-    ) throws -> FrozenDelivery {
+    ) throws -> FreezeSource.Batch {
         let row = try db.rows(
             """
-            SELECT topic.name, environment, token_generation, status, alerts_allowed, user_id
+            SELECT topic.name, environment, token_generation, status, alerts_allowed, user_id, locale, app_version,
+                time_zone, country
             FROM device JOIN topic ON topic.id = device.topic_id WHERE device.id = $1
             """, device
         ).first
@@ -102,7 +107,13 @@ extension FrozenDelivery {
         let decision = FreezePolicy(campaign, waves: nil).decideByHand(
             device: device, status: DeviceStatus(code: try row.int64(3)),
             alertsAllowed: try row.boolOrNil(4) != false, user: try row.textOrNil(5), variant: variant)
-        return FrozenDelivery(
-            device: device, environment: try row.int64(1), generation: try row.int64(2), decision: decision)
+        var batch = FreezeSource.Batch(isLast: true)
+        try batch.add(
+            FrozenDelivery(
+                device: device, environment: try row.int64(1), generation: try row.int64(2), decision: decision),
+            DeliveryProfile(
+                locale: row.textOrNil(6), appVersion: row.textOrNil(7), timeZone: row.textOrNil(8),
+                country: row.textOrNil(9)))
+        return batch
     }
 }

@@ -5,7 +5,14 @@ import Store
 struct FreezeSource {
     struct Batch: Sendable {
         var deliveries: [FrozenDelivery] = []
+        var profiles = BatchProfiles<DeliveryProfile>()
         var isLast = false
+
+        mutating func add(_ delivery: FrozenDelivery, _ profile: DeliveryProfile) {
+            var delivery = delivery
+            delivery.profile = profiles.index(profile) { profile }
+            deliveries.append(delivery)
+        }
     }
 
     /// The first is small: sending starts with it.
@@ -53,7 +60,8 @@ struct FreezeSource {
                     \(definition.wall == nil && !hasStages ? "NULL::text" : "device.time_zone"),
                     \(hasStages ? "device.locale" : "NULL::text"),
                     \(corrected ?? "NULL::bigint"),
-                    \(policy.goesByUser ? "device.user_id" : "NULL::text")
+                    \(policy.goesByUser ? "device.user_id" : "NULL::text"),
+                    device.locale, device.app_version, device.time_zone, device.country
                 FROM device WHERE device.id > \(hasStages ? 0 : after) AND \(selection.sql) ORDER BY device.id
                 """), values: selection.values
         ) { row in
@@ -61,10 +69,14 @@ struct FreezeSource {
             turns?.give(&delivery.decision, settledAt: Timestamp(stored: try row.int64OrNil(7)))
             // A sample depends on all who were seen before.
             guard delivery.device > after else { return }
-            batch.deliveries.append(delivery)
+            batch.add(
+                delivery,
+                DeliveryProfile(
+                    locale: try row.textOrNil(9), appVersion: try row.textOrNil(10), timeZone: try row.textOrNil(11),
+                    country: try row.textOrNil(12)))
             guard batch.deliveries.count == rows else { return }
             try put(batch)
-            batch.deliveries.removeAll(keepingCapacity: true)
+            batch = Batch()
             rows = Self.batchRows
         }
         batch.isLast = true

@@ -9,7 +9,7 @@ extension DeliveryTally {
         try db.each(
             """
             SELECT device_id, environment, locale_index, state, status, reason, attempt, doubts, variant, leases, generation,
-                changed_at
+                changed_at, profile, wave, stage
             FROM \(DeliveryTable(run: run).name)
             """
         ) { row in
@@ -20,9 +20,10 @@ extension DeliveryTally {
                     attempt: try row.int64(6), doubts: try row.int64(7), generation: try row.int64(10),
                     changedAt: try row.int64(11), variant: try row.int64OrNil(8), localeIndex: try row.int64OrNil(2),
                     reason: try row.textOrNil(5),
-                    isLeased: try state == DeliveryState.pending.code && leased[device] == row.int(9) + 1))
+                    isLeased: try state == DeliveryState.pending.code && leased[device] == row.int(9) + 1,
+                    profile: try row.int64OrNil(12), wave: try row.int64OrNil(13), stage: try row.int64OrNil(14)))
         }
-        finish()
+        finish(try DeliveryProfiles(db).texts(of: profiles))
     }
 
     /// Device to the number of its lease.

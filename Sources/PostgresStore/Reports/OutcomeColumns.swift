@@ -5,11 +5,15 @@ import Store
 enum OutcomeColumns {
     static let sql = """
         delivery.device_id, device.installation_id, encode(substr(device.token, greatest(length(device.token) - 3, 1)), 'hex'),
-        delivery.environment, device.locale, delivery.state, delivery.status, delivery.reason, delivery.attempt,
-        delivery.changed_at, delivery.generation, delivery.variant
+        delivery.environment,
+        CASE WHEN delivery.profile IS NULL THEN device.locale
+            ELSE (SELECT nullif(locale, '') FROM delivery_profile WHERE id = delivery.profile) END,
+        delivery.state, delivery.status, delivery.reason, delivery.attempt,
+        delivery.changed_at, delivery.generation, delivery.variant, delivery.locale_index,
+        (SELECT nullif(app_version, '') FROM delivery_profile WHERE id = delivery.profile)
         """
     /// Where further columns begin.
-    static let count = 12
+    static let count = 14
 
     static func outcome(_ row: PostgresRow) throws -> OutcomeRow {
         let state = DeliveryState(code: try row.int64(5))
@@ -18,6 +22,6 @@ enum OutcomeColumns {
             environment: PushEnvironment(code: try row.int64(3)), locale: try row.textOrNil(4), state: state,
             status: try row.int(6), reason: try row.textOrNil(7), attempts: try row.int(8),
             settledAt: state == .pending ? nil : try row.timestamp(9), generation: try row.int(10),
-            variant: try row.intOrNil(11))
+            variant: try row.intOrNil(11), localeIndex: try row.intOrNil(12), appVersion: try row.textOrNil(13))
     }
 }

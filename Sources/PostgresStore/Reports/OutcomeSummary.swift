@@ -33,7 +33,19 @@ struct OutcomeSummary {
         }
         return DeliveryTally(
             counts: Dictionary(counts, uniquingKeysWith: +), attempts: requests, possibleDuplicates: duplicates,
-            digest: digest)
+            digest: digest, breakdown: try breakdown())
+    }
+
+    /// `nil` if an earlier version wrote the summary.
+    private func breakdown() throws -> DeliveryBreakdown? {
+        let rows = try db.all("SELECT dimension, value, state, deliveries FROM outcome_slice WHERE run_id = $1", run) {
+            (try $0.text(0), try $0.text(1), DeliveryState(code: try $0.int64(2)), try $0.int(3))
+        }
+        guard !rows.isEmpty else { return nil }
+        return rows.reduce(into: DeliveryBreakdown()) { breakdown, row in
+            guard let dimension = DeliveryBreakdown.Dimension(rawValue: row.0) else { return }
+            breakdown.add(row.3, .init(dimension, row.1, row.2))
+        }
     }
 
     /// When the rows it stands for were dropped.
@@ -61,6 +73,13 @@ struct OutcomeSummary {
                 $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[])
             """, run, groups.map(\.key.environment.code), groups.map(\.key.variant), groups.map(\.key.localeIndex),
             groups.map(\.key.state.code), groups.map(\.key.status), groups.map(\.key.reason), groups.map(\.value))
+        let slices = Array(tally.breakdown?.counts ?? [:])
+        try db.execute(
+            """
+            INSERT INTO outcome_slice (run_id, dimension, value, state, deliveries)
+            SELECT $1, * FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[])
+            """, run, slices.map(\.key.dimension.rawValue), slices.map(\.key.value), slices.map(\.key.state.code),
+            slices.map(\.value))
         try db.execute(
             "UPDATE run SET requests = $2, possible_duplicates = $3, outcomes_digest = $4 WHERE id = $1", run,
             tally.attempts, tally.possibleDuplicates, tally.digest)

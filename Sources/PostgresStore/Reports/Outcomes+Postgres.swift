@@ -52,11 +52,15 @@ extension PostgresDatabase {
             guard try DeliveryTable(run: run).isThere(db) else { return [] }
             return try db.all(
                 """
-                SELECT delivery.wave, device.time_zone, count(*) AS deliveries
+                SELECT delivery.wave,
+                    CASE WHEN delivery.profile IS NULL THEN device.time_zone
+                        ELSE nullif(delivery_profile.time_zone, '') END AS zone,
+                    count(*) AS deliveries
                 FROM \(DeliveryTable(run: run).name) AS delivery LEFT JOIN device ON device.id = delivery.device_id
+                LEFT JOIN delivery_profile ON delivery_profile.id = delivery.profile
                 WHERE delivery.wave IS NOT NULL
-                GROUP BY delivery.wave, device.time_zone
-                ORDER BY delivery.wave, deliveries DESC, device.time_zone NULLS FIRST
+                GROUP BY delivery.wave, zone
+                ORDER BY delivery.wave, deliveries DESC, zone NULLS FIRST
                 """
             ) { row in
                 WaveShare(startsAt: try row.timestamp(0), zone: try row.textOrNil(1), deliveries: try row.int(2))

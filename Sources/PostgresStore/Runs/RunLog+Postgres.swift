@@ -66,8 +66,8 @@ extension PostgresDatabase {
                 let run = try Self.run(db, campaign: campaign.name, occurrence: occurrence)
                 throw StoreError.occurrenceTaken(campaign: campaign.name, occurrence: occurrence, run: run?.id ?? 0)
             }
-            let delivery = try FrozenDelivery.byHand(device, campaign, variant: variant, db)
-            _ = try FreezeBatch(db, run: run, now: now).insert([delivery], isLast: true)
+            let batch = try FrozenDelivery.byHand(device, campaign, variant: variant, db)
+            _ = try FreezeBatch(db, run: run, now: now).insert(batch)
             try EventLog.record(
                 db, kind: .runCreated, run: run, actor: actor, detail: "test of device \(device)", now: now)
             return try RunRow.require(db, run)
@@ -171,15 +171,16 @@ extension PostgresDatabase {
         }
     }
 
-    package func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? {
+    package func unfinishedRuns(campaign: String, occurrencePrefix: String) async throws -> [Run] {
         try await read(.short) { db in
-            try RunRow.first(
+            try RunRow.list(
                 db,
                 """
                 WHERE campaign = $1 AND state IN (\(SQLConstants.list(RunState.unfinished))) AND NOT is_test
                     AND starts_with(occurrence, $2)
-                ORDER BY id LIMIT $3
-                """, campaign, occurrencePrefix)
+                ORDER BY id LIMIT \(UnfinishedRuns.countMax)
+                """, campaign, occurrencePrefix
+            ).readable
         }
     }
 

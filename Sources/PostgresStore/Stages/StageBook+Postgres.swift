@@ -203,16 +203,31 @@ struct PostgresStageBook: StageBook {
     }
 
     func goneBefore() throws -> [(gone: Int, answered: Int)] {
+        try gone(
+            inRuns: """
+                SELECT id FROM run WHERE campaign = $1 AND state = $2 AND NOT is_test AND id < $3
+                ORDER BY id DESC LIMIT \(StageJudge.historyRuns)
+                """, run.campaign)
+    }
+
+    func goneBeforeInApp() throws -> [(gone: Int, answered: Int)] {
+        try gone(
+            inRuns: """
+                SELECT id FROM (
+                    SELECT id, definition FROM run WHERE state = $2 AND NOT is_test AND id < $3
+                    ORDER BY id DESC LIMIT \(StageJudge.appHistoryLookedAt)
+                ) AS latest
+                WHERE definition::json #>> '{campaign,topic}' = $1
+                ORDER BY id DESC LIMIT \(StageJudge.appHistoryRuns)
+                """, run.definition.campaign.topic)
+    }
+
+    private func gone(inRuns runs: String, _ name: String) throws -> [(gone: Int, answered: Int)] {
         try db.all(
             """
             SELECT coalesce(sum(deliveries) FILTER (WHERE status = 410), 0)::bigint, sum(deliveries)::bigint
-            FROM outcome_summary
-            WHERE status <> 0 AND run_id IN (
-                SELECT id FROM run WHERE campaign = $1 AND state = $2 AND NOT is_test AND id < $3
-                ORDER BY id DESC LIMIT \(StageJudge.historyRuns)
-            )
-            GROUP BY run_id
-            """, run.campaign, RunState.finished.rawValue, run.id
+            FROM outcome_summary WHERE status <> 0 AND run_id IN (\(runs)) GROUP BY run_id
+            """, name, RunState.finished.rawValue, run.id
         ) { (try $0.int(0), try $0.int(1)) }
     }
 

@@ -64,13 +64,13 @@ extension SQLiteFileStore {
 /// What webhooks are to be told, written in the transaction that makes it true: a crash loses none of it.
 enum Outbox {
     /// A pause a person asked for is no news to whoever asked; tests concern nobody. A late run is told as `late` to those
-    /// who asked for that, and as `paused` to those who asked for pauses alone: each hears of it once.
+    /// who asked for that, and as `paused` to those who asked for pauses alone: each hears of it once. A finished run that is
+    /// no success is told as `unsuccessful` and `finished` in the same way.
     static func add(
         _ state: RunState, halt: RunHalt?, of run: Int64, reason: String?, pausedBy: String?, event: Int64,
         now: Timestamp, _ db: Database
     ) throws {
         guard pausedBy == nil else { return }
-        let isLate = state == .paused && halt == .late
         try db.execute(
             sql: """
                 INSERT INTO webhook_message (event_id, url, run_id, state, reason, at, next_at)
@@ -81,7 +81,7 @@ enum Outbox {
                 """,
             arguments: [
                 "event": event, "run": run, "state": state.rawValue,
-                "word": isLate ? Model.Configuration.Webhook.Event.late.rawValue : state.rawValue, "reason": reason,
+                "word": Model.Configuration.Webhook.Event.word(of: state, halt), "reason": reason,
                 "now": now.milliseconds,
             ])
     }

@@ -24,7 +24,7 @@ extension SQLiteFileStore {
                         try RunOwner(writer, run).require(owner)
                         return try FreezeBatch(writer, run: run, now: now).insert(batch, isLast: source.isAtEnd)
                     }
-                    if !batch.isEmpty { onBatch(FrozenBatch(batch.lazy.map(\.decision))) }
+                    if !batch.entries.isEmpty { onBatch(FrozenBatch(batch.entries.lazy.map(\.decision))) }
                     if source.isAtEnd { return counts }
                 }
             }
@@ -41,10 +41,11 @@ extension SQLiteFileStore {
         {
             return changed
         }
+        guard limits.isBounded else { return nil }
         var source = try FreezeSource(db, run, selection)
         defer { source.close() }
         var reach = run.counts.audience - run.counts.suppressed
-        while !source.isAtEnd { reach += try source.nextBatch().count { $0.decision.suppression == nil } }
+        while !source.isAtEnd { reach += try source.nextBatch().entries.count { $0.decision.suppression == nil } }
         return limits.halt(run.id, at: reach)
     }
 

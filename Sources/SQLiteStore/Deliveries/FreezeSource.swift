@@ -9,6 +9,13 @@ struct FreezeSource {
         var environment: Int64
         var generation: Int64
         var decision: FreezePolicy.Decision
+        /// Into the profiles of its batch.
+        var profile = 0
+    }
+
+    struct Batch {
+        var entries: [Entry] = []
+        var profiles = BatchProfiles<UInt64>()
     }
 
     private let rows: RowStatement
@@ -46,7 +53,8 @@ struct FreezeSource {
                 \(run.definition.wall == nil && !hasStages ? "NULL" : "device.time_zone"),
                 \(hasStages ? "device.locale" : "NULL"),
                 \(turns == nil ? "NULL" : Self.correctedSQL),
-                \(policy.goesByUser ? "device.user_id" : "NULL")
+                \(policy.goesByUser ? "device.user_id" : "NULL"),
+                device.locale, device.app_version, device.time_zone, device.country
             FROM device
             WHERE device.id > :after AND \(selection.sql)
             ORDER BY device.id
@@ -57,20 +65,34 @@ struct FreezeSource {
     private static let correctedSQL =
         "(SELECT changed_at FROM delivery AS sent WHERE sent.run_id = :corrected AND sent.device_id = device.id)"
 
-    mutating func nextBatch() throws -> [Entry] {
-        var entries: [Entry] = []
-        entries.reserveCapacity(batchRows)
-        while entries.count < batchRows {
+    mutating func nextBatch() throws -> Batch {
+        var batch = Batch()
+        batch.entries.reserveCapacity(batchRows)
+        while batch.entries.count < batchRows {
             guard try rows.step() else {
                 isAtEnd = true
                 break
             }
-            let entry = entry(rows.int64(0))
-            if entry.device > behind { entries.append(entry) }
+            var entry = entry(rows.int64(0))
+            guard entry.device > behind else { continue }
+            entry.profile = profile(&batch.profiles)
+            batch.entries.append(entry)
         }
         batchRows = StoreLimits.freezeBatchRows
-        return entries
+        return batch
     }
+
+    /// By a hash of its texts: nothing is copied for a profile that is known.
+    private func profile(_ profiles: inout BatchProfiles<UInt64>) -> Int {
+        var hash: UInt64 = 0
+        for column in Self.profileColumns { hash = (hash ^ rows.textHash(column)) &* 0x9e37_79b9_7f4a_7c15 }
+        return profiles.index(hash) {
+            DeliveryProfile(
+                locale: rows.text(9), appVersion: rows.text(10), timeZone: rows.text(11), country: rows.text(12))
+        }
+    }
+
+    private static let profileColumns: ClosedRange<Int32> = 9...12
 
     private mutating func entry(_ device: Int64) -> Entry {
         let rows = rows
@@ -89,11 +111,12 @@ extension FreezeSource {
     /// One device chosen by hand.
     static func entry(
         ofDevice device: Int64, _ campaign: Campaign, variant: Int?, _ db: Database
-    ) throws -> Entry {
+    ) throws -> Batch {
         let row = try Row.fetchOne(
             db,
             sql: """
-                SELECT topic.name, environment, token_generation, status, alerts_allowed, user_id
+                SELECT topic.name, environment, token_generation, status, alerts_allowed, user_id, locale, app_version,
+                    time_zone, country
                 FROM device JOIN topic ON topic.id = device.topic_id WHERE device.id = :device
                 """, arguments: ["device": device])
         guard let row else { throw StoreError.noSuchDevice(device) }
@@ -104,7 +127,12 @@ extension FreezeSource {
         let decision = FreezePolicy(campaign, waves: nil).decideByHand(
             device: device, status: DeviceStatus(code: row[3]), alertsAllowed: row[4] as Int64? != 0, user: row[5],
             variant: variant)
-        return Entry(device: device, environment: row[1], generation: row[2], decision: decision)
+        var batch = Batch()
+        _ = batch.profiles.index(0) {
+            DeliveryProfile(locale: row[6], appVersion: row[7], timeZone: row[8], country: row[9])
+        }
+        batch.entries = [Entry(device: device, environment: row[1], generation: row[2], decision: decision)]
+        return batch
     }
 }
 
@@ -120,16 +148,18 @@ struct FreezeBatch {
         self.now = now
     }
 
-    func insert(_ entries: [FreezeSource.Entry], isLast: Bool) throws -> DeliveryCounts {
+    func insert(_ batch: FreezeSource.Batch, isLast: Bool) throws -> DeliveryCounts {
+        let entries = batch.entries
+        let profiles = try DeliveryProfiles(db).numbers(of: batch.profiles.all)
         let insertion = try RowStatement(
             db,
             """
             INSERT INTO delivery (
                 run_id, device_id, environment, state, attempt, doubts, generation, variant, wave, stage, not_before,
-                locale_index, status, reason, changed_at
+                locale_index, status, reason, changed_at, profile
             ) VALUES (
                 :run, :device, :environment, :state, 0, 0, :generation, :variant, :wave, :stage, :not_before, NULL, 0,
-                :reason, :now
+                :reason, :now, :profile
             )
             """)
         let device = insertion.parameter(":device")
@@ -141,6 +171,7 @@ struct FreezeBatch {
         let stage = insertion.parameter(":stage")
         let notBefore = insertion.parameter(":not_before")
         let reason = insertion.parameter(":reason")
+        let profile = insertion.parameter(":profile")
         try insertion.bind(run, insertion.parameter(":run"))
         try insertion.bind(now.milliseconds, insertion.parameter(":now"))
         var change = DeliveryCounts()
@@ -158,6 +189,7 @@ struct FreezeBatch {
             try insertion.bind(decision.storedStage.map(Int64.init), stage)
             try insertion.bind(decision.notBefore(at: now), notBefore)
             try insertion.bind(decision.suppression?.rawValue, reason)
+            try insertion.bind(profiles[entry.profile], profile)
             try insertion.run()
             if state == .suppressed { change.suppressed += 1 } else { change.pending += 1 }
             if let stage = decision.stage { sizes[stage, default: 0] += 1 }

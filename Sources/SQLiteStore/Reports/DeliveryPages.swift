@@ -156,10 +156,11 @@ struct DeliveryPages {
         while try rows.step() {
             let outcome = OutcomeColumns.outcome(rows)
             let isPending = outcome.state == .pending
-            let notBefore = rows.int64OrNil(12)
+            let notBefore = rows.int64OrNil(OutcomeColumns.count)
             entries.append(
                 DeliveryPage.Entry(
-                    outcome: outcome, isLeased: isPending && leased[outcome.device] == rows.int(13) + 1,
+                    outcome: outcome,
+                    isLeased: isPending && leased[outcome.device] == rows.int(OutcomeColumns.count + 1) + 1,
                     notBefore: isPending ? NotBefore.moment(notBefore) : nil))
         }
         return entries

@@ -10,7 +10,7 @@ extension DeliveryTally {
             db,
             """
             SELECT device_id, environment, locale_index, state, status, reason, attempt, doubts, variant, leases, generation,
-                changed_at
+                changed_at, profile, wave, stage
             FROM delivery WHERE run_id = :run
             """)
         defer { rows.reset() }
@@ -23,9 +23,10 @@ extension DeliveryTally {
                     attempt: rows.int64(6), doubts: rows.int64(7), generation: rows.int64(10),
                     changedAt: rows.int64(11), variant: rows.int64OrNil(8), localeIndex: rows.int64OrNil(2),
                     reason: rows.text(5),
-                    isLeased: state == DeliveryState.pending.code && leased[device] == rows.int(9) + 1))
+                    isLeased: state == DeliveryState.pending.code && leased[device] == rows.int(9) + 1,
+                    profile: rows.int64OrNil(12), wave: rows.int64OrNil(13), stage: rows.int64OrNil(14)))
         }
-        finish()
+        finish(try DeliveryProfiles(db).texts(of: profiles))
     }
 
     /// Device to the number of its lease.

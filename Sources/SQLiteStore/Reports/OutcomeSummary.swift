@@ -34,7 +34,19 @@ struct OutcomeSummary {
         }
         return DeliveryTally(
             counts: Dictionary(counts, uniquingKeysWith: +), attempts: totals[0], possibleDuplicates: totals[1],
-            digest: totals[2])
+            digest: totals[2], breakdown: try breakdown())
+    }
+
+    /// `nil` if an earlier version wrote the summary.
+    private func breakdown() throws -> DeliveryBreakdown? {
+        let rows = try Row.fetchAll(
+            db, sql: "SELECT dimension, value, state, deliveries FROM outcome_slice WHERE run_id = :run",
+            arguments: ["run": run])
+        guard !rows.isEmpty else { return nil }
+        return rows.reduce(into: DeliveryBreakdown()) { breakdown, row in
+            guard let dimension = DeliveryBreakdown.Dimension(rawValue: row[0]) else { return }
+            breakdown.add(row[3], .init(dimension, row[1], DeliveryState(code: row[2])))
+        }
     }
 
     /// When the rows it stands for were deleted, or began to be.
@@ -65,6 +77,17 @@ struct OutcomeSummary {
                 "run": run, "environment": group.environment.code, "variant": group.variant,
                 "locale": group.localeIndex, "state": group.state.code, "status": group.status,
                 "reason": group.reason, "count": count,
+            ])
+        }
+        for (key, count) in tally.breakdown?.counts ?? [:] {
+            try db.cachedStatement(
+                sql: """
+                    INSERT INTO outcome_slice (run_id, dimension, value, state, deliveries)
+                    VALUES (:run, :dimension, :value, :state, :count)
+                    """
+            ).execute(arguments: [
+                "run": run, "dimension": key.dimension.rawValue, "value": key.value, "state": key.state.code,
+                "count": count,
             ])
         }
         try db.execute(

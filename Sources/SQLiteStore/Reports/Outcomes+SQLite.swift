@@ -53,11 +53,15 @@ extension SQLiteFileStore {
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT delivery.wave, device.time_zone, count(*) AS deliveries
+                    SELECT delivery.wave,
+                        CASE WHEN delivery.profile IS NULL THEN device.time_zone
+                            ELSE nullif(delivery_profile.time_zone, '') END AS zone,
+                        count(*) AS deliveries
                     FROM delivery LEFT JOIN device ON device.id = delivery.device_id
+                    LEFT JOIN delivery_profile ON delivery_profile.id = delivery.profile
                     WHERE delivery.run_id = :run AND delivery.wave IS NOT NULL
-                    GROUP BY delivery.wave, device.time_zone
-                    ORDER BY delivery.wave, deliveries DESC, device.time_zone
+                    GROUP BY delivery.wave, zone
+                    ORDER BY delivery.wave, deliveries DESC, zone
                     """, arguments: ["run": run]
             ).map { WaveShare(startsAt: Timestamp(milliseconds: $0[0]), zone: $0[1], deliveries: $0[2]) }
         }
@@ -113,9 +117,14 @@ extension SQLiteFileStore {
 enum OutcomeColumns {
     static let sql = """
         delivery.device_id, device.installation_id, lower(hex(substr(device.token, -4))), delivery.environment,
-        device.locale, delivery.state, delivery.status, delivery.reason, delivery.attempt, delivery.changed_at,
-        delivery.generation, delivery.variant
+        CASE WHEN delivery.profile IS NULL THEN device.locale
+            ELSE (SELECT nullif(locale, '') FROM delivery_profile WHERE id = delivery.profile) END,
+        delivery.state, delivery.status, delivery.reason, delivery.attempt, delivery.changed_at,
+        delivery.generation, delivery.variant, delivery.locale_index,
+        (SELECT nullif(app_version, '') FROM delivery_profile WHERE id = delivery.profile)
         """
+    /// Where further columns begin.
+    static let count: Int32 = 14
 
     static func outcome(_ rows: RowStatement) -> OutcomeRow {
         let state = DeliveryState(code: rows.int64(5))
@@ -125,7 +134,8 @@ enum OutcomeColumns {
             environment: PushEnvironment(code: rows.int64(3)), locale: rows.text(4), state: state, status: rows.int(6),
             reason: rows.text(7), attempts: rows.int(8),
             settledAt: state == .pending ? nil : Timestamp(milliseconds: rows.int64(9)), generation: rows.int(10),
-            variant: rows.int64OrNil(11).map(Int.init))
+            variant: rows.int64OrNil(11).map(Int.init), localeIndex: rows.int64OrNil(12).map(Int.init),
+            appVersion: rows.text(13))
     }
 
     /// Behind the others, for ``delivery(_:)``.
@@ -138,13 +148,13 @@ enum OutcomeColumns {
 
     static func delivery(_ rows: RowStatement) -> DeviceDelivery {
         let outcome = outcome(rows)
-        let notBefore = rows.int64OrNil(16)
+        let notBefore = rows.int64OrNil(count + 4)
         return DeviceDelivery(
-            run: rows.int64(12), campaign: rows.text(13) ?? "", occurrence: rows.text(14) ?? "",
-            isTest: rows.int64(15) != 0, outcome: outcome,
+            run: rows.int64(count), campaign: rows.text(count + 1) ?? "", occurrence: rows.text(count + 2) ?? "",
+            isTest: rows.int64(count + 3) != 0, outcome: outcome,
             notBefore: outcome.state == .pending ? NotBefore.moment(notBefore) : nil,
-            isLeased: false, doubts: rows.int(17), heldFor: rows.text(18).flatMap(SuppressionReason.init),
-            heldUntil: Timestamp(stored: rows.int64OrNil(19)))
+            isLeased: false, doubts: rows.int(count + 5), heldFor: rows.text(count + 6).flatMap(SuppressionReason.init),
+            heldUntil: Timestamp(stored: rows.int64OrNil(count + 7)))
     }
 }
 

@@ -59,8 +59,8 @@ extension SQLiteFileStore {
                 throw StoreError.occurrenceTaken(campaign: campaign.name, occurrence: occurrence, run: run?.id ?? 0)
             }
             let run = db.lastInsertedRowID
-            let entry = try FreezeSource.entry(ofDevice: device, campaign, variant: variant, db)
-            _ = try FreezeBatch(db, run: run, now: now).insert([entry], isLast: true)
+            let batch = try FreezeSource.entry(ofDevice: device, campaign, variant: variant, db)
+            _ = try FreezeBatch(db, run: run, now: now).insert(batch, isLast: true)
             try EventLog.record(
                 db, kind: .runCreated, run: run, actor: actor, detail: "test of device \(device)", now: now)
             return try RunRow.require(db, run)
@@ -151,9 +151,9 @@ extension SQLiteFileStore {
         }
     }
 
-    package func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run? {
+    package func unfinishedRuns(campaign: String, occurrencePrefix: String) async throws -> [Run] {
         try await read(.short) { db in
-            try RunRow.first(db, Self.unfinishedClauses, ["campaign": campaign, "start": occurrencePrefix])
+            try RunRow.list(db, Self.unfinishedClauses, ["campaign": campaign, "start": occurrencePrefix]).readable
         }
     }
 
@@ -162,7 +162,7 @@ extension SQLiteFileStore {
         INDEXED BY run_campaign_state
         WHERE campaign = :campaign AND state IN (\(SQLConstants.list(RunState.unfinished))) AND is_test = 0
             AND substr(occurrence, 1, length(:start)) = :start
-        ORDER BY id LIMIT :limit
+        ORDER BY id LIMIT \(UnfinishedRuns.countMax)
         """
 
     package func haltedRuns() async throws -> [Run] {

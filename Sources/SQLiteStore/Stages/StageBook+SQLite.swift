@@ -222,19 +222,36 @@ struct SQLiteStageBook: StageBook {
     }
 
     func goneBefore() throws -> [(gone: Int, answered: Int)] {
+        try gone(
+            inRuns: """
+                SELECT id FROM run
+                WHERE campaign = :campaign AND state = :finished AND is_test = 0 AND id < :run
+                ORDER BY id DESC LIMIT \(StageJudge.historyRuns)
+                """, ["campaign": run.campaign])
+    }
+
+    func goneBeforeInApp() throws -> [(gone: Int, answered: Int)] {
+        try gone(
+            inRuns: """
+                SELECT id FROM (
+                    SELECT id, definition FROM run WHERE state = :finished AND is_test = 0 AND id < :run
+                    ORDER BY id DESC LIMIT \(StageJudge.appHistoryLookedAt)
+                )
+                WHERE json_extract(definition, '$.campaign.topic') = :topic
+                ORDER BY id DESC LIMIT \(StageJudge.appHistoryRuns)
+                """, ["topic": run.definition.campaign.topic])
+    }
+
+    private func gone(
+        inRuns runs: String, _ arguments: StatementArguments
+    ) throws -> [(gone: Int, answered: Int)] {
         try Row.fetchAll(
             db,
             sql: """
                 SELECT coalesce(sum(deliveries) FILTER (WHERE status = 410), 0), sum(deliveries)
-                FROM outcome_summary
-                WHERE status <> 0 AND run_id IN (
-                    SELECT id FROM run
-                    WHERE campaign = :campaign AND state = :finished AND is_test = 0 AND id < :run
-                    ORDER BY id DESC LIMIT \(StageJudge.historyRuns)
-                )
-                GROUP BY run_id
+                FROM outcome_summary WHERE status <> 0 AND run_id IN (\(runs)) GROUP BY run_id
                 """,
-            arguments: ["campaign": run.campaign, "finished": RunState.finished.rawValue, "run": run.id]
+            arguments: arguments + ["finished": RunState.finished.rawValue, "run": run.id]
         ).map { ($0[0], $0[1]) }
     }
 

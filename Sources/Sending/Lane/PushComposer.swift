@@ -131,7 +131,7 @@ package struct RunHeaders: Hashable, Sendable {
         expiration = run.definition.expiry.headerSeconds(wave: nil)
         collapseID =
             switch campaign.collapse {
-            case .none: nil
+            case .none, .template: nil
             case .key(let key): key
             case .run: "\(campaign.name.utf8.count <= 40 ? campaign.name : "run")-\(run.id)"
             }

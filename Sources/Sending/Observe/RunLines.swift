@@ -45,6 +45,10 @@ package final class RunLines: Sendable {
             facts[.left] = "\(counts.pending + counts.leased)"
             facts[.seconds] = "\(((clock.uptime() - since).inSeconds * 10).rounded() / 10)"
         }
+        switch end {
+        case .nobodyReached, .unsuccessful: ServiceMetrics.unsuccessful(campaign: run.campaign)
+        default: break
+        }
         logger.log(level: end.logLevel, "\(end.logMessage)", metadata: facts)
     }
 
@@ -65,6 +69,8 @@ extension RunEnd {
     package var word: String {
         switch self {
         case .finished: "finished"
+        case .nobodyReached: "no_device_reached"
+        case .unsuccessful: "unsuccessful"
         case .stoppedEarly: "stopped_early"
         case .waiting: "waiting"
         case .cancelled: "cancelled"
@@ -93,7 +99,7 @@ extension RunEnd {
         case .stopped(let order): order.refusal
         case .unreachable(let reason), .credentialRefused(let reason), .breakerOpen(let reason), .halted(let reason),
             .awaitingApproval(let reason), .late(let reason), .missed(let reason), .refused(let reason),
-            .failed(let reason):
+            .failed(let reason), .nobodyReached(let reason), .unsuccessful(let reason):
             reason
         }
     }
@@ -101,6 +107,7 @@ extension RunEnd {
     fileprivate var logMessage: String {
         switch self {
         case .finished, .stoppedEarly, .waiting, .cancelled, .paused, .busy: "run ended"
+        case .nobodyReached, .unsuccessful: "run ended without success"
         case .unreachable, .credentialRefused: "run paused"
         case .breakerOpen, .halted, .awaitingApproval, .late, .stopped: "run waits for a person"
         case .missed, .refused: "run not sent"
@@ -113,7 +120,9 @@ extension RunEnd {
         case .finished, .stoppedEarly, .waiting, .cancelled, .paused: .info
         // Asked again every few seconds.
         case .busy: .debug
-        case .unreachable, .breakerOpen, .halted, .awaitingApproval, .late, .stopped, .missed, .refused: .warning
+        case .unreachable, .breakerOpen, .halted, .awaitingApproval, .late, .stopped, .missed, .refused, .nobodyReached,
+            .unsuccessful:
+            .warning
         case .credentialRefused, .failed: .error
         }
     }

@@ -26,6 +26,7 @@ package enum ServiceMetrics {
         "fanfare_sender_too_slow":
             "1 while the database server answers heartbeats too slowly for this machine to send; else 0.",
         "fanfare_daemon_errors_total": "Errors after which a part of the daemon was tried again, by part.",
+        "fanfare_unsuccessful_runs_total": "Runs that this process finished without success, by campaign.",
         "fanfare_schedule_lag_seconds": "How long after its time the latest scheduled run started.",
     ]
 
@@ -53,6 +54,11 @@ package enum ServiceMetrics {
     /// A part of the daemon met an error, and is tried again.
     package static func failed(part: String) {
         Counter(label: "fanfare_daemon_errors_total", dimensions: [("part", part)]).increment()
+    }
+
+    /// A run finished, and is no success.
+    package static func unsuccessful(campaign: String) {
+        Counter(label: "fanfare_unsuccessful_runs_total", dimensions: [("campaign", campaign)]).increment()
     }
 
     /// A scheduled run started this much after its time.

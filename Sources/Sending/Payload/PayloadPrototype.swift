@@ -70,6 +70,17 @@ package struct PayloadPrototype: Hashable, Sendable {
         bytes[start...].reverse()
     }
 
+    /// Bytes of the smallest payload: every device value is empty, the badge has one digit and the time ten.
+    package var leastByteCount: Int {
+        pieces.reduce(commonByteCount) { sum, piece in
+            switch piece {
+            case .bytes, .field: sum
+            case .badge: sum + 1
+            case .secondsAfterSending: sum + 10
+            }
+        }
+    }
+
     /// Bytes when every device value is, after escaping, as long as `fieldMaxBytes`, the badge has five digits and the
     /// time ten.
     package func worstCaseByteCount(fieldMaxBytes: Int) -> Int {

@@ -4,6 +4,10 @@ package import Model
 package enum RunEnd: Hashable, Sendable {
     /// Every delivery has an end state.
     case finished
+    /// Finished without a request to APNs: the audience was empty, or every device was left out.
+    case nobodyReached(String)
+    /// Finished, but too few deliveries were accepted, see ``Store/RunSuccess``.
+    case unsuccessful(String)
     /// Asked to stop: what is left goes on with the next start.
     case stoppedEarly
     /// Nothing is due before this moment: somebody is to go on with it then.
@@ -36,6 +40,8 @@ extension RunEnd {
         let reason = run.stateReason ?? "no reason given"
         switch run.state {
         case .scheduled, .running: return nil
+        case .finished where run.halt == .unsuccessful:
+            self = run.counts.suppressed == run.counts.audience ? .nobodyReached(reason) : .unsuccessful(reason)
         case .finished: self = .finished
         case .cancelled: self = .cancelled
         case .missed: self = .missed(reason)
@@ -51,7 +57,7 @@ extension RunEnd {
             case .stage, .volume, .grown, .restored: self = .halted(reason)
             case .approval: self = .awaitingApproval(reason)
             case .late: self = .late(reason)
-            case .unreachable, nil: self = .unreachable(reason)
+            case .unreachable, .unsuccessful, nil: self = .unreachable(reason)
             }
         }
     }
@@ -60,8 +66,8 @@ extension RunEnd {
     package var goesOnWithNextStart: Bool {
         switch self {
         case .stoppedEarly, .waiting, .busy, .unreachable, .credentialRefused: true
-        case .finished, .cancelled, .paused, .breakerOpen, .halted, .awaitingApproval, .late, .stopped, .missed,
-            .refused, .failed:
+        case .finished, .nobodyReached, .unsuccessful, .cancelled, .paused, .breakerOpen, .halted, .awaitingApproval,
+            .late, .stopped, .missed, .refused, .failed:
             false
         }
     }

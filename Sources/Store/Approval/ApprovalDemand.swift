@@ -128,6 +128,8 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
     package var cause: Cause
     /// Whether it is on record for people to sign; otherwise it is over.
     package var mayWait = true
+    /// The people whose signatures are for another plan of the same campaign and occurrence.
+    package var signersOfOthers: [String] = []
 
     package init(campaign: String, plan: String, reach: Int, rule: ApprovalRules.Rule?, cause: Cause) {
         self.campaign = campaign
@@ -155,6 +157,12 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    private var others: String {
+        guard !signersOfOthers.isEmpty else { return "" }
+        let names = signersOfOthers.joined(separator: ", ")
+        return "; \(names) signed another plan of it: its texts, values, segments or rules have changed since"
+    }
+
     /// `above 100,000 its plan needs the signatures of 2 people, 1 of them there (ben)`.
     private func waiting(_ judged: [ApprovalPolicy.Judged]) -> String {
         guard let rule else { return "its plan is not approved" }
@@ -165,7 +173,7 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
         return "above \(rule.above.grouped) its plan needs the signatures of \(rule.needs) "
             + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write it" : "")
             + ", \(good.count) of \(rule.needs) there" + (good.isEmpty ? "" : " (\(good.joined(separator: ", ")))")
-            + bad.joined() + ". Nothing is sent; "
+            + bad.joined() + others + ". Nothing is sent; "
             + (mayWait ? "`fanfare approve \(plan)` signs it" : "an item of a feed waits for nobody")
     }
 }

@@ -37,7 +37,7 @@ package struct CapRequest: Hashable, Sendable {
         let patience = max(definition.campaign.lateByMax, .milliseconds(1))
         self.init(
             rule: rule, latest: Expiry(plannedAt: definition.plannedAt, after: patience),
-            hasCollapseID: definition.campaign.collapse != .none)
+            hasCollapseID: definition.campaign.collapse.hasID)
     }
 }
 

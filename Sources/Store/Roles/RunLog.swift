@@ -85,9 +85,9 @@ package protocol RunLog: SenderLog {
     /// paused run is among them if its halt ends without a person, see ``openRuns(for:inHand:)``.
     func openFeedRuns(campaign: String) async throws -> [Run]
 
-    /// The oldest run of a campaign that is not over and whose occurrence begins like this, test runs left out; found by
-    /// index.
-    func unfinishedRun(campaign: String, occurrencePrefix: String) async throws -> Run?
+    /// The runs of a campaign that are not over and whose occurrence begins like this, oldest first and at most
+    /// ``UnfinishedRuns/countMax``; test runs left out, found by index.
+    func unfinishedRuns(campaign: String, occurrencePrefix: String) async throws -> [Run]
 
     /// Runs that paused themselves and wait for a person's word, see ``RunHalt/waitsForPerson``, oldest first; test runs
     /// left out.

@@ -54,7 +54,7 @@ extension RunClaim {
         case .late: self = .late(reason)
         case .stage, .volume, .grown, .restored: self = .halted(reason)
         case .approval: self = .awaitingApproval(reason)
-        case .unreachable, .credential, nil: return nil
+        case .unreachable, .credential, .unsuccessful, nil: return nil
         }
     }
 }

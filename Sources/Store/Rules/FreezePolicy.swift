@@ -3,8 +3,9 @@ package import Model
 /// Who of an audience is sent to, which variant each gets, when its wave starts and which stage it is in: asked once per
 /// device, by the freeze and by the plan that foretells it.
 ///
-/// In this order: the device's status and whether it shows alerts, the holdout, the waves, the other devices of its user, the
-/// stages. Who would not be sent to anyway is in no holdout: the holdout is to be compared with those sent to.
+/// In this order: the holdout, the device's status and whether it shows alerts, the waves, the other devices of its user, the
+/// stages. The holdout comes first, so that its members and those of each variant stay the same when devices are gone: both
+/// are compared as they were assigned.
 package struct FreezePolicy {
     package struct Decision: Hashable, Sendable {
         /// Nil: sent to.
@@ -136,10 +137,10 @@ package struct FreezePolicy {
         device: Int64, status: DeviceStatus, alertsAllowed: Bool, user: () -> String?, zone: () -> String?
     ) -> Decision {
         let number = goesByUser ? split?.number(of: device, user: user()) ?? device : device
+        if let split, split.isHeldOut(number) { return Decision(suppression: .holdout) }
         if let reason = Self.suppression(status: status, alertsAllowed: alertsAllowed, pushType: pushType) {
             return Decision(suppression: reason, variant: split?.variant(of: number))
         }
-        if let split, split.isHeldOut(number) { return Decision(suppression: .holdout) }
         let variant = split?.variant(of: number)
         guard let waves else { return Decision(variant: variant) }
         switch turn(waves, inZone: zone()) {

@@ -96,6 +96,12 @@ package enum UpperBound {
         return atMost(failures, of: answers, tolerated) <= wrongMax
     }
 
+    /// So many failures, or more, would come of the share tolerated by chance in at most `wrongMax` of all cases.
+    package static func isAbove(_ tolerated: Double, answers: Int, failures: Int, wrongMax: Double) -> Bool {
+        guard answers > 0, failures > 0 else { return false }
+        return 1 - atMost(failures - 1, of: answers, tolerated) <= wrongMax
+    }
+
     /// Answers without any failure that are enough.
     package static func answersNeeded(_ tolerated: Double) -> Int {
         guard tolerated > 0, tolerated < 1 else { return 1 }

@@ -23,6 +23,8 @@ package protocol StageBook {
     func isPending(stage: Int) throws -> Bool
     /// Devices found gone among those answered in each of the campaign's last ``StageJudge/historyRuns`` finished runs.
     func goneBefore() throws -> [(gone: Int, answered: Int)]
+    /// The same for the last ``StageJudge/appHistoryRuns`` finished runs of the app's other campaigns.
+    func goneBeforeInApp() throws -> [(gone: Int, answered: Int)]
     /// Stops the run until a person has looked.
     func pause(_ halt: RunHalt, reason: String, at now: Timestamp) throws
     func note(_ detail: String, at now: Timestamp) throws
@@ -248,7 +250,9 @@ package struct StageGate {
         }
         records[index].openedAt = now
         if index == 0 {
-            records[index].goneTolerated = StageJudge.goneTolerated(after: try book.goneBefore())
+            records[index].goneTolerated =
+                try StageJudge.goneTolerated(after: book.goneBefore())
+                ?? StageJudge.goneTolerated(after: book.goneBeforeInApp())
         } else {
             records[index].goneTolerated = records[index - 1].goneTolerated
         }

@@ -11,13 +11,20 @@ package struct StageJudge: Sendable {
     private static let ofGroups = 0.1
     /// So many texts and environments share in ``ofGroups``.
     private static let groupsMax = Double(StageGroup.judgedMax)
-    /// Devices found gone that are put up with where the campaign has no history, and at least.
+    /// The share of devices found gone that is tolerated if neither the campaign nor its app has a history, and the least
+    /// share that is tolerated in any case.
     static let goneUsual = 0.3
     private static let goneMin = 0.05
     /// Of fewer answers a run says nothing.
     private static let historyMin = 200
     /// The campaign's last finished runs, by which the share of devices gone is measured.
     package static let historyRuns = 5
+    /// The last finished runs of the app's other campaigns, which count while the campaign itself has no history.
+    package static let appHistoryRuns = 20
+    /// The finished runs of all apps among which those are looked for.
+    package static let appHistoryLookedAt = 200
+    /// The probability that a stage is held for gone devices although no more are gone than tolerated.
+    private static let goneWrongMax = 0.001
 
     private let tolerated: Double
     private let goneTolerated: Double
@@ -105,7 +112,19 @@ package struct StageJudge: Sendable {
 
     /// When nothing more of what was sent will be answered. Missing answers count as failures would.
     package func end(_ answers: StageAnswers, look: StageLook = .last, at now: Timestamp) -> StageDecision {
-        StageDecision(isGood(answers, look) ? .go : .undecided, at: now, answers, tolerated: tolerated, look: look)
+        let isGo = isGood(answers, look) && !isTooManyGone(answers, goneTolerated)
+        var decision = StageDecision(
+            isGo ? .go : .undecided, at: now, answers, tolerated: tolerated, look: look)
+        if !passesAsWhole, answers.gone > 0 { decision.goneTolerated = goneTolerated }
+        return decision
+    }
+
+    /// A device that is gone is no evidence about the push. So many of them are evidence about the audience: an old import,
+    /// or a host that is not APNs.
+    private func isTooManyGone(_ answers: StageAnswers, _ tolerated: Double) -> Bool {
+        !passesAsWhole && answers.gone > 0
+            && UpperBound.isAbove(
+                tolerated, answers: answers.answered, failures: answers.gone, wrongMax: Self.goneWrongMax)
     }
 
     /// - Parameter look: `nil` for a verdict of an earlier version, which used the test for one look each time.
@@ -125,8 +144,9 @@ package struct StageJudge: Sendable {
     package func confirms(_ decision: StageDecision) -> Bool {
         let answers = decision.answers
         switch decision.verdict {
-        case .go: return isGood(answers, decision.look)
-        case .undecided: return !isGood(answers, decision.look)
+        case .go, .undecided:
+            let isHeld = decision.goneTolerated.map { isTooManyGone(answers, $0) } ?? false
+            return (isGood(answers, decision.look) && !isHeld) == (decision.verdict == .go)
         case .halt:
             let count = answers.answered + (decision.unanswered ?? 0)
             if decision.isAboutGone { return gone.isProven(answers: count, failures: answers.gone) }

@@ -62,8 +62,12 @@ package struct StageWords {
         let answers = decision.answers
         let bad = decision.isAboutGone ? answers.gone : answers.failed
         let what = decision.isAboutGone ? "say that the device is gone" : "are refusals"
+        let gone = decision.goneTolerated.map {
+            "\(answers.gone.grouped) devices are gone (\(($0 * 100).percentText) is tolerated)"
+        }
         let parts = [
             "\(bad.grouped) of \(answers.answered.grouped) answers\(whose(decision.group)) \(what)",
+            gone,
             answers.unknown > 0 ? "\(answers.unknown.grouped) were never answered" : nil,
             decision.unanswered.map { "\($0.grouped) more were on their way" },
             leftOut(decision),

@@ -36,10 +36,18 @@ package struct DeliveryTally: Hashable {
     /// A sum over what became of each delivery, so that two that change places do not cancel out; nil: not kept.
     package private(set) var digest: Int64?
 
+    /// `nil` for a summary of an earlier version.
+    package private(set) var breakdown: DeliveryBreakdown?
+
     private var running = RunningGroups()
+    private var places = BreakdownCounter()
     private var sum = 0
 
-    package init(counts: [Group: Int], attempts: Int, possibleDuplicates: Int, digest: Int64?) {
+    package init(
+        counts: [Group: Int], attempts: Int, possibleDuplicates: Int, digest: Int64?,
+        breakdown: DeliveryBreakdown? = nil
+    ) {
+        self.breakdown = breakdown
         self.counts = counts
         self.attempts = attempts
         self.possibleDuplicates = possibleDuplicates
@@ -50,6 +58,7 @@ package struct DeliveryTally: Hashable {
     package func agrees(with other: DeliveryTally) -> Bool {
         var other = other
         if digest == nil || other.digest == nil { other.digest = digest }
+        if breakdown == nil || other.breakdown == nil { other.breakdown = breakdown }
         return self == other
     }
 
@@ -62,11 +71,17 @@ package struct DeliveryTally: Hashable {
         package var variant, localeIndex: Int64?
         package var reason: String?
         package var isLeased: Bool
+        /// Of ``DeliveryProfile``; its wave, and its stage unless it is the last one.
+        package var profile, wave, stage: Int64?
 
         package init(
             device: Int64, environment: Int64, state: Int64, status: Int64, attempt: Int64, doubts: Int64,
-            generation: Int64, changedAt: Int64, variant: Int64?, localeIndex: Int64?, reason: String?, isLeased: Bool
+            generation: Int64, changedAt: Int64, variant: Int64?, localeIndex: Int64?, reason: String?, isLeased: Bool,
+            profile: Int64?, wave: Int64?, stage: Int64?
         ) {
+            self.profile = profile
+            self.wave = wave
+            self.stage = stage
             self.device = device
             self.environment = environment
             self.state = state
@@ -82,18 +97,24 @@ package struct DeliveryTally: Hashable {
         }
     }
 
-    /// To be called for every row, and ``finish()`` behind the last.
+    /// To be called for every row, and ``finish(_:)`` behind the last.
     package mutating func add(_ row: Row) {
         running.add(
             RunningGroups.Key(
                 environment: row.environment, variant: row.variant ?? -1, localeIndex: row.localeIndex ?? -1,
                 state: row.state, isLeased: row.isLeased, status: row.status, reason: row.reason))
+        places.add(row)
         attempts += Int(row.attempt)
         sum &+= Self.hash(row)
         if row.state == Self.accepted, row.doubts > 0 { possibleDuplicates += 1 }
     }
 
-    package mutating func finish() {
+    /// The numbers of the profiles that ``finish(_:)`` is to be given.
+    package var profiles: Set<Int64> { places.profiles }
+
+    package mutating func finish(_ profiles: [Int64: DeliveryProfile]) {
+        breakdown = places.finished(profiles)
+        places = BreakdownCounter()
         digest = Int64(sum)
         for (key, count) in running.finished() { counts[Self.group(key), default: 0] += count }
         running = RunningGroups()
@@ -124,15 +145,7 @@ package struct DeliveryTally: Hashable {
     package func sum(where isIncluded: (Group) -> Bool) -> DeliveryCounts {
         var sum = DeliveryCounts()
         for (group, count) in counts where isIncluded(group) {
-            sum.audience += count
-            switch group.state {
-            case .pending where group.isLeased: sum.leased += count
-            case .pending: sum.pending += count
-            case .accepted: sum.accepted += count
-            case .rejected: sum.rejected += count
-            case .unknown: sum.unknown += count
-            case .suppressed: sum.suppressed += count
-            }
+            sum.add(count, group.state, isLeased: group.isLeased)
         }
         return sum
     }

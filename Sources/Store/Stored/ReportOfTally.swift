@@ -11,12 +11,16 @@ extension Report {
             Self.slice(environment.rawValue, tally) { $0.environment == environment }
         }
         let locales = ReportedLocales(run.definition)
-        byLocale = locales.all.compactMap { locale in
-            Self.slice(locale.description, tally) { locales.locale(of: $0) == locale }
+        if !locales.all.isEmpty {
+            byLocale =
+                locales.all.compactMap { locale in
+                    Self.slice(locale.description, tally) { locales.locale(of: $0) == locale }
+                } + [Self.slice("not rendered", tally) { locales.locale(of: $0) == nil }].compactMap(\.self)
         }
         byVariant = run.definition.campaign.variants.enumerated().compactMap { index, variant in
             Self.slice(variant.name, tally) { $0.variant == index }
         }
+        if let breakdown = tally.breakdown { take(breakdown) }
         attempts = tally.attempts
         possibleDuplicates = tally.possibleDuplicates
         self.devicesGone = devicesGone

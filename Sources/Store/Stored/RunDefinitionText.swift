@@ -21,10 +21,15 @@ package struct RunDefinitionText {
 }
 
 extension Campaign {
-    /// A key of the campaign's own; the one of a run would name no other run.
+    /// Background pushes with the same key replace each other while they wait for the silent budget: the campaign's own key,
+    /// or its template. A written key holds no blank, so that it differs from any template's.
     package var coalesceKey: String? {
-        guard pushType == .background, case .key(let key) = collapse else { return nil }
-        return key
+        guard pushType == .background else { return nil }
+        return switch collapse {
+        case .key(let key): key
+        case .template: "template \(template)"
+        case .run, .none: nil
+        }
     }
 }
 

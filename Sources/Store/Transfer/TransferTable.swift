@@ -61,16 +61,19 @@ extension TransferTable {
     /// is moved (`lease`), and what the receiving store makes anew from the rest: the chain over the events, the chunks of what
     /// waits, the rows that lock a silent budget, and every index.
     package static let all = [
-        topic, device, provenToken, tokenHeard, tokenHistory, tag, segment, segmentMember, run, delivery, runStage,
+        topic, device, provenToken, tokenHeard, tokenHistory, tag, segment, segmentMember, run, deliveryProfile,
+        delivery,
+        runStage,
         runStageGroup, foundGone,
-        outcomeSummary, timeline, silentLedger, capLedger, capRule, event, clockStep, scheduleMark, feed, feedItem,
+        outcomeSummary, outcomeSlice, timeline, silentLedger, capLedger, capRule, event, clockStep, scheduleMark, feed,
+        feedItem,
         webhook, webhookMessage, accessToken, webSession, providerToken, approval, approvalSignature, pendingChange,
     ]
 
     /// Those whose numbers a store gives away, each only once.
     package static let numbered = [
         "topic", "device", "segment", "run", "outcome_summary", "clock_step", "feed_item", "webhook_message",
-        "access_token", "approval", "pending_change", "lease",
+        "access_token", "approval", "pending_change", "lease", "delivery_profile",
     ]
 
     package static let run = TransferTable(
@@ -98,8 +101,12 @@ extension TransferTable {
             "environment": .integer, "state": .integer, "attempt": .integer, "doubts": .integer, "excused": .integer,
             "leases": .integer, "generation": .integer, "variant": .integer, "wave": .integer, "not_before": .integer,
             "locale_index": .integer, "stage": .integer, "held_for": .text, "held_until": .integer, "status": .integer,
-            "reason": .text, "changed_at": .integer,
+            "reason": .text, "changed_at": .integer, "profile": .integer,
         ], partsMax: 200)
+
+    private static let deliveryProfile = TransferTable(
+        "delivery_profile", key: ["id": .integer],
+        ["locale": .text, "app_version": .text, "time_zone": .text, "country": .text])
 
     private static let runStage = TransferTable(
         "run_stage", key: ["run_id": .integer, "stage": .integer],
@@ -167,6 +174,11 @@ extension TransferTable {
             "run_id": .integer, "environment": .integer, "variant": .integer, "locale_index": .integer,
             "state": .integer, "status": .integer, "reason": .text, "deliveries": .integer,
         ])
+
+    private static let outcomeSlice = TransferTable(
+        "outcome_slice",
+        key: ["run_id": .integer, "dimension": .text, "value": .text, "state": .integer],
+        ["deliveries": .integer])
 
     private static let timeline = TransferTable(
         "timeline", key: ["run_id": .integer, "slot": .integer],

@@ -29,7 +29,7 @@ package struct OutcomeRow: Hashable, Sendable {
     /// The last 8 characters of the token the device has now.
     package var tokenEnd: String?
     package var environment: PushEnvironment
-    /// The device's, as it is now.
+    /// The device's, as it was when the audience was frozen; as it is now in a run that an earlier version froze.
     package var locale: String?
     package var state: DeliveryState
     package var status: Int
@@ -41,12 +41,18 @@ package struct OutcomeRow: Hashable, Sendable {
     package var generation: Int
     /// Index into the campaign's variants; nil without variants and for the holdout.
     package var variant: Int?
+    /// Index into the locales of the variant's template; nil for a text that is not localized or was never rendered.
+    package var localeIndex: Int?
+    /// The device's, as it was when the audience was frozen.
+    package var appVersion: String?
 
     package init(
         device: Int64, installationID: String?, tokenEnd: String?, environment: PushEnvironment, locale: String?,
         state: DeliveryState, status: Int, reason: String?, attempts: Int, settledAt: Timestamp?, generation: Int,
-        variant: Int?
+        variant: Int?, localeIndex: Int? = nil, appVersion: String? = nil
     ) {
+        self.localeIndex = localeIndex
+        self.appVersion = appVersion
         self.device = device
         self.installationID = installationID
         self.tokenEnd = tokenEnd

@@ -320,7 +320,7 @@ extension RunHalt {
         switch self {
         case .approval: throw StoreError.awaitsApproval(run: run)
         case .grown: throw StoreError.grownBeyondApproval(run: run)
-        case .unreachable, .credential, .breaker, .late, .stage, .volume, .restored: break
+        case .unreachable, .credential, .breaker, .late, .stage, .volume, .restored, .unsuccessful: break
         }
     }
 }

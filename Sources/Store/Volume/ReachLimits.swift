@@ -9,7 +9,7 @@ package struct ReachLimits: Hashable, Sendable {
     package var most: Int?
     /// Nothing raises it: more needs signatures, or other ones; nil: any.
     package var bound: Int?
-    /// What the segments held that were signed; `nil` for a run without signatures.
+    /// What the segments held that were signed, or that the plan named which the run was held to; `nil` for any other run.
     package var segments: SegmentContents?
 
     package init(reach: Int, most: Int? = nil, bound: Int? = nil, segments: SegmentContents? = nil) {
@@ -18,6 +18,9 @@ package struct ReachLimits: Hashable, Sendable {
         self.bound = bound
         self.segments = segments
     }
+
+    /// Whether the devices have to be counted before the audience is written down.
+    package var isBounded: Bool { most != nil || bound != nil }
 
     /// Returns the limits of a run that its signatures let through. No signature lets more devices pass than its own reach
     /// and drift, and none stands for other members of a segment.
@@ -40,15 +43,15 @@ package struct ReachLimits: Hashable, Sendable {
     /// What is in force once a person has seen ``reach``, and lets it go.
     package var raised: Int? { most.map { max($0, Self.tenthMore(reach)) } }
 
-    /// The pause of a run whose segments hold something else than was signed; `nil` if they hold the same.
+    /// The pause of a run whose segments hold something else than was planned or signed; `nil` if they hold the same.
     ///
     /// - Parameter now: the contents in the snapshot that is frozen.
     package func halt(_ run: Int64, segments now: SegmentContents) -> GrownRun? {
         guard let changed = segments?.changes(to: now), !changed.isEmpty else { return nil }
         return GrownRun(
             run: run, reach: reach, halt: .grown,
-            reason: "was signed with other contents of segment \(changed.joined(separator: ", ")); "
-                + "`fanfare cancel \(run)` ends it, and another run can be approved")
+            reason: "was planned with other contents of segment \(changed.joined(separator: ", ")); "
+                + "`fanfare cancel \(run)` ends it, and another run can be planned and approved")
     }
 
     /// Nil: it may go.

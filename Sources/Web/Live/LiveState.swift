@@ -90,6 +90,8 @@ struct RunView: Sendable {
     /// The process that sends it.
     var process: String?
     var isOver: Bool
+    /// Finished, and no success.
+    var isUnsuccessful: Bool
     var awaitsApproval: Bool
 
     init(_ result: RunResult, rate: Double?, waits: [String] = []) {
@@ -100,6 +102,7 @@ struct RunView: Sendable {
         occurrence = result.occurrence
         state = result.state
         words = result.stateWords
+        isUnsuccessful = result.halt == RunHalt.unsuccessful.rawValue
         awaitsApproval = result.halt == RunHalt.approval.rawValue
         isTest = result.test
         audience = counts.audience.grouped + (result.frozen ? "" : " so far")
@@ -166,6 +169,12 @@ struct RunView: Sendable {
 }
 
 extension [RunView] {
+    /// The newest run of each campaign, where it finished without success; test runs left out.
+    var unsuccessful: [RunView] {
+        var seen: Set<String> = []
+        return filter { !$0.isTest && seen.insert($0.campaign).inserted && $0.isUnsuccessful }
+    }
+
     var stage: String { map { "\($0.run) \($0.state)" }.joined(separator: ",") }
 
     /// What the list shows of these, by place.

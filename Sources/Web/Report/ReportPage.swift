@@ -85,6 +85,8 @@ package struct ReportPage {
         charts = Self.charts(report, timeline, waves).map { ChartHTML(html: $0.html) }
         slices = [
             ("environment", report.byEnvironment), ("locale", report.byLocale), ("variant", report.byVariant),
+            ("stage", report.byStage), ("wave (UTC)", report.byWave), ("app version", report.byAppVersion),
+            ("country", report.byCountry), ("time zone", report.byZone),
         ].compactMap(Self.table)
         duplicates =
             report.possibleDuplicates > 0
@@ -148,7 +150,8 @@ package struct ReportPage {
         if !waves.isEmpty { charts.append(.waves(waves)) }
         guard let report else { return charts }
         charts.append(.reasons(report.suppressed, of: "suppressed"))
-        if !report.byLocale.isEmpty { charts.append(.shares(report.byLocale, by: "locale")) }
+        let rendered = report.byLocale.filter { AcceptedShare($0.counts).sent > 0 }
+        if !rendered.isEmpty { charts.append(.shares(rendered, by: "locale")) }
         if !report.byVariant.isEmpty { charts.append(.shares(report.byVariant, by: "variant")) }
         return charts
     }

@@ -5,6 +5,8 @@ import Model
 /// other.
 package enum ReportTable: String, CaseIterable, Sendable {
     case summary, reasons, environments, locales, variants, timeline
+    case appVersions = "app_versions"
+    case zones, countries, waves, stages
     /// A line for each device, which does not come from the report but from the store, in batches.
     case deliveries
 
@@ -36,6 +38,11 @@ package enum ReportTable: String, CaseIterable, Sendable {
             case .environments: Self.slices(report.byEnvironment, "environment")
             case .locales: Self.slices(report.byLocale, "locale")
             case .variants: Self.slices(report.byVariant, "variant")
+            case .appVersions: Self.slices(report.byAppVersion, "app_version")
+            case .zones: Self.slices(report.byZone, "zone")
+            case .countries: Self.slices(report.byCountry, "country")
+            case .waves: Self.slices(report.byWave, "wave")
+            case .stages: Self.slices(report.byStage, "stage")
             case .timeline: Self.timeline(timeline)
             case .deliveries: []
             }

@@ -23,7 +23,8 @@ struct ReportCommand: AsyncParsableCommand {
     var format = Format.text
     @Option(
         help: """
-            With csv: summary, reasons, environments, locales, variants, timeline, or deliveries, a line per device \
+            With csv: summary, reasons, environments, locales, variants, timeline, app_versions, zones, countries, waves, \
+            stages, or deliveries, a line per device \
             (default: deliveries).
             """,
         completion: .list(ReportTable.allCases.map(\.rawValue)),

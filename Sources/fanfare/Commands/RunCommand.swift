@@ -22,8 +22,8 @@ struct RunCommand: AsyncParsableCommand {
             With --occurrence-by day a timer's moment names the occurrence, in this machine's zone (TZ): \
             timer-2026-11-22, by hour timer-2026-11-22T09, by minute timer-2026-11-22T09:05; an hour that the clock shows \
             twice has its offset from UTC behind it. One that was left unfinished comes first, and then the new one is \
-            not made by this call: so a restart after midnight goes on with yesterday's. --unfinished goes on with such a \
-            one and starts nothing new.
+            not made by this call: so a restart after midnight goes on with yesterday's. One that is late waits for a \
+            person and is named, and the new one starts. --unfinished goes on with such a one and starts nothing new.
 
             What should have gone longer ago than late_by_max with nobody sending it does not go on by itself, and neither \
             does what a breaker stopped: exit 76, and `fanfare resume RUN` or `fanfare cancel RUN` is a person's to say. \
@@ -100,16 +100,33 @@ struct RunCommand: AsyncParsableCommand {
             return try await DuePass.run(session, log.logger(session.configuration), json: json)
         }
         // What is on record goes on as it was frozen, whatever has become of the file since.
-        if !CampaignSource.isPath(campaign), let run = try await known(campaign, session) {
-            return try await goOn(with: run, session)
+        var late: Failure?
+        while !CampaignSource.isPath(campaign), let run = try await known(campaign, session) {
+            late = try await goOn(with: run, session)
+            guard late != nil else { return }
         }
         let (given, files) = try CampaignArguments.definitionWithFiles(
             campaign, variables, session.configuration, plannedAt: session.now)
-        if given.campaign.name != campaign, let run = try await known(given.campaign.name, session) {
-            return try await goOn(with: run, session)
+        while given.campaign.name != campaign, let run = try await known(given.campaign.name, session) {
+            late = try await goOn(with: run, session)
+            guard late != nil else { return }
         }
         guard !unfinished else { return Console.note("nothing of \(given.campaign.name) was left unfinished") }
+        if occurrenceBy != nil { try await nameLateRuns(of: given.campaign.name, session) }
         try await start(given, files, session)
+        // Found late by this call: a person has to look, and the next call says so on standard error alone.
+        if let late { throw late }
+    }
+
+    private func nameLateRuns(of campaign: String, _ session: Session) async throws {
+        let found = try await StartRun(store: session.store)
+            .unfinished(of: campaign, occurrence: key(at: session.clock.now()))
+        for run in found.late {
+            Console.note(
+                "warning: run \(run.id), occurrence \(run.occurrence), is paused as late and still waits: `fanfare resume "
+                    + "\(run.id)` sends the rest, `fanfare cancel \(run.id)` does not; this call starts the next occurrence"
+            )
+        }
     }
 
     /// The run that this call means, where there is one already.
@@ -117,7 +134,8 @@ struct RunCommand: AsyncParsableCommand {
         let starting = StartRun(store: session.store)
         if let occurrence { return try await starting.known(campaign, occurrence: occurrence, plan: planned) }
         guard unfinished || occurrenceBy != nil else { return nil }
-        return try await starting.unfinished(of: campaign)
+        let key = occurrenceBy == nil ? nil : key(at: session.clock.now())
+        return try await starting.unfinished(of: campaign, occurrence: key).next
     }
 
     private func start(_ given: RunDefinition, _ files: [String: String], _ session: Session) async throws {
@@ -151,18 +169,28 @@ struct RunCommand: AsyncParsableCommand {
         occurrence ?? occurrenceBy.map { TimerOccurrence.key(by: $0, at: now, zone: .current) } ?? "run-\(now.iso8601)"
     }
 
-    private func goOn(with run: Run, _ session: Session) async throws {
+    /// Returns why the run waits if it was found late and this call is to start another occurrence; `nil` if the call is
+    /// done.
+    private func goOn(with run: Run, _ session: Session) async throws -> Failure? {
         note(run)
         let logger = log.logger(session.configuration)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         if wait == false, RunEnd(run) == nil { try await ExecuteRun.requireDaemon(session.runs) }
         // The key is asked for where this process sends.
-        let sending = SendingHere(session, logger) {
+        var sending = SendingHere(session, logger) {
             try SendingSetup(
                 session.configuration.app(for: run.definition.campaign.topic),
                 ProviderTokens(session, logger: logger), logger: logger)
         }
-        try await sending.execute(run, webhooks, wait: wait, json: json)
+        let isOther = occurrenceBy != nil && run.occurrence != key(at: session.clock.now())
+        sending.reportsLateRun = !isOther
+        do {
+            try await sending.execute(run, webhooks, wait: wait, json: json)
+        } catch let failure as Failure where isOther {
+            guard try await session.runs.run(run.id)?.waitsAsLate == true else { throw failure }
+            return failure
+        }
+        return nil
     }
 
     private func note(_ run: Run) {
@@ -304,7 +332,7 @@ extension DuePass {
     private static func isFailure(_ entry: DueRun) -> Bool {
         switch entry.end {
         case .unreachable, .credentialRefused, .breakerOpen, .halted, .awaitingApproval, .late, .stopped, .stoppedEarly,
-            .missed, .refused, .failed:
+            .missed, .refused, .failed, .nobodyReached, .unsuccessful:
             true
         case .finished, .cancelled, .paused, .busy, .waiting: false
         }
@@ -324,7 +352,7 @@ extension SenderRegistry {
         ) { topic in
             let configuration = configuration()
             return try SendingSetup(configuration.app(for: topic), tokens, logger: logger)
-                .journaling(in: journals, obeying: stops).keeping(configuration.sharedPaces(of: topic))
+                .journaling(in: journals, obeying: stops).following(configuration, topic: topic)
         }
     }
 }

@@ -41,12 +41,20 @@ struct PlanBlocksText {
         block.languages.map { "\($0.tag ?? "unknown") \($0.devices.grouped)" }.listed(atMost: languagesShown)
     }
 
+    private static func excess(_ block: Plan.Block, limit: Int) -> String {
+        let least = block.payloadMinBytes
+        guard least > limit else {
+            return "up to \(block.payloadMaxBytes.grouped) bytes with device fields of \(Planner.fieldMaxBytes) bytes; "
+                + "a push over \(limit.grouped) bytes is not sent"
+        }
+        let size = least == block.payloadMaxBytes ? least.grouped : "at least \(least.grouped)"
+        return "\(size) bytes for every device, \((least - limit).grouped) over the limit; none of the "
+            + "\(block.devices.grouped) is sent; shorten the text"
+    }
+
     private func addWarnings(_ page: inout Page) {
         for block in plan.blocks where block.payloadMaxBytes > plan.payloadLimitBytes {
-            page.row(
-                "",
-                "\(name(block)): with long device fields the payload is over Apple's limit; such pushes are not sent "
-                    + "(payload_too_large)")
+            page.row("", "\(name(block)): \(Self.excess(block, limit: plan.payloadLimitBytes)) (payload_too_large)")
         }
         let uncovered = plan.uncovered
         guard let text = uncovered.first?.text else { return }

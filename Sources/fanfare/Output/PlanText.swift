@@ -146,7 +146,10 @@ struct PlanText {
         }
         page.row("Plan", plan.token.description)
         if plan.refusals.isEmpty {
-            page.row("", "`fanfare run \(name) --plan` with this hash refuses whatever has changed since")
+            page.row(
+                "",
+                "`fanfare run \(name) --plan` with this hash sends nothing if texts, variables, rules, segments or the reach "
+                    + "have changed")
         }
     }
 }

@@ -62,9 +62,11 @@ struct ReportText {
         }
         for (name, slices) in [
             ("By environment", report.byEnvironment), ("By locale", report.byLocale), ("By variant", report.byVariant),
+            ("By stage", report.byStage), ("By wave", report.byWave), ("By app version", report.byAppVersion),
+            ("By country", report.byCountry), ("By time zone", report.byZone),
         ]
-        where !slices.isEmpty {
-            sections += ["", Self.sliceHeading(name)] + slices.map(Self.line)
+        where !slices.isEmpty && slices.map(\.name) != ["not known"] {
+            sections += ["", Self.sliceHeading(name)] + Self.shown(slices).map(Self.line)
         }
         if let stages = StageResult.all(report.run, report.stages) {
             sections += ["", "Stages"] + stages.map { "  \($0.stage). \($0.members): \($0.words)" }
@@ -85,6 +87,16 @@ struct ReportText {
         let status = reason.status > 0 ? "\(reason.status) " : ""
         return "  " + (status + reason.reason).padded(to: 32) + reason.count.grouped.rightAligned(to: 12)
     }
+
+    /// The rows of a table that fit a page: the last one holds the sum of what is left out.
+    private static func shown(_ slices: [Report.Slice]) -> [Report.Slice] {
+        guard slices.count > slicesMax else { return slices }
+        let rest = slices[(slicesMax - 1)...]
+        let sum = rest.map(\.counts).reduce(DeliveryCounts(), +)
+        return slices.prefix(slicesMax - 1) + [Report.Slice(name: "\(rest.count) more", counts: sum)]
+    }
+
+    private static let slicesMax = 20
 
     private static func sliceHeading(_ name: String) -> String {
         name.padded(to: 16)

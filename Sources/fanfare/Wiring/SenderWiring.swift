@@ -15,9 +15,11 @@ extension Configuration {
 }
 
 extension SendingSetup {
-    func keeping(_ paces: [SharedPace]) -> SendingSetup {
+    /// Takes what the configuration says of all runs, and of those of one app.
+    func following(_ configuration: Configuration, topic: String) -> SendingSetup {
         var sender = self
-        sender.paces = paces
+        sender.paces = configuration.sharedPaces(of: topic)
+        sender.success = configuration.success
         return sender
     }
 

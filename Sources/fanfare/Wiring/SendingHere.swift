@@ -13,6 +13,8 @@ struct SendingHere: Sendable {
     private let session: Session
     private let logger: Logger
     private let sender: @Sendable () throws -> SendingSetup
+    /// Whether a run that pauses as late gets a report on standard output: not if the caller starts another run.
+    var reportsLateRun = true
 
     /// - Parameter sender: asked when this process is to send.
     init(_ session: Session, _ logger: Logger, sender: @escaping @Sendable () throws -> SendingSetup) {
@@ -24,7 +26,7 @@ struct SendingHere: Sendable {
     /// Sends the run in this process.
     func send(_ run: Run) async throws -> RunEnd {
         let sender = try sender().journaling(in: try session.journals(), obeying: try session.stops())
-            .keeping(session.configuration.sharedPaces(of: run.definition.campaign.topic))
+            .following(session.configuration, topic: run.definition.campaign.topic)
         return try await Broadcast(
             store: session.store, runs: session.runs, clock: session.clock, sender: sender, post: try session.post(),
             logger: logger
@@ -50,13 +52,14 @@ struct SendingHere: Sendable {
             try await send(run)
         }
         guard let end = try await execution.execute(run) else { return }
+        if case .late = end, !reportsLateRun, let failure = end.failure(of: run, session.runs) { throw failure }
         let report = try await ReportRun(store: session.store).report(run)
         let nobody = try await NobodyReached.of(report.run, in: session.store, now: session.clock.now())
         Console.print(
             json ? try ResultJSON.text(ReportResult(report, nobodyReached: nobody)) : ReportText(report: report).text)
         if let nobody { Console.note("\(nobody)") }
         try await webhooks.drain(within: WebhookDispatcher.lastWait)
-        if let failure = end.failure(of: run, session.runs) { throw failure }
+        if let failure = end.failure(of: report.run, session.runs) { throw failure }
     }
 }
 

@@ -113,6 +113,29 @@ extension DaemonLogContract {
                 ])
             #expect(taken.allSatisfy { $0.kind.state == .paused && $0.reason?.hasPrefix("it was due from") == true })
         }
+        Promise("a finished run that is no success is told as such to who asked for that, else as finished") { store in
+            let hooks: [(String, [Configuration.Webhook.Event])] = [
+                ("https://all.example", Configuration.Webhook.Event.allCases),
+                ("https://bad.example", [.unsuccessful, .paused]), ("https://finished.example", [.finished]),
+                ("https://none.example", [.paused]),
+            ]
+            try await store.setWebhooks(
+                hooks.map { Configuration.Webhook(url: $0.0, secretPath: "/s", events: $0.1) })
+            let run = try await store.startRun(try definition(), occurrence: "empty")
+            let reason = "no device was reached: the audience selected none"
+            try await store.release(run, by: "test", state: .finished, reason: reason, halt: .unsuccessful, now: noon)
+            let ended = try #require(try await store.run(run))
+            #expect(ended.state == .finished && ended.halt == .unsuccessful && ended.stateReason == reason)
+            #expect(try await store.haltedRuns().isEmpty)
+            #expect(try await store.openRuns(for: "b", inHand: []).isEmpty)
+            let taken = try await store.takeWebhookMessages(now: noon, limit: 9, until: noon + .seconds(60))
+            #expect(
+                taken.map { "\($0.url) \($0.kind)" }.sorted() == [
+                    "https://all.example unsuccessful", "https://bad.example unsuccessful",
+                    "https://finished.example finished",
+                ])
+            #expect(taken.allSatisfy { $0.kind.state == .finished && $0.reason == reason })
+        }
         Promise("a person's pause, a test and a webhook that is no longer wanted owe nothing") { store in
             _ = try await owing(store)
             try await store.setWebhooks([Configuration.Webhook(url: "https://b.example", secretPath: "/s")])

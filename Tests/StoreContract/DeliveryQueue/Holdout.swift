@@ -12,8 +12,9 @@ extension DeliveryQueueContract {
             try await store.expectSumsClose(run)
             let report = try await store.report(run)
             let suppressed = Dictionary(uniqueKeysWithValues: report.suppressed.map { ($0.reason, $0.count) })
-            #expect(suppressed["alerts_not_allowed"] == 300)
-            #expect(suppressed["holdout"] == reach.holdout && (200...340).contains(reach.holdout))
+            // Some of the 300 are in the holdout, which comes first.
+            #expect((240..<300).contains(suppressed["alerts_not_allowed"] ?? 0))
+            #expect(suppressed["holdout"] == reach.holdout && (220...380).contains(reach.holdout))
             #expect(report.byVariant.map(\.name) == ["long", "short"])
             #expect(report.byVariant.map(\.counts.pending) == reach.byVariant)
             #expect(report.byVariant.reduce(0) { $0 + $1.counts.audience } + reach.holdout == 3000)
@@ -52,7 +53,7 @@ extension DeliveryQueueContract {
             for index in settlements.indices { settlements[index].localeIndex = index % 2 }
             _ = try await store.settle(run: run, settlements, now: noon)
             let report = try await store.report(run)
-            #expect(report.byLocale.map(\.name) == ["en", "de", "fr"])
+            #expect(report.byLocale.map(\.name) == ["en", "de", "fr", "not rendered"])
             #expect(report.byLocale.reduce(0) { $0 + $1.counts.accepted } == lease.deliveries.count)
             #expect(report.byLocale[1].counts.accepted == lease.deliveries.count / 2)
             #expect(report.byVariant.reduce(0) { $0 + $1.counts.accepted } == lease.deliveries.count)

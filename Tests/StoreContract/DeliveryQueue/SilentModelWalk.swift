@@ -41,6 +41,36 @@ extension DeliveryQueueContract {
             #expect(try await lease(new, at: noon + .seconds(3600)) == [1, 2])
             for run in runs + [old, new] { try await store.expectSumsClose(run) }
         }
+        Promise("by default the newest of one app and template is the one that goes out") { store in
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let budget = Configuration.SilentBudget(limit: 1, window: .seconds(3600))
+            func start(_ name: String, _ change: (inout Campaign) -> Void) async throws -> Int64 {
+                try await store.startRun(try definition(name, pushType: .background, change))
+            }
+            func lease(_ run: Int64, at now: Timestamp) async throws -> Int {
+                let lease = try await store.lease(
+                    LeaseRequest(
+                        run: run, environment: .production, limit: 10, now: now, owner: "a", silentBudget: budget))
+                _ = try await store.settle(run: run, lease.settlements(.accepted), now: now)
+                return lease.deliveries.count
+            }
+            let first = try await start("first") { _ in }
+            #expect(try await lease(first, at: noon) == 1)
+            // The device had its push; all of these wait.
+            let old = try await start("old") { $0.template = "refresh" }
+            let other = try await start("other") { $0.template = "badges" }
+            let apart = try await start("apart") {
+                $0.template = "refresh"
+                $0.collapse = .none
+            }
+            let named = try await start("named") { $0.collapse = .key("refresh") }
+            for run in [old, other, apart, named] { #expect(try await lease(run, at: noon + .seconds(1)) == 0) }
+            let new = try await start("new") { $0.template = "refresh" }
+            #expect(try await lease(new, at: noon + .seconds(2)) == 0)
+            #expect(try await store.report(old).suppressed == [.init(status: 0, reason: "coalesced", count: 1)])
+            for run in [other, apart, named, new] { #expect(try await store.summary(run: run).pending == 1) }
+            #expect(try await lease(new, at: noon + .seconds(3600)) == 1)
+        }
         // Noon is 3 in the morning in New York.
         Promise("a newer one that waits for the morning does not take the place of one that waits for its slot") {
             store in

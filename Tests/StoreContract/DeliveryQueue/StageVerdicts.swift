@@ -190,6 +190,27 @@ extension DeliveryQueueContract {
             _ = try await store.leaseStaged(run)
             #expect(try await store.stages(of: run)[0].goneTolerated == 0.8)
         }
+        Promise("a campaign without a history tolerates twice the most gone of its app's other campaigns") { store in
+            _ = try await store.importDevices(try (0..<200).map { try record($0) }, now: noon)
+            let app = "com.example.other"
+            _ = try await store.importDevices(
+                try (200..<400).map { try record($0, topic: app) }, now: noon)
+            let other = try definition("other") { $0.topic = app }
+            for (index, definition) in [try definition("weekly"), other, try definition("daily")].enumerated() {
+                let run = try await store.startRun(definition, occurrence: "\(index)")
+                let lease = try await store.lease(run)
+                let refused = lease.settlements(.rejected, status: 410, reason: "Unregistered")
+                let gone = [20, 60, 10][index]
+                let settlements = Array(refused[..<gone] + lease.settlements(.accepted)[gone...])
+                _ = try await store.settle(run: run, settlements, now: noon)
+                try await store.summarizeOutcomes(run: run)
+                try await store.release(run, by: "a", state: .finished, reason: nil, now: noon)
+            }
+            let stages = [Stage(.share(50)), Stage(.rest)]
+            let run = try await store.startRun(try definition("first") { $0.stages = stages })
+            _ = try await store.leaseStaged(run)
+            #expect(try await store.stages(of: run)[0].goneTolerated == 0.2)
+        }
     }
 
     @PromiseList static var seeds: [Promise] {

@@ -245,7 +245,7 @@ extension RunLogContract {
                 ).run.id
             }
             func found() async throws -> Int64? {
-                try await store.unfinishedRun(campaign: "news", occurrencePrefix: "timer-")?.id
+                try await store.unfinishedRuns(campaign: "news", occurrencePrefix: "timer-").first?.id
             }
             let done = try await make("news", "timer-2026-11-20")
             try await store.change(done, to: .cancelled, reason: nil, now: noon, by: "ray")
@@ -256,6 +256,8 @@ extension RunLogContract {
             let first = try await make("news", "timer-2026-11-21")
             let second = try await make("news", "timer-2026-11-22")
             #expect(try await found() == first)
+            let all = try await store.unfinishedRuns(campaign: "news", occurrencePrefix: "timer-")
+            #expect(all.map(\.id) == [first, second])
             try await store.change(first, to: .paused, reason: nil, now: noon, by: "ray")
             #expect(try await found() == first)
             try await store.change(first, to: .cancelled, reason: nil, now: noon, by: "ray")

@@ -102,3 +102,13 @@ extension ManualClock {
             boot: "manual", now: { self.now }, uptime: { self.uptime }, sleep: { await self.sleep($0) })
     }
 }
+
+extension RunEnd {
+    /// Whether every delivery has an end, whatever it is.
+    package var isFinished: Bool {
+        switch self {
+        case .finished, .nobodyReached, .unsuccessful: true
+        default: false
+        }
+    }
+}

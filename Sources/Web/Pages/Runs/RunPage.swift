@@ -200,7 +200,9 @@ extension RunPage.Details {
             reasons: reasons, hasReasons: !reasons.isEmpty,
             slices: [
                 ("By environment", report.byEnvironment), ("By locale", report.byLocale),
-                ("By variant", report.byVariant),
+                ("By variant", report.byVariant), ("By stage", report.byStage), ("By wave (UTC)", report.byWave),
+                ("By app version", report.byAppVersion), ("By country", report.byCountry),
+                ("By time zone", report.byZone),
             ].filter { !$1.isEmpty }.map { RunPage.Slices(heading: $0, slices: $1.map(RunPage.Slice.init)) },
             attempts: report.attempts.grouped, possibleDuplicates: report.possibleDuplicates.grouped,
             hasDuplicates: report.possibleDuplicates > 0, devicesGone: report.devicesGone.grouped,

@@ -14,6 +14,7 @@ struct RunPages: Sendable {
         var isEmpty: Bool
         /// Some wait for a person.
         var halted: [RunView]
+        var unsuccessful: [RunView]
     }
 
     private static let deliveriesShown = 100
@@ -42,7 +43,8 @@ struct RunPages: Sendable {
             .runs, title: "Runs",
             List(
                 runs: views, stage: views.stage, isEmpty: views.isEmpty,
-                halted: views.filter { $0.state == RunState.paused.rawValue && !$0.isTest }))
+                halted: views.filter { $0.state == RunState.paused.rawValue && !$0.isTest },
+                unsuccessful: views.unsuccessful))
     }
 
     @Sendable private func liveList(_ request: PageRequest) async throws -> Response {

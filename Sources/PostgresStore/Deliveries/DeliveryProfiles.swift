@@ -1,0 +1,53 @@
+import Store
+
+/// The stored profiles of deliveries.
+struct DeliveryProfiles {
+    private let db: PostgresSession
+
+    init(_ db: PostgresSession) { self.db = db }
+
+    /// Returns their numbers, in order; stores those that are new. Another sender may store the same ones.
+    func numbers(of profiles: [DeliveryProfile]) throws -> [Int64?] {
+        guard !profiles.isEmpty else { return [] }
+        let (locales, versions) = (profiles.map(\.locale), profiles.map(\.appVersion))
+        let (zones, countries) = (profiles.map(\.timeZone), profiles.map(\.country))
+        let given = "unnest($1::text[], $2::text[], $3::text[], $4::text[])"
+        // In one order for all senders: none waits for another that waits for it.
+        try db.execute(
+            """
+            INSERT INTO delivery_profile (locale, app_version, time_zone, country)
+            SELECT * FROM \(given) AS given (locale, app_version, time_zone, country)
+            WHERE NOT EXISTS (
+                SELECT 1 FROM delivery_profile AS known
+                WHERE known.locale = given.locale AND known.app_version = given.app_version
+                    AND known.time_zone = given.time_zone AND known.country = given.country
+            )
+            ORDER BY 1, 2, 3, 4
+            ON CONFLICT DO NOTHING
+            """, locales, versions, zones, countries)
+        return try db.all(
+            """
+            SELECT known.id FROM \(given) WITH ORDINALITY AS given (locale, app_version, time_zone, country, place)
+            LEFT JOIN delivery_profile AS known
+                ON known.locale = given.locale AND known.app_version = given.app_version
+                    AND known.time_zone = given.time_zone AND known.country = given.country
+            ORDER BY given.place
+            """, locales, versions, zones, countries
+        ) { try $0.int64OrNil(0) }
+    }
+
+    func texts(of numbers: Set<Int64>) throws -> [Int64: DeliveryProfile] {
+        let rows = try db.all(
+            "SELECT id, locale, app_version, time_zone, country FROM delivery_profile WHERE id = ANY ($1)",
+            Array(numbers)
+        ) { row in
+            (
+                try row.int64(0),
+                DeliveryProfile(
+                    locale: try row.text(1), appVersion: try row.text(2), timeZone: try row.text(3),
+                    country: try row.text(4))
+            )
+        }
+        return Dictionary(rows, uniquingKeysWith: { first, _ in first })
+    }
+}

@@ -1,0 +1,15 @@
+import Model
+import Store
+
+extension RunSuccess {
+    /// Finishes a run whose deliveries all have an end, and records with it why it is no success. A test is not judged.
+    func finish(_ run: Run, as actor: Actor, in store: any SendingStore, now: Timestamp) async throws {
+        var reason: String?
+        if !run.isTest {
+            let report = try await store.report(run.id)
+            reason = problem(report.counts, suppressed: report.suppressed)
+        }
+        try await store.release(
+            run.id, by: actor, state: .finished, reason: reason, halt: reason == nil ? nil : .unsuccessful, now: now)
+    }
+}

@@ -1,0 +1,57 @@
+import Model
+import Store
+import Testing
+
+/// Which finished runs are a success.
+@Suite struct RunSuccessTests {
+    private typealias Row = (
+        accepted: Int, rejected: Int, unknown: Int, suppressed: [String: Int], problem: String?
+    )
+
+    private static let rows: [Row] = [
+        (10, 0, 0, [:], nil),
+        (5, 5, 0, [:], nil),
+        (4, 6, 0, [:], "6 of 10 pushes were rejected, 60 % (success.max_rejected is 50 %)"),
+        (2_701, 0, 27_299, [:], "27,299 of 30,000 pushes ended unknown, 91 % (success.max_unknown is 50 %)"),
+        (
+            0, 150, 0, [:],
+            "0 of 150 pushes were accepted: 150 were rejected, 0 ended unknown (success.min_accepted is 1)"
+        ),
+        (0, 0, 0, [:], "no device was reached: the audience selected none"),
+        (
+            0, 0, 0, ["payload_too_large": 1_943],
+            "no device was reached: all 1,943 were left out (payload_too_large 1,943)"
+        ),
+        // A newer push took their place.
+        (0, 0, 0, ["coalesced": 20], nil),
+        (
+            0, 0, 0, ["coalesced": 19, "expired": 1],
+            "no device was reached: all 20 were left out (coalesced 19, expired 1)"
+        ),
+        (1, 0, 0, ["holdout": 99], nil),
+    ]
+
+    private static func problem(_ row: Row, _ limits: Configuration.SuccessLimits) -> String? {
+        var counts = DeliveryCounts()
+        (counts.accepted, counts.rejected, counts.unknown) = (row.accepted, row.rejected, row.unknown)
+        counts.suppressed = row.suppressed.values.reduce(0, +)
+        counts.audience = row.accepted + row.rejected + row.unknown + counts.suppressed
+        let reasons = row.suppressed.sorted { $0.key < $1.key }.map {
+            Report.Reason(status: 0, reason: $0.key, count: $0.value)
+        }
+        return RunSuccess(limits).problem(counts, suppressed: reasons)
+    }
+
+    @Test func `a run that reached no device, or most of whose pushes failed, is no success`() {
+        for row in Self.rows { #expect(Self.problem(row, Configuration.SuccessLimits()) == row.problem) }
+    }
+
+    @Test func `the limits are the configuration's`() {
+        let none = Configuration.SuccessLimits(minAccepted: 0, maxRejectedPercent: 100, maxUnknownPercent: 100)
+        for row in Self.rows { #expect(Self.problem(row, none) == nil) }
+        let strict = Configuration.SuccessLimits(minAccepted: 11, maxRejectedPercent: 1, maxUnknownPercent: 1)
+        for row in Self.rows where row.suppressed["coalesced"] != 20 && row.accepted < 2_701 {
+            #expect(Self.problem(row, strict) != nil)
+        }
+    }
+}
