@@ -64,7 +64,10 @@ struct `Stored words and numbers` {
     @Test func `are these words`() {
         let rows = [
             (Self.words(RunState.self), "scheduled running paused finished cancelled failed missed"),
-            (Self.words(RunHalt.self), "unreachable credential breaker late stage approval volume grown restored unsuccessful"),
+            (
+                Self.words(RunHalt.self),
+                "unreachable credential breaker late stage approval volume grown restored unsuccessful"
+            ),
             (
                 Self.words(SuppressionReason.self),
                 "silent_budget frequency_cap coalesced quiet_hours expired holdout alerts_not_allowed wrong_environment token_gone "

@@ -1,7 +1,8 @@
 /// What every store must do with the deliveries of a run.
 package enum DeliveryQueueContract {
     package static let promises =
-        freezing + holdout + oneForAUser + nextDevice + leasing + badges + quietHours + settling + settlingTogether + recovering
+        freezing + holdout + oneForAUser + nextDevice + leasing + badges + quietHours + settling + settlingTogether
+        + recovering
         + staging
         + stageVerdicts + seeds + correcting
         + randomWalks

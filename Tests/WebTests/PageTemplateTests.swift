@@ -44,7 +44,8 @@ struct PageTemplateTests {
         Example(template: .segment) {
             SegmentPage(
                 name: "a", isDynamic: true, expression: "b", members: "1", changed: "now", form: try form(),
-                changeAddress: "/", removeAddress: "/", mayReplace: true, given: "x", problem: "none", done: "all", devices: [try line()],
+                changeAddress: "/", removeAddress: "/", mayReplace: true, given: "x", problem: "none", done: "all",
+                devices: [try line()],
                 hasDevices: true,
                 nextAddress: "/", tableAddress: "/")
         },

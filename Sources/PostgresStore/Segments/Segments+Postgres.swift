@@ -36,7 +36,9 @@ extension PostgresDatabase {
             let unfinished = RunState.unfinished.map { "'\($0.rawValue)'" }.joined(separator: ", ")
             try SegmentUsers.requireNone(
                 of: name, others: others, rows: try Self.rows(db),
-                runs: try RunRow.list(db, "WHERE NOT is_frozen AND state IN (\(unfinished)) ORDER BY id").map { try $0.get() })
+                runs: try RunRow.list(db, "WHERE NOT is_frozen AND state IN (\(unfinished)) ORDER BY id").map {
+                    try $0.get()
+                })
             try db.execute("DELETE FROM segment_member WHERE segment_id = $1", entry.id)
             try db.execute("DELETE FROM segment WHERE id = $1", entry.id)
             try EventLog.record(db, kind: .segmentRemoved, run: nil, actor: actor, detail: name, now: now)

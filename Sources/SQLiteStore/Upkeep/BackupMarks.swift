@@ -19,7 +19,8 @@ enum BackupMarks {
         guard let mark = try mark(db) else { return nil }
         let policy = RestorePolicy(mark)
         let actor: Actor = "restore"
-        let open = try RunRow.list(db, "WHERE state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id", [:]).readable
+        let open = try RunRow.list(db, "WHERE state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id", [:])
+            .readable
         for run in open {
             guard let reason = policy.pauseReason(of: run) else { continue }
             try RunStateChange(db, run.id, now: now).note(.paused, reason: reason, actor: actor, halt: .restored)
