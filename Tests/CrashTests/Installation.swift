@@ -140,6 +140,7 @@ final class Installation {
             campaigns: \(folder)/campaigns
             templates: \(folder)/templates
             http: {listen: "127.0.0.1:0"}
+            success: {min_accepted: 0, max_rejected: 100%, max_unknown: 100%}
             transport: \(scene.transport)
             apps:
               - topic: \(SampleInstallation.topic)

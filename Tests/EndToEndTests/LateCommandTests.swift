@@ -128,8 +128,8 @@ import Testing
             #expect(try place.fanfare("run", "wake", "--occurrence", "a", "--yes").status == 76)
             let before = place.simulator.counts().requests
             let resumed = try place.fanfare("resume", "wake")
-            #expect(resumed.status == 0, "\(resumed.errors)")
-            // All the rest was on the wire: in doubt, and too late to be sent again.
+            // All the rest, two thirds, was on the wire: in doubt, and too late to be sent again.
+            #expect(resumed.status == 76 && resumed.errors.contains("ended unknown"), "\(resumed.errors)")
             #expect(resumed.output.contains("Interrupted"), "\(resumed.output)")
             #expect(place.simulator.counts().requests == before)
             #expect(try place.fanfare("report", "wake", "--check").output.contains("The sums close."))
