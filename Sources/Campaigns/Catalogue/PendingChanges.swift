@@ -26,11 +26,17 @@ extension ManageFiles {
 
     /// The campaigns of the folder and those that wait for release; `nil` for each in which nothing could be understood.
     private func campaignsToCome() async throws -> [CampaignNames?] {
+        try await campaigns.map { $0.map(CampaignNames.init) } + changesToCome().map(\.names)
+    }
+
+    /// The changed campaigns that wait for release; `nil` names for each in which nothing could be understood.
+    private func changesToCome() async throws -> [(campaign: String, names: CampaignNames?)] {
         let changes = try await store.pendingChanges().filter { $0.kind == Kind.campaign.rawValue }
         waiting.keep(changes.map(\.hash))
-        var found = campaigns.map { $0.map(CampaignNames.init) }
+        var found: [(campaign: String, names: CampaignNames?)] = []
         for change in changes {
-            if let names = try await names(ofWaiting: change.id, change.name, hash: change.hash) { found.append(names) }
+            guard let names = try await names(ofWaiting: change.id, change.name, hash: change.hash) else { continue }
+            found.append((change.name, names))
         }
         return found
     }
@@ -73,8 +79,9 @@ extension ManageFiles {
             guard let campaign = campaign(ofPath: path) else { return "\(path), which cannot be read" }
             return campaign.uses(segment: name) ? "campaign \(campaign.name)" : nil
         }
-        for campaign in try await waitingCampaigns() where campaign?.uses(segment: name) ?? true {
-            users.append("a change of campaign \(campaign?.name ?? "") that waits for release")
+        for change in try await changesToCome()
+        where change.names.map({ $0.segments.contains(name) || $0.readsSegmentsBySQL }) ?? true {
+            users.append("a change of campaign \(change.campaign) that waits for release")
         }
         return users + (configuration.testDevices == name ? ["test_devices in the configuration"] : [])
     }
