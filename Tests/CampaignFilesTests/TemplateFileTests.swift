@@ -203,6 +203,22 @@ struct TemplateFileTests {
         #expect(template?.custom == [.init("n", value)])
     }
 
+    @Test(arguments: ["1_000", "-1_000.5", "0x1F", "0o17", "0b101", "+0xff", ".inf", "-.INF", ".nan"])
+    func `a number for other readers of YAML is refused, and sent as a text in quotes`(number: String) throws {
+        let (none, problems) = TemplateFile.read(text: "template: a\ncustom: {n: [1, \(number)]}\n", path: "t.yaml")
+        #expect(none == nil && problems.count == 1)
+        #expect(problems.first?.what.contains("\(number) is a number for some readers of YAML") == true)
+        let (quoted, _) = TemplateFile.read(text: "template: a\ncustom: {n: \"\(number)\"}\n", path: "t.yaml")
+        #expect(quoted?.custom == [.init("n", .text(TemplateText(literal: number)))])
+    }
+
+    @Test(arguments: ["_1", "1_", "0xyz", "1_a", "2026-11-01", "12:30", "+49 30 1234", "..inf", "v0x1F"])
+    func `a text that only looks like a number stays a text`(text: String) throws {
+        let (template, problems) = TemplateFile.read(text: "template: a\ncustom: {n: \(text)}\n", path: "t.yaml")
+        #expect(problems.isEmpty)
+        #expect(template?.custom == [.init("n", .text(TemplateText(literal: text)))])
+    }
+
     @Test func `merge keys are refused in words, and a key in quotes is one`() throws {
         let text = "template: a\nsound: default\ncustom:\n  base: &base {a: 1}\n  more: {<<: *base, b: 2}\n"
         let problems = TemplateFile.read(text: text, path: "t.yaml").1

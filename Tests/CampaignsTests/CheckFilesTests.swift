@@ -217,6 +217,46 @@ struct CheckFilesTests {
         #expect(found.contains { $0.contains("unknown key") } && found.contains { $0.contains("Apple takes 4096") })
     }
 
+    @Test func `a start in the past is an error, unless it had its run`() throws {
+        let schedule = "schedule: {at: 2020-01-01T00:00, zone: Europe/Berlin}\n"
+        _ = try folder.write(Self.campaign("spring", schedule), to: "campaigns/spring.yaml")
+        func found(at seconds: Int64, hasRun: Bool = false) throws -> [String] {
+            messages(
+                try CheckFiles(
+                    configuration: nil, templates: "\(folder.path)/templates", configuredTemplates: { "" },
+                    environment: [:], now: Timestamp(seconds: seconds),
+                    hasRun: { name, occurrence in hasRun && name == "spring" && occurrence == "2020-01-01T00:00" }
+                ).check(["\(folder.path)/campaigns"]))
+        }
+        // 2019-12-31T23:00:00Z, and an hour in which it is late and still sent.
+        let start: Int64 = 1_577_833_200
+        #expect(try found(at: start - 1) == [])
+        #expect(try found(at: start + 3600) == [])
+        let late = try found(at: start + 3601)
+        #expect(late.count == 1)
+        #expect(late.first?.contains("its only start, 2020-01-01 00:00 Europe/Berlin, is over") == true)
+        #expect(try found(at: start + 3601, hasRun: true) == [])
+        #expect(messages(try check("campaigns")) == [])
+    }
+
+    @Test func `the languages of the app's devices that get the default text are named`() throws {
+        let alert =
+            "template: long\ndefault_locale: en\nalert: {en: {title: News}, de: {title: Neues}, zh-TW: {title: 新聞}}\n"
+        _ = try folder.write(alert, to: "templates/long.yaml")
+        _ = try folder.write(Self.campaign("spring"), to: "campaigns/spring.yaml")
+        _ = try folder.write(
+            Self.campaign("narrow").replacing("audience: everyone", with: "audience: 'not locale in (\"ko\")'"),
+            to: "campaigns/narrow.yaml")
+        var checked = try check("campaigns")
+        checked.add(languages: ["com.example.a": ["de-AT": 9, "ja": 3, "ko": 5, "zh-HK": 7, "en": 1]])
+        let named = checked.result.files.reduce(into: [String: [String]]()) { names, file in
+            names[file.path.replacing("\(folder.path)/", with: "")] = file.fallbackLanguages
+        }
+        #expect(named["campaigns/spring.yaml"] == ["ko", "ja"])
+        #expect(named["campaigns/narrow.yaml"] == ["ja"])
+        #expect(checked.checks.allSatisfy { $0.fallbacks == ["en"] })
+    }
+
     @Test func `no file is called ok in which the same call found an error`() throws {
         _ = try folder.write(Self.campaign("spring", type: "background"), to: "campaigns/spring.yaml")
         let checked = try check("campaigns", "templates/../templates")

@@ -125,6 +125,21 @@ import Testing
         )
     }
 
+    @Test func `a segment is deleted when nothing uses it, with a person's word or --yes`() throws {
+        let place = try Installation(devices: 3)
+        try place.importDevices()
+        _ = try place.fanfare("segments", "define", "inner", "everyone")
+        _ = try place.fanfare("segments", "define", "outer", "not segment(\"inner\")")
+        let used = try place.fanfare("segments", "delete", "inner", "--yes")
+        #expect(used.status == 3 && used.errors.contains("it is used by segment \"outer\""), "\(used.errors)")
+        let asked = try place.fanfare("segments", "delete", "outer")
+        #expect(asked.status == 3 && asked.errors.contains("give --yes"), "\(asked.errors)")
+        #expect(try place.fanfare("segments", "delete", "outer", "--yes").output.contains("deleted segment outer"))
+        #expect(try place.fanfare("segments", "delete", "inner", "--yes").status == 0)
+        #expect(try place.fanfare("segments", "list").output.hasPrefix("no segments"))
+        #expect(try place.fanfare("audit").output.contains("segment_removed"))
+    }
+
     @Test func `an import says which values it left out, and erases only what is marked`() throws {
         let place = try Installation(devices: 0)
         let token = String(repeating: "ab", count: 32)

@@ -40,6 +40,33 @@ import Testing
         #expect(try place.fanfare("schedule", "--on", "tomorrow").status == 64)
     }
 
+    @Test func `a start in the past is named by the schedule, and an error of validate`() throws {
+        let place = try Installation(devices: 1)
+        try campaign(place, "over", "{at: 2020-01-01T00:00, zone: Europe/Berlin}")
+        let shown = try place.fanfare("schedule", "over")
+        #expect(shown.status == 0, "\(shown.errors)")
+        #expect(
+            shown.output.contains("over: its only start, 2020-01-01 00:00 Europe/Berlin, is over"), "\(shown.output)")
+        #expect(!shown.output.contains("give a campaign"))
+        let checked = try place.fanfare("validate", "campaigns/over.yaml")
+        #expect(checked.status == 65)
+        #expect(checked.output.contains("over.yaml:7:1: error: schedule: its only start"), "\(checked.output)")
+    }
+
+    @Test func `a value that is no UTF-8 is refused`() throws {
+        let place = try Installation(devices: 1)
+        let command =
+            "exec \"$0\" plan new-podcast --var title=\"$(printf '\\377')\" --var link_url=https://example.com"
+        let refused = try Program.run(
+            ["-c", command, Program.url.path], in: place.folder, program: URL(fileURLWithPath: "/bin/sh"))
+        #expect(refused.status == 64, "\(refused.output)\(refused.errors)")
+        #expect(refused.errors.contains("--var title: the argument 4 is not UTF-8 text"), "\(refused.errors)")
+        // Somebody may mean the sign itself.
+        let meant = try place.fanfare(
+            "plan", "new-podcast", "--var", "title=\u{FFFD} news", "--var", "link_url=https://example.com")
+        #expect(!meant.errors.contains("not UTF-8"), "\(meant.errors)")
+    }
+
     @Test func `shows what is right and names what is wrong`() throws {
         let place = try Installation(devices: 1)
         try campaign(place, "morning", "{cron: \"0 9 * * *\", zone: Europe/Berlin}")
