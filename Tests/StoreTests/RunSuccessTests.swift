@@ -46,6 +46,19 @@ import Testing
         for row in Self.rows { #expect(Self.problem(row, Configuration.SuccessLimits()) == row.problem) }
     }
 
+    @Test func `devices that are gone are no failure of the run, unless there was nothing else`() {
+        var counts = DeliveryCounts()
+        (counts.accepted, counts.rejected, counts.unknown, counts.audience) = (800, 1_200, 0, 2_000)
+        let success = RunSuccess(Configuration.SuccessLimits())
+        #expect(success.problem(counts, suppressed: [], gone: 1_200) == nil)
+        #expect(success.problem(counts, suppressed: [])?.contains("max_rejected") == true)
+        (counts.accepted, counts.unknown, counts.audience) = (10, 20, 1_230)
+        #expect(
+            success.problem(counts, suppressed: [], gone: 1_200)?.hasPrefix("20 of 30 pushes ended unknown") == true)
+        (counts.accepted, counts.unknown, counts.audience) = (0, 0, 1_200)
+        #expect(success.problem(counts, suppressed: [], gone: 1_200)?.contains("min_accepted") == true)
+    }
+
     @Test func `the limits are the configuration's`() {
         let none = Configuration.SuccessLimits(minAccepted: 0, maxRejectedPercent: 100, maxUnknownPercent: 100)
         for row in Self.rows { #expect(Self.problem(row, none) == nil) }

@@ -7,7 +7,8 @@ extension RunSuccess {
         var reason: String?
         if !run.isTest {
             let report = try await store.report(run.id)
-            reason = problem(report.counts, suppressed: report.suppressed)
+            let gone = report.rejected.filter { $0.status == 410 }.reduce(0) { $0 + $1.count }
+            reason = problem(report.counts, suppressed: report.suppressed, gone: gone)
         }
         try await store.release(
             run.id, by: actor, state: .finished, reason: reason, halt: reason == nil ? nil : .unsuccessful, now: now)

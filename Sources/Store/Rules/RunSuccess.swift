@@ -11,8 +11,11 @@ package struct RunSuccess: Sendable {
     ///
     /// A run whose deliveries a newer push replaced, or that a person cancelled, was not meant to be sent any more.
     ///
-    /// - Parameter suppressed: the deliveries that were suppressed, by reason.
-    package func problem(_ counts: DeliveryCounts, suppressed: [Report.Reason]) -> String? {
+    /// - Parameters:
+    ///   - suppressed: the deliveries that were suppressed, by reason.
+    ///   - gone: the rejected deliveries whose device is gone (410). They count as neither success nor failure, unless
+    ///     nothing else was answered: ``GoneShare`` asks a person about them.
+    package func problem(_ counts: DeliveryCounts, suppressed: [Report.Reason], gone: Int = 0) -> String? {
         let superseded = suppressed.filter { Self.superseding.contains($0.reason) }.reduce(0) { $0 + $1.count }
         if superseded > 0, superseded == counts.audience { return nil }
         let sent = counts.accepted + counts.rejected + counts.unknown
@@ -22,8 +25,9 @@ package struct RunSuccess: Sendable {
                 + "rejected, \(counts.unknown.grouped) ended unknown (\(words(limits.minAccepted)))"
         }
         if counts.accepted < limits.minAccepted { return nobody(counts, suppressed) }
-        return share(counts.rejected, of: sent, "were rejected", "max_rejected", limits.maxRejectedPercent)
-            ?? share(counts.unknown, of: sent, "ended unknown", "max_unknown", limits.maxUnknownPercent)
+        let judged = sent - gone
+        return share(counts.rejected - gone, of: judged, "were rejected", "max_rejected", limits.maxRejectedPercent)
+            ?? share(counts.unknown, of: judged, "ended unknown", "max_unknown", limits.maxUnknownPercent)
     }
 
     private static let superseding: Set<String> = [
