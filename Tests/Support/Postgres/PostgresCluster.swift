@@ -147,7 +147,10 @@ package final class PostgresCluster: Sendable {
     package func stopReceiving() throws {
         try sql("ALTER SYSTEM SET primary_conninfo = ''")
         try sql("SELECT pg_reload_conf()")
-        while try sql("SELECT count(*) FROM pg_stat_wal_receiver") != "0" { usleep(10_000) }
+        for _ in 0..<Self.recoveryLooksMax {
+            if try sql("SELECT count(*) FROM pg_stat_wal_receiver") == "0" { return }
+            usleep(10_000)
+        }
     }
 
     /// `kill -9` of every process of it.
