@@ -101,6 +101,21 @@ import Web
         }
     }
 
+    /// A copy that is sound says nothing about the store.
+    @Test func `knows when verify last found every promise of the store kept`() async throws {
+        try await OwnThread.run {
+            let place = try Installation(devices: 1)
+            try place.importDevices()
+            #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
+            #expect(try place.fanfare("backup", "copy.sqlite").status == 0)
+            let mark = place.folder.file("fanfare.sqlite-senders/verified")
+            #expect(try place.fanfare("verify", "--store", "copy.sqlite").status == 0)
+            #expect(!FileManager.default.fileExists(atPath: mark))
+            #expect(try place.fanfare("verify").status == 0)
+            #expect(FileManager.default.fileExists(atPath: mark))
+        }
+    }
+
     @Test func `has a heading in the runbook for every alert, exit code, state and halt, and for nothing else`() throws
     {
         let alerts = try Self.text("systemd/alerts.yml").matches(of: /- alert: (\w+)/).map { String($0.1) }
