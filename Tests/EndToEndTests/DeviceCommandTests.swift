@@ -121,7 +121,8 @@ import Testing
         #expect(try place.fanfare("devices", "import", "one.csv").output.contains("2 unchanged"))
         let shown = try place.fanfare("devices", "show", "=1+1").output
         #expect(
-            shown.contains("plan=gold") && shown.contains("badge" + String(repeating: " ", count: 13) + "7"), "\(shown)"
+            shown.contains(#""plan":"gold""#) && shown.contains("badge" + String(repeating: " ", count: 13) + "7"),
+            "\(shown)"
         )
     }
 
