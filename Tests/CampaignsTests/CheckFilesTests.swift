@@ -161,7 +161,7 @@ struct CheckFilesTests {
         )
         _ = try folder.write(Self.campaign("spring"), to: "campaigns/spring.yaml")
         let all = [
-            (3, 15, #"the title in en is "1", with 1 letter; write more: under 3 is mostly a slip [short-text]"#),
+            (3, 15, #"the title in en is "1": 1 letter; under 3 letters is mostly a slip [short-text]"#),
             (
                 3, 26,
                 #"the body in en says "Test wiadomości", the words of a test; "#

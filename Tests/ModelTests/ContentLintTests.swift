@@ -112,6 +112,6 @@ struct `A look at the texts` {
         #expect(found.map(\.rule) == [.shortText])
         #expect(
             found.first?.description
-                == "the body in en is \"?\", with no letter; write more: under 3 is mostly a slip [short-text]")
+                == "the body in en is \"?\": no letter; under 3 letters is mostly a slip [short-text]")
     }
 }
