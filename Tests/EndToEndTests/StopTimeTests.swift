@@ -188,7 +188,8 @@ final class StoppedDaemon {
         let overdue = process.killed()
         defer { overdue.cancel() }
         var text = ""
-        while !text.contains("files read") || !text.contains("address=") {
+        // The line of the address is whole once there is more behind the number.
+        while !text.contains("files read") || !text.contains(/address=[^ \n]*:[0-9]+\s/) {
             let piece = log.fileHandleForReading.availableData
             try #require(!piece.isEmpty, "ended early: \(text)")
             text += String(decoding: piece, as: UTF8.self)
