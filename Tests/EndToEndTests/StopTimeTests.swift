@@ -188,13 +188,12 @@ final class StoppedDaemon {
         let overdue = process.killed()
         defer { overdue.cancel() }
         var text = ""
-        // The line of the address is whole once there is more behind the number.
-        while !text.contains("files read") || !text.contains(/address=[^ \n]*:[0-9]+\s/) {
+        while !text.contains("files read") || !text.contains("address=") {
             let piece = log.fileHandleForReading.availableData
             try #require(!piece.isEmpty, "ended early: \(text)")
             text += String(decoding: piece, as: UTF8.self)
         }
-        let address = try #require(text.firstMatch(of: /address=[^ ]*:([0-9]+)/))
+        let address = try #require(text.firstMatch(of: /address=[^ \n]*:([0-9]+)/))
         port = try #require(Int(address.1))
         if kind == .file {
             log.fileHandleForReading.readabilityHandler = { handle in
