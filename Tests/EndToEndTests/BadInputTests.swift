@@ -53,7 +53,7 @@ import Testing
         try place.folder.write(
             "campaign: slip\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: slip\naudience: everyone\n"
                 + "expires_after: 1h\nvariables: {text: \"1\"}\n", to: "campaigns/slip.yaml")
-        let warning = "templates/slip.yaml:2:33: warning: the body in en says \"1\""
+        let warning = "templates/slip.yaml:2:33: warning: the body in en is \"1\": 1 letter; under 3 letters "
         let checked = try place.fanfare("validate", "campaigns/slip.yaml")
         #expect(checked.status == 0 && checked.output.contains(warning), "\(checked.output)")
         #expect(!checked.output.contains("dead-link"))

@@ -121,7 +121,8 @@ import Testing
         #expect(try place.fanfare("devices", "import", "one.csv").output.contains("2 unchanged"))
         let shown = try place.fanfare("devices", "show", "=1+1").output
         #expect(
-            shown.contains("plan=gold") && shown.contains("badge" + String(repeating: " ", count: 13) + "7"), "\(shown)"
+            shown.contains(#""plan":"gold""#) && shown.contains("badge" + String(repeating: " ", count: 13) + "7"),
+            "\(shown)"
         )
     }
 
@@ -136,7 +137,8 @@ import Testing
         #expect(asked.status == 3 && asked.errors.contains("give --yes"), "\(asked.errors)")
         #expect(try place.fanfare("segments", "delete", "outer", "--yes").output.contains("deleted segment outer"))
         #expect(try place.fanfare("segments", "delete", "inner", "--yes").status == 0)
-        #expect(try place.fanfare("segments", "list").output.hasPrefix("no segments"))
+        let left = try place.fanfare("segments", "list").output
+        #expect(!left.contains("inner") && !left.contains("outer"), "\(left)")
         #expect(try place.fanfare("audit").output.contains("segment_removed"))
     }
 

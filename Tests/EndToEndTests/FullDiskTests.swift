@@ -66,14 +66,14 @@ struct `A stop on a full disk` {
             """
             mount -o remount,size=64m full
             "$FANFARE" devices import devices.csv > /dev/null || exit 1
-            "$FANFARE" run slow --occurrence a --yes > run.txt 2>&1 & run=$!
+            timeout --preserve-status 120 "$FANFARE" run slow --occurrence a --yes > run.txt 2>&1 & run=$!
             until "$FANFARE" status slow 2>&1 | grep -q running; do :; done
             used=$(df --output=used -k full | tail -1); mount -o remount,size=$((used + 64))k full
             cat /dev/zero > full/fill 2> /dev/null
             \(before)
             "$FANFARE" stop \(target) --reason 'wrong text'; echo "stop $?"
             cat full/fanfare.sqlite-senders/STOP
-            rm full/fill
+            rm full/fill; mount -o remount,size=64m full
             wait $run; echo "run $?"
             """, in: place.folder)
         return (result, place)

@@ -169,8 +169,8 @@ struct `A store on PostgreSQL` {
                 #expect(mode == 0o700, "\(path)")
             }
             // As systemd names it, where there is one.
-            let served = try place.fanfare(
-                "run", "refresh-episodes", "--var", "reason=new", "--yes",
+            let served = try Program.run(
+                ["run", "new-podcast", "--occurrence", "b", "--yes"] + Installation.words, in: place.folder,
                 environment: ["STATE_DIRECTORY": place.folder.file("service") + ":/nowhere"])
             #expect(served.status == 0, "\(served.errors)")
             #expect(FileManager.default.fileExists(atPath: place.folder.file("service/\(names.first ?? "")/lock")))

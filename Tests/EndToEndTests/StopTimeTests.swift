@@ -193,7 +193,7 @@ final class StoppedDaemon {
             try #require(!piece.isEmpty, "ended early: \(text)")
             text += String(decoding: piece, as: UTF8.self)
         }
-        let address = try #require(text.firstMatch(of: /address=[^ ]*:([0-9]+)/))
+        let address = try #require(text.firstMatch(of: /address=[^ \n]*:([0-9]+)/))
         port = try #require(Int(address.1))
         if kind == .file {
             log.fileHandleForReading.readabilityHandler = { handle in

@@ -112,6 +112,6 @@ struct `A look at the texts` {
         #expect(found.map(\.rule) == [.shortText])
         #expect(
             found.first?.description
-                == "the body in en says \"?\", which has no letter; write what it is about [short-text]")
+                == "the body in en is \"?\": no letter; under 3 letters is mostly a slip [short-text]")
     }
 }

@@ -63,17 +63,18 @@ struct LanguageRangeTests {
     /// What a template is written in beside its default, a device, and what it gets.
     @Test(
         arguments: [
-            (["pt-BR", "pt-PT"], "pt-AO", "pt-PT", .understood), (["pt-BR", "pt-PT"], "pt", "pt-BR", .otherRegion),
-            (["pt-PT", "pt-BR"], "pt", "pt-BR", .otherRegion), (["pt-PT"], "pt-BR", "pt-PT", .otherRegion),
+            (["pt-BR", "pt-PT"], "pt-AO", "pt-PT", .understood), (["pt-BR", "pt-PT"], "pt", "en", .fallback),
+            (["pt-BR"], "pt-PT", "en", .fallback), (["de-DE"], "de-AT", "en", .fallback),
             (["es-419"], "es-MX", "es-419", .understood), (["es", "es-419"], "es-MX", "es-419", .understood),
-            (["es-419", "es"], "es-ES", "es", .understood), (["zh-TW"], "zh-HK", "zh-TW", .otherRegion),
-            (["zh-TW"], "zh-Hant", "zh-TW", .otherRegion), (["zh-SG", "zh-TW"], "zh-MO", "zh-TW", .otherRegion),
+            (["es-419", "es"], "es-ES", "es", .understood), (["zh-TW"], "zh-HK", "zh-TW", .standIn),
+            (["zh-TW"], "zh-Hant", "zh-TW", .standIn), (["zh-SG", "zh-TW"], "zh-MO", "zh-TW", .standIn),
+            (["zh-HK"], "zh-TW", "en", .fallback), (["zh-CN"], "zh-SG", "zh-CN", .standIn),
             (["zh-TW"], "zh-CN", "en", .fallback), (["zh-Hans"], "zh-TW", "en", .fallback),
             (["nb"], "no", "nb", .understood), (["he"], "iw-IL", "he", .understood), (["iw"], "he", "iw", .understood),
             (["fil"], "tl", "fil", .understood), (["zh-Hant"], "yue-Hant", "zh-Hant", .understood),
             (["de", "de-Latn"], "de", "de", .understood), (["ja"], "ko", "en", .fallback),
         ] as [([String], String, String, Template.LocaleChoice.Fit)])
-    func `what no text says in a device's own region another region says`(
+    func `a region stands for the script that it says, and for no other region`(
         written: [String], device: String, text: String, fit: Template.LocaleChoice.Fit
     ) throws {
         var template = Template(name: "a")

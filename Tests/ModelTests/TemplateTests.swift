@@ -16,7 +16,7 @@ struct TemplateLocaleTests {
     @Test(
         arguments: [
             ("en", "en"), ("de", "de"), ("de-AT", "de"), ("de_CH", "de"), ("pt-BR", "pt-BR"), ("pt_br", "pt-BR"),
-            ("pt", "pt-BR"), ("pt-PT", "pt-BR"), ("zh-Hant-HK", "zh-Hant"), ("zh-Hant", "zh-Hant"),
+            ("pt", "en"), ("pt-PT", "en"), ("zh-Hant-HK", "zh-Hant"), ("zh-Hant", "zh-Hant"),
             ("zh-Hans-CN", "zh"),
             ("zh", "zh"), ("ja-JP", "en"), ("EN-gb", "en"), (nil, "en"),
         ] as [(String?, String)])
@@ -31,7 +31,7 @@ struct TemplateLocaleTests {
         ("zh-CN", "zh-Hans"),
         ("zh-SG", "zh-Hans"), ("zh", "zh-Hans"), ("zh-TW-u-ca-roc", "zh-Hant"), ("zh-Latn", "en"), ("sr", "sr-Cyrl"),
         ("sr-RS", "sr-Cyrl"), ("sr-ME", "sr-Latn"), ("sr-Latn-RS", "sr-Latn"), ("pa-PK", "en"), ("uz-AF", "en"),
-        ("yue-HK", "yue-Hant"), ("pt", "pt-BR"),
+        ("yue-HK", "yue-Hant"), ("pt", "en"),
     ])
     func `a script that goes without saying is found`(device: String, block: String) throws {
         let template = try template(

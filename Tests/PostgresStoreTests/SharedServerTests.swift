@@ -45,7 +45,7 @@ struct SharedServerTests {
             }
             let gate = DispatchSemaphore(value: 0)
             let (held, holds) = AsyncStream.makeStream(of: Void.self)
-            let asked = Mutex(0)
+            let asked = Tally()
             // The first of them waits for this row, and the others for the first.
             async let holding: Void = store.write(.quick) { db in
                 _ = try db.first("SELECT 1 FROM sender WHERE name = $1 FOR UPDATE", Self.sender) { try $0.int(0) }
@@ -56,11 +56,11 @@ struct SharedServerTests {
             try await withThrowingTaskGroup(of: RunState.self) { group in
                 for run in runs {
                     group.addTask {
-                        asked.withLock { $0 += 1 }
+                        asked.add()
                         return try await store.heartbeat(run, owner: Self.sender, now: noon)
                     }
                 }
-                while asked.withLock({ $0 < runs.count }) { await Task.yield() }
+                while asked.count < runs.count { await Task.yield() }
                 gate.signal()
                 for try await state in group { #expect(state == .running) }
             }
@@ -78,7 +78,10 @@ struct SharedServerTests {
         let other = "web2:1:16:e2"
         try await withStore(url) { store in
             let run = try await store.startRun(try definition(), owner: Self.sender)
-            try await withStore(url) { second in #expect(try await second.join(run, by: Actor(other))) }
+            try await withStore(url) { second in
+                let hasJoined = try await second.join(run, by: Actor(other))
+                #expect(hasJoined)
+            }
             try await store.write(.quick) { db in
                 try db.execute("UPDATE sender SET heartbeat_at = heartbeat_at - 3600000 WHERE name = $1", other)
             }
@@ -190,25 +193,25 @@ struct SharedServerTests {
         try await withStore { store in
             let run = try await store.startRun(try definition(), owner: Self.sender)
             let gate = DispatchSemaphore(value: 0)
-            let held = Mutex(0)
+            let held = Tally()
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<PostgresDatabase.expensiveReadersMax {
                     group.addTask {
                         try await store.read(.expensive) { _ in
-                            held.withLock { $0 += 1 }
+                            held.add()
                             _ = gate.wait(timeout: .now() + 60)
                         }
                     }
                 }
-                while held.withLock({ $0 < PostgresDatabase.expensiveReadersMax }) { await Task.yield() }
-                let counted = Mutex(0)
+                while held.count < PostgresDatabase.expensiveReadersMax { await Task.yield() }
+                let counted = Tally()
                 group.addTask {
                     _ = try await store.mismatchCounts(run: run)
-                    counted.withLock { $0 += 1 }
+                    counted.add()
                 }
                 group.addTask {
                     _ = try await store.story(ofDevice: 1)
-                    counted.withLock { $0 += 1 }
+                    counted.add()
                 }
                 for _ in 0..<50 {
                     #expect(try await store.run(run)?.id == run)
@@ -216,11 +219,20 @@ struct SharedServerTests {
                 }
                 // A claim counts only where the run may be late.
                 #expect(try await store.claim(run, by: Actor(Self.sender), now: noon) == .claimed)
-                #expect(counted.withLock { $0 } == 0, "a read of a whole run was not on a connection for such reads")
+                #expect(counted.count == 0, "a read of a whole run was not on a connection for such reads")
                 for _ in 0..<PostgresDatabase.expensiveReadersMax { gate.signal() }
                 try await group.waitForAll()
-                #expect(counted.withLock { $0 } == 2)
+                #expect(counted.count == 2)
             }
         }
     }
+}
+
+/// A number that several tasks add to.
+private final class Tally: Sendable {
+    private let value = Mutex(0)
+
+    var count: Int { value.withLock { $0 } }
+
+    func add() { value.withLock { $0 += 1 } }
 }

@@ -10,7 +10,8 @@ import Testing
 
 /// A read that calls itself short touches few rows, however much the store holds: everything else waits for them.
 @Suite(.timeLimit(.minutes(3))) struct `Short reads` {
-    private static let runs = 40_000
+    /// Two a day for ten years.
+    private static let runs = 8_000
     private static let deliveries = 200_000
     /// In steps of SQLite's machine: some milliseconds.
     private static let stepsMax = 200_000
@@ -50,6 +51,8 @@ import Testing
         ("runs", { _ = try await $0.runs(limit: 100) }),
         ("runs", { _ = try await $0.runs(RunFilter(states: [.failed]), before: nil, limit: 100) }),
         ("unfinishedRuns", { _ = try await $0.unfinishedRuns(campaign: "large", occurrencePrefix: "timer") }),
+        ("unreadableRuns", { _ = try await $0.unreadableRuns() }),
+        ("tokenNames", { _ = try await $0.tokenNames(of: [1, 2]) }),
         ("abandonedRuns", { _ = try await $0.abandonedRuns() }),
         ("ownersOnRecord", { _ = try await $0.ownersOnRecord() }),
         ("takeOverLeases", { _ = try await $0.takeOverLeases(of: 1, besides: nil) }),

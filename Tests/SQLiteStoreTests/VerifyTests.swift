@@ -90,7 +90,7 @@ struct VerifyTests {
         try await withBusyStore { store in
             try await store.pool.write { try $0.execute(sql: "UPDATE run SET definition = \(value) WHERE id = 1") }
             let faults = try await store.verify(budgets: [:]).checks.flatMap(\.faults).map(\.what)
-            #expect(faults.contains { $0.contains("the definition of run 1 cannot be read: \(words)") }, "\(faults)")
+            #expect(faults.contains { $0.contains("run 1 cannot be read") && $0.contains(words) }, "\(faults)")
             for type in ["Error", "CodingKey", "PushType", "RunDefinition", "Swift", "Optional("] {
                 #expect(!faults.contains { $0.contains(type) }, "\(faults)")
             }

@@ -30,16 +30,26 @@ struct FreezePolicyTests {
         }
     }
 
-    @Test func `only those sent to can be in the holdout, and the holdout has no variant`() {
+    @Test func `a device stays in the holdout, without a variant, when it is gone or shows no alerts`() {
         let campaign = Self.campaign { campaign in
             campaign.holdoutPercent = 100
             campaign.variants = ["a", "b"].map { Campaign.Variant(name: $0, weight: 1, template: "c") }
         }
         var policy = FreezePolicy(campaign, waves: nil)
-        let held = policy.decide(device: 1, .production, status: .active, alertsAllowed: true, locale: { nil }) { nil }
-        #expect(held.suppression == .holdout && held.variant == nil)
-        let gone = policy.decide(device: 1, .production, status: .gone, alertsAllowed: true, locale: { nil }) { nil }
-        #expect(gone.suppression == .tokenGone && gone.variant == CampaignSplit(campaign).variant(of: 1))
+        for (status, alertsAllowed) in [
+            (DeviceStatus.active, true), (.active, false), (.suspended, true), (.gone, true),
+        ] {
+            let held = policy.decide(
+                device: 1, .production, status: status, alertsAllowed: alertsAllowed, locale: { nil }
+            ) { nil }
+            #expect(held.suppression == .holdout && held.variant == nil)
+        }
+        // Nor does a device of a variant change to another one.
+        var all = campaign
+        all.holdoutPercent = nil
+        var treated = FreezePolicy(all, waves: nil)
+        let gone = treated.decide(device: 1, .production, status: .gone, alertsAllowed: true, locale: { nil }) { nil }
+        #expect(gone.suppression == .tokenGone && gone.variant == CampaignSplit(all).variant(of: 1))
         #expect(policy.decideByHand(device: 1, status: .active, alertsAllowed: true, variant: nil).suppression == nil)
     }
 

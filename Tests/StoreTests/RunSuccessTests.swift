@@ -22,12 +22,19 @@ import Testing
             0, 0, 0, ["payload_too_large": 1_943],
             "no device was reached: all 1,943 were left out (payload_too_large 1,943)"
         ),
-        // A newer push took their place.
+        // Left out on purpose: a newer push took their place, or the silent budget was used up.
         (0, 0, 0, ["coalesced": 20], nil),
+        (0, 0, 0, ["coalesced": 19, "expired": 1], nil),
+        (0, 14, 0, ["silent_budget": 4_690], nil),
         (
-            0, 0, 0, ["coalesced": 19, "expired": 1],
-            "no device was reached: all 20 were left out (coalesced 19, expired 1)"
+            0, 14, 0, ["silent_budget": 9],
+            "0 of 14 pushes were accepted: 14 were rejected, 0 ended unknown (success.min_accepted is 1)"
         ),
+        (
+            0, 0, 0, ["expired": 11, "frequency_cap": 9],
+            "no device was reached: all 20 were left out (expired 11, frequency_cap 9)"
+        ),
+        (1, 150, 0, ["holdout": 9], "150 of 160 pushes were rejected, 93.8 % (success.max_rejected is 50 %)"),
         (1, 0, 0, ["holdout": 99], nil),
     ]
 
@@ -63,8 +70,11 @@ import Testing
         let none = Configuration.SuccessLimits(minAccepted: 0, maxRejectedPercent: 100, maxUnknownPercent: 100)
         for row in Self.rows { #expect(Self.problem(row, none) == nil) }
         let strict = Configuration.SuccessLimits(minAccepted: 11, maxRejectedPercent: 1, maxUnknownPercent: 1)
-        for row in Self.rows where row.suppressed["coalesced"] != 20 && row.accepted < 2_701 {
-            #expect(Self.problem(row, strict) != nil)
+        let fallingShort = Self.rows.filter { row in
+            row.accepted < 11 && !["coalesced", "holdout"].contains { row.suppressed[$0] ?? 0 > 9 }
+                && row.suppressed["silent_budget"] ?? 0 < 100
         }
+        #expect(fallingShort.count >= 8)
+        for row in fallingShort { #expect(Self.problem(row, strict) != nil) }
     }
 }

@@ -4,12 +4,12 @@ import Testing
 /// A path that a person named is written by `OutputFiles` alone: elsewhere only files of Fanfare's own are replaced or
 /// removed, each in a place of this list.
 struct OutputPathTidyTests {
-    /// Files that are Fanfare's own: the store's drafts, the senders' folder, the demo's and the tests' folders.
+    /// Files that are Fanfare's own: the store's drafts and the note of its last good check, the senders' folder, the
+    /// demo's and the tests' folders.
     private static let own: Set<String> = [
         "StoreUpkeep+SQLite.swift", "StoreRestoration.swift", "Schema.swift", "AtomicFile.swift", "StopFile.swift",
-        "SenderFolder.swift",
-        "PushJournal.swift", "SimulatorRegistry.swift", "Settings.swift", "InstallCommand.swift", "ThisProcess.swift",
-        "FileCommands.swift",
+        "SenderFolder.swift", "PushJournal.swift", "SimulatorRegistry.swift", "Settings.swift", "InstallCommand.swift",
+        "ThisProcess.swift", "FileCommands.swift", "LastGoodVerify.swift",
     ]
 
     @Test func `only these files replace, truncate or remove files`() throws {

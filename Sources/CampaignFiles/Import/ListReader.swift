@@ -66,7 +66,10 @@ struct ListReader<Decoder: RecordDecoder> {
                 try reject(range, reason, token: decoder.tokenRange(cutter.bytes, range, fields: nil))
             case .record(let range):
                 do throws(LineFault) {
-                    batch.append(try decoder.decode(cutter.bytes, range, fields: cutter.fields))
+                    let value = try decoder.decode(cutter.bytes, range, fields: cutter.fields)
+                    // Its quotes may have swallowed good lines.
+                    if cutter.spansLines, let odd = decoder.oddValues.first { throw LineFault(reason: odd) }
+                    batch.append(value)
                     counts.good += 1
                     for reason in decoder.oddValues { counts.addOdd(reason, line: cutter.line) }
                 } catch {

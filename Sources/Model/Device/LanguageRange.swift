@@ -63,16 +63,18 @@ extension LocaleTag {
         tag.understood.contains(LanguageRange(self))
     }
 
-    /// The first of some tags of the same language and script, the language's first region before all others: `pt-BR`
-    /// for `pt-PT`, `zh-TW` for `zh-HK`.
-    func otherRegion(among tags: [LocaleTag]) -> Int? {
+    /// Of some tags the one that stands for this tag's language in its script: where a language is written in several
+    /// scripts, the region that comes first for a script means just the script, so that `zh-TW` is for `zh-HK` as well. Of
+    /// other languages no region stands for another one: `pt` is never `pt-BR`.
+    func standIn(among tags: [LocaleTag]) -> Int? {
         let parts = LanguageParts(self)
-        let others = tags.map { LanguageParts($0) }
-        let near = others.indices.filter { index in
-            others[index].language == parts.language && others[index].usualScript == parts.usualScript
+        guard let script = parts.usualScript, !LanguageFacts.regionsOfOtherScripts(parts.language).isEmpty,
+            let first = LanguageFacts.firstRegion(of: parts.language, in: script)
+        else { return nil }
+        return tags.firstIndex { tag in
+            let other = LanguageParts(tag)
+            return other.language == parts.language && other.usualScript == script && other.region == first
         }
-        let first = LanguageFacts.firstRegion(of: parts.language, in: parts.usualScript)
-        return near.first { others[$0].region == first } ?? near.first
     }
 }
 

@@ -188,8 +188,8 @@ struct TextLint {
         guard count < Self.lettersMin else { return nil }
         return Found(
             rule: .shortText,
-            what: "is \(quotedShown), with \(count == 0 ? "no letter" : count == 1 ? "1 letter" : "\(count) letters")",
-            advice: "write more: under \(Self.lettersMin) is mostly a slip")
+            what: "is \(quotedShown): \(count == 0 ? "no letter" : count == 1 ? "1 letter" : "\(count) letters")",
+            advice: "under \(Self.lettersMin) letters is mostly a slip")
     }
 
     private var test: Found? {

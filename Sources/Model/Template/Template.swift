@@ -144,8 +144,8 @@ extension Template {
             /// The device understands it, see ``LanguageRange``: an audience that asks for this language selects the
             /// device.
             case understood
-            /// It is in the device's language and script, as another region writes it.
-            case otherRegion
+            /// It is for the region that stands for the device's language in its script.
+            case standIn
             /// It is the default: in the device's language there is nothing.
             case fallback
         }
@@ -154,9 +154,8 @@ extension Template {
         package var fit: Fit
     }
 
-    /// Returns the block that a device gets: its own tag as written, the nearest that it understands, one for another
-    /// region of its language and script (the language's first region, then the first written), then `default_locale`,
-    /// and the first block if that is not set. `nil` when nothing is localized.
+    /// Returns the block that a device gets: its own tag as written, the nearest that it understands, the one that stands
+    /// for its script, then `default_locale`, and the first block if that is not set. `nil` when nothing is localized.
     package func localeChoice(for tag: LocaleTag?) -> LocaleChoice? {
         let locales = locales
         guard !locales.isEmpty else { return nil }
@@ -166,7 +165,7 @@ extension Template {
             for range in tag.understood {
                 if let index = ranges.firstIndex(of: range) { return LocaleChoice(index: index, fit: .understood) }
             }
-            if let index = tag.otherRegion(among: locales) { return LocaleChoice(index: index, fit: .otherRegion) }
+            if let index = tag.standIn(among: locales) { return LocaleChoice(index: index, fit: .standIn) }
         }
         return LocaleChoice(index: defaultLocale.flatMap { locales.firstIndex(of: $0) } ?? 0, fit: .fallback)
     }

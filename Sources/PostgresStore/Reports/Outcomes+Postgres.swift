@@ -198,12 +198,13 @@ private struct DeviceRuns {
 
     private func delivery(_ row: PostgresRow, of run: Named) throws -> DeviceDelivery {
         let outcome = try OutcomeColumns.outcome(row)
-        let notBefore = NotBefore.moment(try row.int64OrNil(13))
+        let notBefore = NotBefore.moment(try row.int64OrNil(OutcomeColumns.count + 1))
         return DeviceDelivery(
             run: run.run, campaign: run.campaign, occurrence: run.occurrence, isTest: run.isTest, outcome: outcome,
             notBefore: outcome.state == .pending ? notBefore : nil, isLeased: false,
-            doubts: try row.int(14), heldFor: try row.textOrNil(15).flatMap(SuppressionReason.init),
-            heldUntil: try row.timestampOrNil(16))
+            doubts: try row.int(OutcomeColumns.count + 2),
+            heldFor: try row.textOrNil(OutcomeColumns.count + 3).flatMap(SuppressionReason.init),
+            heldUntil: try row.timestampOrNil(OutcomeColumns.count + 4))
     }
 
     private func isLeased(_ delivery: DeviceDelivery) throws -> Bool {

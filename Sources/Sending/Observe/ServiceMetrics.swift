@@ -88,6 +88,7 @@ package enum ServiceMetrics {
             _ = Timer(label: "fanfare_push_latency_seconds", dimensions: dimensions)
         }
         waitsForStore(false)
+        isTooSlow(false)
         started(late: .zero)
     }
 

@@ -58,8 +58,7 @@ package struct PayloadRenderer: Sendable {
         return (index ?? 0, index)
     }
 
-    /// Whether a device with this locale gets a text in its language, if only as another region writes it; true when
-    /// nothing is localized.
+    /// Whether a device with this locale gets a text in its language; true when nothing is localized.
     package func covers(_ locale: String?) -> Bool {
         template.localeChoice(for: locale.flatMap { LocaleTag($0) })?.fit != .fallback
     }

@@ -134,7 +134,7 @@ struct Heartbeat: Sendable {
         while !Task.isCancelled {
             if await watch.look() { control.changed.raise() }
             await pause(last)
-            let sentAt = clock.uptime()
+            let (sentAt, isFirst) = (clock.uptime(), last == nil)
             last = sentAt
             guard !Task.isCancelled else { return }
             tell(of: control.storeWait?.reason, after: &storeWait)
@@ -160,7 +160,10 @@ struct Heartbeat: Sendable {
                 } else {
                     control.stop(.stateChanged(state))
                 }
-                if holds.isNew(control.holds) { try await store.setHolds(control.holds, run: run, owner: owner) }
+                // At the first heartbeat of a shared store the lanes may not know yet what the last sender was told.
+                if !(isFirst && store.isShared), holds.isNew(control.holds) {
+                    try await store.setHolds(control.holds, run: run, owner: owner)
+                }
             } catch is CancellationError {
                 return
             } catch let error as StoreError where error.isPassing {

@@ -3,6 +3,7 @@ import CampaignFiles
 import Campaigns
 import Foundation
 import Model
+import Sending
 import Store
 import WebClient
 

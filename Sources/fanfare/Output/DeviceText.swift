@@ -33,9 +33,9 @@ enum DeviceText {
             ("badge", "\(device.badge)"),
             ("tags", record.tags.flatMap { $0.isEmpty ? nil : $0.joined(separator: ", ") }),
         ]
-        let attributes = (record.attributes ?? [:]).sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
-        return all.compactMap { name, value in value.map { (name, $0) } }
-            + (attributes.isEmpty ? [] : [("attributes", attributes.joined(separator: ", "))])
+        // As JSON: the texts are of any kind, and a terminal obeys some of them.
+        let attributes = record.attributes.flatMap { $0.isEmpty ? nil : StoredJSON.object($0) }
+        return (all + [("attributes", attributes)]).compactMap { name, value in value.map { (name, $0) } }
     }
 }
 

@@ -34,7 +34,7 @@ extension Fleet {
         case cut
 
         /// For whoever starts meanwhile, too.
-        var takesServerAway: Bool { [.mixed, .connectionsUsedUp, .locksUsedUp, .cut].contains(self) }
+        var takesServerAway: Bool { [.mixed, .connectionsUsedUp, .locksUsedUp, .cut, .backendLoss].contains(self) }
     }
 
     /// What a person or a timer says.

@@ -123,7 +123,7 @@ extension DaemonLogContract {
                 hooks.map { Configuration.Webhook(url: $0.0, secretPath: "/s", events: $0.1) })
             let run = try await store.startRun(try definition(), occurrence: "empty")
             let reason = "no device was reached: the audience selected none"
-            try await store.release(run, by: "test", state: .finished, reason: reason, halt: .unsuccessful, now: noon)
+            try await store.release(run, by: "a", state: .finished, reason: reason, halt: .unsuccessful, now: noon)
             let ended = try #require(try await store.run(run))
             #expect(ended.state == .finished && ended.halt == .unsuccessful && ended.stateReason == reason)
             #expect(try await store.haltedRuns().isEmpty)

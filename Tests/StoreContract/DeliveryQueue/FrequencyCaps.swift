@@ -114,8 +114,8 @@ extension DeliveryQueueContract {
             func ask(_ seconds: Int) async throws -> Lease {
                 try await store.capped(next, one, now: noon + .seconds(seconds), latest: .seconds(70))
             }
-            #expect(try await ask(10).nextDue == noon + .seconds(40))
-            #expect(try await ask(50).nextDue == noon + .seconds(70))
+            #expect(try await ask(10).nextDue == noon + .seconds(15))
+            #expect(try await ask(50).nextDue == noon + .seconds(55))
             #expect(try await ask(60).suppressed == 0)
             var settlements = lease.settlements(.rejected, status: 400, reason: "BadTopic")
             settlements[0].mayHaveReachedAPNs = false

@@ -64,9 +64,9 @@ extension DeviceRegistryContract {
             #expect(all.waiting == 5 && all.leftOut == 0 && all.lastSlotAt == noon + .seconds(2400))
             let some = try #require(try await ask(at: 0, expiresAfter: 1900))
             #expect(some.waiting == 4 && some.leftOut == 1 && some.lastSlotAt == noon + .seconds(1800))
-            // Of what is in flight now the outcome will be known by then.
+            // Of what is in flight now the outcome will be known by then, and one device of the user waits for the other.
             let later = try #require(try await ask(at: 1800))
-            #expect(later.waiting == 1 && later.leftOut == 0 && later.lastSlotAt == noon + .seconds(2400))
+            #expect(later.waiting == 2 && later.leftOut == 0 && later.lastSlotAt == noon + .seconds(3000))
             let news = [FrequencyCap(limit: 1, window: .seconds(1800), classes: ["news"])]
             #expect(try await ask(at: 600, as: "news", news) == Reach.CapSlice())
             #expect(try await ask(at: 600, news) == nil)

@@ -58,7 +58,9 @@ extension RunLogContract {
                 }
                 try await spoil(halted[0], in: stores)
                 #expect(try await store.haltedRuns().map(\.id) == [halted[1], halted[2]])
-                for run in halted { try await store.change(run, to: .cancelled, reason: nil, now: noon, by: "amy") }
+                for run in halted.dropFirst() {
+                    try await store.change(run, to: .cancelled, reason: nil, now: noon, by: "amy")
+                }
                 let late = try await stores.open { _ in false }
                 #expect(try await late.abandonedRuns().isEmpty)
                 let left = try await store.createRun(try definition("other"), occurrence: "1", now: noon, by: "amy").run
