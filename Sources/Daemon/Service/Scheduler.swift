@@ -149,7 +149,7 @@ package struct Scheduler: Sendable {
             }
         } catch is CancellationError {}
         senders.close()
-        await resign()
+        try await resign()
         logger.info("stopped")
     }
 }
@@ -166,11 +166,12 @@ extension Scheduler {
     }
 
     /// A store that takes nothing now is no reason to exit with an error: the row of a process that has exited binds no
-    /// other daemon.
-    private func resign() async {
+    /// other daemon. A server that refuses the password is one: the next start would fail as well.
+    private func resign() async throws {
         do {
             try await store.resignDaemon(owner: actor.name)
         } catch {
+            if case StoreError.accessRefused = error { throw error }
             logger.error(
                 "the daemon's row was not removed; the next daemon replaces it",
                 metadata: .facts([.error: "\(error)"]))
