@@ -55,6 +55,7 @@ import Testing
 
     @Test func `a value that is no UTF-8 is refused`() throws {
         let place = try Installation(devices: 1)
+        try place.importDevices()
         let command =
             "exec \"$0\" plan new-podcast --var title=\"$(printf '\\377')\" --var link_url=https://example.com"
         let refused = try Program.run(
