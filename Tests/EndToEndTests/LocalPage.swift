@@ -5,13 +5,15 @@ import WebClient
 /// A page of a local server, read by a test that has a thread of its own and blocks it.
 enum LocalPage {
     /// Throws ``WebError``. Responses with an error status are returned too.
-    static func text(_ url: String) throws -> String {
+    static func text(_ url: String, within time: Duration = .seconds(30)) throws -> String {
         let outcome = Mutex<Result<WebResponse, any Error>?>(nil)
         let ended = DispatchSemaphore(value: 0)
-        Task {
+        var limits = WebLimits()
+        limits.totalTime = time
+        Task { [limits] in
             defer { ended.signal() }
             do {
-                let response = try await HTTPClient(addresses: .any).send(WebRequest(.get, url))
+                let response = try await HTTPClient(addresses: .any, limits: limits).send(WebRequest(.get, url))
                 outcome.withLock { $0 = .success(response) }
             } catch {
                 outcome.withLock { $0 = .failure(error) }

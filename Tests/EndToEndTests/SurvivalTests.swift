@@ -33,7 +33,8 @@ import Testing
             for turn in 1...20 {
                 daemon.signal(SIGHUP)
                 try daemon.wait { daemon.errors.components(separatedBy: "configuration not taken over").count > turn }
-                _ = try? LocalPage.text("http://\(address)/healthz")
+                // Nothing takes the connection while no descriptor is free.
+                _ = try? LocalPage.text("http://\(address)/healthz", within: .milliseconds(100))
             }
             try limit(daemon, "--nofile=1024:", in: place)
             place.simulator.setFaults([])

@@ -1,5 +1,7 @@
+import Campaigns
 import Model
 @testable import PostgresStore
+import Sending
 import Store
 import StoreContract
 import TestSupport
@@ -85,6 +87,33 @@ extension SenderTests {
             try await stores[1].leave(run, by: Actor(Self.names[1]), now: noon)
             try await stores[1].retire(Self.names[1])
             #expect(try await !stores[2].senders().contains { $0.name == Self.names[1] })
+        }
+    }
+
+    @Test func `a stop names a sender that leaves without a word while it is waited for`() async throws {
+        try await withSenders { stores in
+            let run = try await start(stores[0], devices: 30)
+            #expect(try await stores[1].join(run, by: Actor(Self.names[1])))
+            for index in 0...1 { try await stores[index].beat(Self.names[index]) }
+            let folder = try TemporaryDirectory()
+            let (first, second) = (stores[0], stores[1])
+            let clock = WallClock(
+                now: { noon }, uptime: { .zero },
+                sleep: { _ in
+                    // As whoever declares it dead, and as one that has heard of the stop.
+                    try? await second.leave(run, by: Actor(Self.names[1]), now: noon)
+                    try? await first.recordEvent(
+                        kind: .runStopped, run: run, actor: Actor(Self.names[0]), detail: "7 requests were started",
+                        now: noon)
+                    try? await first.release(run, by: Actor(Self.names[0]), state: .running, reason: nil, now: noon)
+                })
+            let stopping = StopSending(
+                store: stores[2], senders: SenderFolder(besideStore: folder.file("store"), command: "test") { noon },
+                clock: clock)
+            let went = try await stopping.whatWent(in: StopOrder(.all, by: "anna", at: noon))
+            #expect(went.isQuiet && went.runs.map(\.startedAfter) == [7])
+            #expect(went.unconfirmed.map(\.process) == [ProcessName.shown(Self.names[1])])
+            #expect(went.unconfirmed.first?.mayStart == false && went.unconfirmed.first?.runs == [run])
         }
     }
 

@@ -114,17 +114,29 @@ package struct StopSending: Sendable {
         package var unconfirmed: [UnconfirmedSender]
     }
 
+    /// A sender at a run.
+    private struct Seat: Hashable {
+        var run: Int64
+        var name: String
+
+        init(_ sender: SenderAtRun) { (run, name) = (sender.run, sender.name) }
+    }
+
     /// Waits until every sender of what is stopped has confirmed the stop, or its right to send has ended; for 15 s at most.
     package func whatWent(in order: StopOrder) async throws -> Went {
         var looks = 0
+        var seen: [Seat: SenderAtRun] = [:]
         while true {
             let runs = try await open(in: order)
             let left = try await store.senders(at: runs.map(\.id))
+            let seats = Set(left.map(Seat.init))
+            for sender in left { seen[Seat(sender)] = sender }
             let isBusy =
                 store.isShared
                 ? left.contains(where: \.mayStart) : runs.contains { $0.owner.map(senders.isAlive) ?? false }
             if !isBusy || looks >= Self.looksMax {
-                let names = Dictionary(grouping: left, by: \.name).sorted { $0.key < $1.key }
+                let gone = try await goneWithoutAWord(seen.filter { !seats.contains($0.key) }.values, order, of: runs)
+                let names = Dictionary(grouping: left + gone, by: \.name).sorted { $0.key < $1.key }
                 return Went(
                     isQuiet: !isBusy, runs: try await told(of: order),
                     unconfirmed: names.map { UnconfirmedSender($1[0], runs: $1.map(\.run)) })
@@ -158,8 +170,32 @@ package struct StopSending: Sendable {
         ).filter { all.order(of: $0) != nil }
     }
 
-    /// Of several words of one sender on a run the last counts.
+    /// Senders that left a run which is still open and did not say that they had heard of the stop: others have declared
+    /// them dead, or they were ended.
+    private func goneWithoutAWord(
+        _ senders: some Sequence<SenderAtRun>, _ order: StopOrder, of runs: [Run]
+    ) async throws -> [SenderAtRun] {
+        let isOpen = Set(runs.lazy.filter { $0.state != .cancelled }.map(\.id))
+        let candidates = senders.filter { isOpen.contains($0.run) }
+        guard !candidates.isEmpty else { return [] }
+        let words = try await words(of: order)
+        return candidates.filter { words[$0.run]?[$0.name] == nil }.map { sender in
+            var sender = sender
+            sender.mayStart = false
+            return sender
+        }
+    }
+
     private func told(of order: StopOrder) async throws -> [StoppedRunResult] {
+        try await words(of: order).sorted { $0.key < $1.key }.map { run, senders in
+            StoppedRunResult(
+                run: run, campaign: senders.values.first?.campaign ?? "",
+                startedAfter: senders.values.reduce(0) { $0 + $1.left })
+        }
+    }
+
+    /// What senders said, by run and sender's name. If one of them said more than one thing about a run, the last counts.
+    private func words(of order: StopOrder) async throws -> [Int64: [String: (campaign: String, left: Int)]] {
         let covered = StopOrders([order])
         let events = try await store.events(run: nil, since: order.at, limit: Self.eventsMax)
         var left: [Int64: [String: (campaign: String, left: Int)]] = [:]
@@ -169,11 +205,7 @@ package struct StopSending: Sendable {
             else { continue }
             left[run, default: [:]][event.actor.name] = (campaign, note.left)
         }
-        return left.sorted { $0.key < $1.key }.map { run, senders in
-            StoppedRunResult(
-                run: run, campaign: senders.values.first?.campaign ?? "",
-                startedAfter: senders.values.reduce(0) { $0 + $1.left })
-        }
+        return left
     }
 }
 

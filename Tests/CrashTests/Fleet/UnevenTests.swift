@@ -45,7 +45,9 @@ struct `Senders that are not alike` {
             machines.kill(victim)
             try machines.start(
                 victim, environment: KillPoint.from("leased_at, environment, entries FROM lease", .told, 1).freezing)
-            let isHeld = try machines.wait("its standstill") { machines.isStopped(victim) }
+            let isHeld = try machines.wait("its standstill") {
+                machines.daemons[victim].map { Machines.isStopped($0.pid) } == true
+            }
             if isHeld { usleep(4_000_000) }
             machines.daemons[victim]?.signal(SIGCONT)
             try machines.awaitEnd(ofRuns: 4)
@@ -131,9 +133,13 @@ struct `Senders that are not alike` {
             try machines.startAll()
             try machines.run(1)
             try machines.wait("all three at the run") { try machines.count("run_sender") == 3 }
-            machines.daemons[2]?.signal(SIGSTOP)
+            // The person's command has started when the machine falls silent, and is not late, however slow starting is.
             let stop = try machines.installation.start(
-                ["stop", "--all", "--reason", "wrong text"], name: "stop", machine: "person")
+                ["stop", "--all", "--reason", "wrong text"], name: "stop", machine: "person",
+                environment: KillPoint.at(.stopping, 1).freezing)
+            try machines.wait("the stop") { Machines.isStopped(stop.pid) }
+            machines.daemons[2]?.signal(SIGSTOP)
+            stop.signal(SIGCONT)
             _ = stop.wait(killingAfter: .seconds(60))
             let returned = Int(Date().timeIntervalSince1970 * 1_000)
             for words in ["1 sender has not confirmed the stop:", "It starts nothing any more"]
@@ -141,13 +147,16 @@ struct `Senders that are not alike` {
                 machines.violations.append("no \"\(words)\": \(stop.output)\(stop.errors)")
             }
             machines.daemons[2]?.signal(SIGCONT)
-            try machines.wait("its word") { try machines.count("run_sender") == 0 }
+            // On a slow machine the others have declared it dead, so that it ends.
+            try machines.wait("its word, or its end") {
+                try machines.count("run_sender") == 0 || machines.daemons[2]?.hasEnded == true
+            }
             let liftedAt = Int(Date().timeIntervalSince1970 * 1_000)
             let lifted = try machines.installation.start(
                 ["stop", "--all", "--lift", "--reason", "right text"], name: "lift", machine: "person")
             _ = lifted.wait()
             try machines.awaitEnd()
-            let late = try machines.prove().requests(within: returned...liftedAt)
+            let late = try machines.prove(exits: [0, 75]).requests(within: returned...liftedAt)
             if late > 0 { machines.violations.append("\(late) requests after the stop had returned") }
         }
     }
@@ -177,10 +186,8 @@ struct `Senders that are not alike` {
 }
 
 extension Machines {
-    func isStopped(_ machine: Int) -> Bool {
-        guard let pid = daemons[machine]?.pid,
-            let facts = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)
-        else { return false }
-        return facts.contains(") T ")
+    static func isStopped(_ pid: pid_t) -> Bool {
+        let facts = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)
+        return facts?.contains(") T ") == true
     }
 }
