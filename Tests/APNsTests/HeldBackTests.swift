@@ -45,7 +45,7 @@ import TransportContract
         func end() {
             switch reason {
             case .gateClosed: gate.close()
-            case .expired: while BootClock.now() < last.withLock({ $0 }) { sched_yield() }
+            case .expired: while BootClock.now() < last.withLock({ $0 }) { usleep(1_000) }
             }
         }
 

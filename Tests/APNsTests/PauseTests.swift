@@ -22,6 +22,10 @@ import TransportContract
         private let stopped = DispatchSemaphore(value: 0)
         private let resumed = DispatchSemaphore(value: 0)
 
+        /// A lane that reads the clock no more, or a script that has failed, is not waited for.
+        private struct Overdue: Error {}
+        private static let seconds = 50.0
+
         /// On the lane's thread.
         func reading() -> UInt64 {
             let isStopping = state.withLock { state in
@@ -30,15 +34,15 @@ import TransportContract
             }
             if isStopping {
                 stopped.signal()
-                resumed.wait()
+                _ = resumed.wait(timeout: .now() + Self.seconds)
             }
             return state.withLock { EventLoop.monotonicNanoseconds() + $0.passed }
         }
 
         /// Stops the lane for this time; meanwhile the others do `body`.
-        func pause(for duration: Duration, _ body: () throws -> Void) rethrows {
+        func pause(for duration: Duration, _ body: () throws -> Void) throws {
             state.withLock { $0.isArmed = true }
-            stopped.wait()
+            guard stopped.wait(timeout: .now() + Self.seconds) == .success else { throw Overdue() }
             defer { resumed.signal() }
             state.withLock { $0.passed += duration.nanoseconds }
             try body()
@@ -107,7 +111,7 @@ import TransportContract
             try connection.write(.status(200, on: try connection.request()))
             let streams = try (1..<Self.pushes).map { _ in try connection.request() }
             isWhole.finish()
-            wasCancelled.wait()
+            guard wasCancelled.wait(timeout: .now() + 50) == .success else { throw ScriptedConnection.Ended() }
             try clock.pause(for: .seconds(26)) {
                 try connection.write(streams.flatMap { Frame.status(200, on: $0).bytes })
             }

@@ -54,13 +54,20 @@ final class ScriptedServer: Sendable {
     var faults: [String] { state.withLock { $0.faults } }
     var connections: Int { state.withLock { $0.connections } }
 
-    /// Ends after the connection at hand.
-    func stop() {
+    /// Ends after the connection at hand. A script that does not end is a failure of its test: it must not hold one of the
+    /// threads that tests share for ever.
+    func stop(sourceLocation: SourceLocation = #_sourceLocation) {
         state.withLock { $0.isStopping = true }
         shutdown(listener, Int32(SHUT_RDWR))
-        ended.wait()
+        guard ended.wait(timeout: .now() + Self.scriptEndsWithin) == .success else {
+            Issue.record("the script of a server did not end", sourceLocation: sourceLocation)
+            return
+        }
         close(listener)
     }
+
+    /// In seconds: longer than a connection waits for its client.
+    private static let scriptEndsWithin = 60.0
 
     private func serve(_ context: Context, _ options: Options, _ script: Script) {
         while true {

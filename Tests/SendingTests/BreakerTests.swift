@@ -116,6 +116,8 @@ import Testing
         }
         let pipeline = scene.pipeline(slow, lanes: 1, endpoints: [.production: .production])
         async let end = pipeline.execute(run, as: "first") { _, _ in }
+        // Also if `body` throws: the lane, and with it the run, would wait for ever.
+        defer { isOver.raise() }
         await asked.until { $0 > 4 }
         let path = scene.folder.file("killed.sqlite")
         for suffix in ["", "-wal"] {

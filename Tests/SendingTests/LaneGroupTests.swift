@@ -215,14 +215,11 @@ import Testing
                 #expect(ends == ["a": .finished, "b": .finished])
             }
             group.addTask {
-                while !Task.isCancelled {
-                    await clock.sleeper(atLeast: .milliseconds(1))
-                    clock.advance(by: .milliseconds(50))
-                }
+                await clock.run(inStepsOf: .milliseconds(50), forSleepsOf: .milliseconds(1))
             }
             try await group.next()
-            group.cancelAll()
             clock.release()
+            try await group.waitForAll()
         }
         #expect(transport.seen.count == 40)
         #expect(scene.clock.now - start >= .milliseconds(3500))

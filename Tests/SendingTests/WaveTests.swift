@@ -25,14 +25,11 @@ import Testing
             let pipeline = scene.pipeline(transport, lanes: 1, leaseMax: 2, endpoints: [.production: .production])
             group.addTask { _ = try await pipeline.execute(run, as: "test") { _, _ in } }
             group.addTask {
-                while !Task.isCancelled {
-                    await clock.sleeper(atLeast: .seconds(600))
-                    clock.advance(by: .seconds(600))
-                }
+                await clock.run(inStepsOf: .seconds(600), forSleepsOf: .seconds(600))
             }
             try await group.next()
-            group.cancelAll()
             clock.release()
+            try await group.waitForAll()
         }
         for entry in transport.seen {
             let wave = try #require(entry.headers.expiration) - 4 * 3600

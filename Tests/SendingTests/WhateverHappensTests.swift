@@ -282,7 +282,7 @@ private struct LateLane: Lane {
 
     func run() async throws(TransportError) {
         // Five leases: of the first ones the outcomes are recorded.
-        while good.seen.count < 500 { await Task.yield() }
+        while good.seen.count < 500, !Task.isCancelled { await Task.yield() }
         try await lane.run()
     }
 

@@ -1,8 +1,14 @@
+import Dispatch
+import Foundation
 package import Model
 import Synchronization
 
 /// Time that stands still until a test moves it, as a wall clock and as one that nobody can set, by which sleepers sleep.
 /// Tests wait for a sleeper, never for the machine's own clock.
+///
+/// A clock that no test moves any more is abandoned: from then on it runs by itself, so that what sleeps by it ends and its
+/// test fails, instead of waiting for ever. The clock is abandoned when a task is cancelled while it waits for a sleeper, as
+/// by the time limit of its test, and when nobody has used it for ``stallMax``.
 package final class ManualClock: Sendable {
     private struct Sleeper {
         /// By the clock that nobody can set.
@@ -25,26 +31,39 @@ package final class ManualClock: Sendable {
         var sleepers: [Int: Sleeper] = [:]
         var watchers: [Watcher] = []
         var isReleased = false
+        var isAbandoned = false
+        /// By the machine's clock.
+        var usedAt = ContinuousClock.now
     }
+
+    /// Longer than a test works without a look at the clock, shorter than a test may take.
+    private static let stallMax: Duration = .seconds(300)
 
     private let state: Mutex<State>
 
     package init(_ now: Timestamp = Timestamp(milliseconds: 1_800_000_000_000)) {
         state = Mutex(State(now: now))
+        abandonWhenStalled(after: Self.stallMax)
     }
 
-    package var now: Timestamp { state.withLock { $0.now } }
-    package var uptime: Duration { state.withLock { $0.uptime } }
+    package var now: Timestamp { used { $0.now } }
+    package var uptime: Duration { used { $0.uptime } }
+
+    private func used<Value: Sendable>(_ body: (inout State) -> Value) -> Value {
+        state.withLock { state in
+            state.usedAt = .now
+            return body(&state)
+        }
+    }
 
     /// Somebody sets the wall clock.
     package func setWall(by step: Duration) {
-        state.withLock { $0.now = $0.now + step }
+        used { $0.now = $0.now + step }
     }
 
     package func advance(by duration: Duration) {
-        let due = state.withLock { state in
-            state.now = state.now + duration
-            state.uptime += duration
+        let due = used { state in
+            Self.move(&state, by: duration)
             let uptime = state.uptime
             let due = state.sleepers.filter { $0.value.deadline <= uptime }
             for id in due.keys { state.sleepers.removeValue(forKey: id) }
@@ -63,7 +82,7 @@ package final class ManualClock: Sendable {
     package func runBySeconds() async {
         while true {
             await sleeper { $0.duration == .seconds(1) }
-            if state.withLock({ $0.isReleased }) { return }
+            if isOver { return }
             advance(by: .seconds(1))
         }
     }
@@ -73,7 +92,7 @@ package final class ManualClock: Sendable {
     package func run(inShortStepsOf step: Duration, _ moved: @Sendable () -> Void) async {
         while true {
             await sleeper { $0.duration < .seconds(1) }
-            if state.withLock({ $0.isReleased }) { return }
+            if isOver { return }
             advance(by: step)
             moved()
         }
@@ -85,21 +104,28 @@ package final class ManualClock: Sendable {
     }
 
     private func sleeper(_ matches: @escaping @Sendable (Sleeper) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                if state.isReleased || state.sleepers.values.contains(where: matches) { return true }
-                state.watchers.append(Watcher(matches: matches, continuation: continuation))
-                return false
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isThere = used { state in
+                    let isOver = state.isReleased || state.isAbandoned || Task.isCancelled
+                    if isOver || state.sleepers.values.contains(where: matches) { return true }
+                    state.watchers.append(Watcher(matches: matches, continuation: continuation))
+                    return false
+                }
+                if isThere { continuation.resume() }
             }
-            if isThere { continuation.resume() }
+        } onCancel: {
+            if !state.withLock({ $0.isReleased }) { abandon() }
         }
     }
 
-    /// Moves on whenever somebody sleeps, until ``release()``.
-    package func run(inStepsOf step: Duration) async {
+    private var isOver: Bool { state.withLock { $0.isReleased || $0.isAbandoned } || Task.isCancelled }
+
+    /// Moves on by `step` whenever a task sleeps for at least `shortest`, until ``release()``.
+    package func run(inStepsOf step: Duration, forSleepsOf shortest: Duration = .seconds(1)) async {
         while true {
-            await sleeper(atLeast: .seconds(1))
-            if state.withLock({ $0.isReleased }) { return }
+            await sleeper(atLeast: shortest)
+            if isOver { return }
             advance(by: step)
         }
     }
@@ -114,8 +140,54 @@ package final class ManualClock: Sendable {
         for watcher in watchers { watcher.continuation.resume() }
     }
 
+    /// Wakes the sleepers and those who wait for one.
+    private func abandon() {
+        let woken = state.withLock { state in
+            state.isAbandoned = true
+            let last = state.sleepers.values.map(\.deadline).max() ?? state.uptime
+            Self.move(&state, by: max(Duration.zero, last - state.uptime))
+            defer { (state.sleepers, state.watchers) = ([:], []) }
+            return state.sleepers.values.map(\.continuation) + state.watchers.map(\.continuation)
+        }
+        for continuation in woken { continuation.resume() }
+    }
+
+    /// Takes some real time, so that a loop that sleeps leaves the processor to others.
+    private func sleepByItself(_ duration: Duration) async {
+        try? await Task.sleep(for: .milliseconds(10))
+        state.withLock { Self.move(&$0, by: duration) }
+    }
+
+    private static func move(_ state: inout State, by duration: Duration) {
+        state.now = state.now + duration
+        state.uptime += duration
+    }
+
+    /// On a queue of its own: the threads that tests share may all be blocked.
+    private static let stalls = DispatchQueue(label: "stalled-clocks")
+
+    private func abandonWhenStalled(after wait: Duration) {
+        Self.stalls.asyncAfter(deadline: .now() + .seconds(Int(wait.components.seconds))) { [weak self] in
+            self?.abandonIfStalled()
+        }
+    }
+
+    private func abandonIfStalled() {
+        let (left, sleeps, isWaitedFor) = state.withLock { state in
+            let left = Self.stallMax - (ContinuousClock.now - state.usedAt)
+            return (left, state.sleepers.values.map(\.duration), !state.watchers.isEmpty)
+        }
+        guard left <= .zero, !sleeps.isEmpty || isWaitedFor else {
+            return abandonWhenStalled(after: max(.seconds(10), left))
+        }
+        let words = "a manual clock stood still for \(Self.stallMax) with sleepers for \(sleeps): it runs by itself now\n"
+        FileHandle.standardError.write(Data(words.utf8))
+        abandon()
+    }
+
     /// Returns when the clock was moved so far, or the task is cancelled.
     package func sleep(_ duration: Duration) async {
+        if state.withLock({ $0.isAbandoned }) { return await sleepByItself(duration) }
         let id = state.withLock { state in
             state.next += 1
             return state.next
@@ -128,8 +200,8 @@ package final class ManualClock: Sendable {
     }
 
     private func fallAsleep(_ id: Int, _ duration: Duration, _ continuation: CheckedContinuation<Void, Never>) {
-        let (isOver, watchers) = state.withLock { state -> (Bool, [Watcher]) in
-            if Task.isCancelled { return (true, []) }
+        let (isOver, watchers) = used { state -> (Bool, [Watcher]) in
+            if Task.isCancelled || state.isAbandoned { return (true, []) }
             let sleeper = Sleeper(
                 deadline: state.uptime + duration, moment: state.now + duration, duration: duration,
                 continuation: continuation)

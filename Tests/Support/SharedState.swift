@@ -25,33 +25,66 @@ package final class Collected<Element: Sendable>: Sendable {
 
 /// A state that can be waited for.
 package final class Watched<State: Sendable>: Sendable {
-    private let content: Mutex<(state: State, waiters: [CheckedContinuation<Void, Never>])>
+    private struct Content {
+        var state: State
+        var next = 0
+        var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
+    }
+
+    private let content: Mutex<Content>
 
     package init(_ state: State) {
-        content = Mutex((state, []))
+        content = Mutex(Content(state: state))
     }
 
     /// Everybody who waits looks again.
     @discardableResult package func change<Value: Sendable>(_ body: @Sendable (inout State) -> Value) -> Value {
         let (value, woken) = content.withLock { content in
             let value = body(&content.state)
-            defer { content.waiters = [] }
-            return (value, content.waiters)
+            defer { content.waiters = [:] }
+            return (value, Array(content.waiters.values))
         }
         for waiter in woken { waiter.resume() }
         return value
     }
 
+    /// Returns when the condition holds, or the task is cancelled: a test that its time limit ends must not wait for ever.
     package func until(_ condition: @Sendable (State) -> Bool) async {
-        while !content.withLock({ condition($0.state) }) {
-            await withCheckedContinuation { continuation in
-                let holds = content.withLock { content in
-                    if condition(content.state) { return true }
-                    content.waiters.append(continuation)
-                    return false
+        let waiter = nextWaiter()
+        while !Task.isCancelled, !content.withLock({ condition($0.state) }) {
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    wait(waiter, continuation) { Task.isCancelled || condition($0) }
                 }
-                if holds { continuation.resume() }
+            } onCancel: {
+                content.withLock { $0.waiters.removeValue(forKey: waiter) }?.resume()
             }
         }
+    }
+
+    /// The same for a task that must not return early, such as a lane whose run is to stop.
+    package func untilUncancelled(_ condition: @Sendable (State) -> Bool) async {
+        let waiter = nextWaiter()
+        while !content.withLock({ condition($0.state) }) {
+            await withCheckedContinuation { continuation in wait(waiter, continuation, unless: condition) }
+        }
+    }
+
+    private func nextWaiter() -> Int {
+        content.withLock { content in
+            content.next += 1
+            return content.next
+        }
+    }
+
+    private func wait(
+        _ waiter: Int, _ continuation: CheckedContinuation<Void, Never>, unless condition: (State) -> Bool
+    ) {
+        let holds = content.withLock { content in
+            if condition(content.state) { return true }
+            content.waiters[waiter] = continuation
+            return false
+        }
+        if holds { continuation.resume() }
     }
 }

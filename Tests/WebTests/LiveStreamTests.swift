@@ -82,6 +82,7 @@ struct LiveStreamTests {
             await scene.sending.clock.sleeper(atLeast: .seconds(1))
             var head = ""
             while !head.hasPrefix("HTTP/1.1 200 ") {
+                try Task.checkCancellation()
                 scene.sending.clock.advance(by: .seconds(5))
                 head = try await Self.listen(scene, session: session).1
             }

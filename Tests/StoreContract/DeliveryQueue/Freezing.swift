@@ -57,7 +57,10 @@ extension DeliveryQueueContract {
             let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
             _ = try await store.claim(run, by: "a", now: noon)
             let (batches, told) = AsyncStream.makeStream(of: Int.self)
-            async let frozen = store.freeze(run, now: noon) { told.yield($0.audience) }
+            async let frozen = {
+                defer { told.finish() }
+                return try await store.freeze(run, now: noon) { told.yield($0.audience) }
+            }()
             var cursor: Int64 = 0
             var sent: Set<Int64> = []
             for await _ in batches {
@@ -93,6 +96,8 @@ extension DeliveryQueueContract {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for run in runs.dropLast() {
                     group.addTask {
+                        // A freeze that fails must not be waited for.
+                        defer { begins.yield(run) }
                         _ = try await store.freeze(run, now: noon) { _ in
                             begins.yield(run)
                             // Held in the middle, but not for ever where the others never begin.
@@ -119,10 +124,11 @@ extension DeliveryQueueContract {
             let (batches, told) = AsyncStream.makeStream(of: Int.self)
             let gate = DispatchSemaphore(value: 0)
             let work = Task {
-                try await store.freeze(run, now: noon) { rows in
+                defer { told.finish() }
+                return try await store.freeze(run, now: noon) { rows in
                     told.yield(rows.audience)
                     // Held here until the cancellation below is in force.
-                    gate.wait()
+                    _ = gate.wait(timeout: .now() + 60)
                 }
             }
             for await _ in batches { break }
@@ -147,7 +153,8 @@ extension DeliveryQueueContract {
                 ).run.id
                 _ = try await store.claim(run, by: "a", now: noon)
                 let freeze = Task {
-                    try await store.freeze(run, by: "a", now: noon) { rows in
+                    defer { told.yield(0) }
+                    return try await store.freeze(run, by: "a", now: noon) { rows in
                         told.yield(rows.audience)
                         // Long enough for an answer, and the test fails instead of standing still.
                         if gate.wait(timeout: .now() + 60) == .timedOut { overlooked.add([rows.audience]) }

@@ -71,12 +71,12 @@ private final class ScriptedLane: Lane {
             state.change { $0.hasEnded = true }
             throw failure
         }
-        await state.until { $0.isFinished }
+        await state.untilUncancelled { $0.isFinished }
         state.change { $0.hasEnded = true }
     }
 
     func send(_ batch: PushBatch) async -> Bool {
-        await state.until { $0.ready.count < 2000 || $0.hasEnded }
+        await state.untilUncancelled { $0.ready.count < 2000 || $0.hasEnded }
         // Taken or not in one step: what a lane took must be answered, also when it ends just now.
         return state.change { [answer] state in
             guard !state.hasEnded else { return false }
@@ -86,7 +86,7 @@ private final class ScriptedLane: Lane {
     }
 
     func completions() async -> [PushCompletion]? {
-        await state.until { !$0.ready.isEmpty || $0.hasEnded }
+        await state.untilUncancelled { !$0.ready.isEmpty || $0.hasEnded }
         let taken = state.change { state in
             defer { state.ready = [] }
             return state.ready

@@ -51,7 +51,7 @@ private final class SlowLane: Lane {
 
     func run() async throws(TransportError) {
         await withTaskCancellationHandler {
-            await state.until { $0.isFinished && $0.open.isEmpty }
+            await state.untilUncancelled { $0.hasEnded || $0.isFinished && $0.open.isEmpty }
         } onCancel: {
             let held = state.change { $0.open.compactMap(\.collapseID) }
             cutOff.change { $0 += held }
@@ -61,16 +61,26 @@ private final class SlowLane: Lane {
 
     func send(_ batch: PushBatch) async -> Bool {
         state.change { state in
+            guard !state.hasEnded else { return false }
             state.open += batch.pushes.map { (tag: $0.tag, collapseID: batch.headers.collapseID) }
+            return true
         }
-        return true
     }
 
     func completions() async -> [PushCompletion]? {
-        await state.until { !$0.open.isEmpty || $0.hasEnded }
+        await state.untilUncancelled { !$0.open.isEmpty || $0.hasEnded }
         // Whoever feeds the lane may go on meanwhile, as long as it likes to.
         for _ in 0..<20 { await Task.yield() }
-        do { try await look() } catch { return nil }
+        do {
+            try await look()
+        } catch {
+            // The lane ends and gives back what it holds. Otherwise its run would wait for the answers for ever.
+            let held = state.change { state in
+                defer { (state.open, state.hasEnded) = ([], true) }
+                return state.open.map(\.tag)
+            }
+            return held.isEmpty ? nil : held.map { PushCompletion(tag: $0, result: .notSent(.stopped)) }
+        }
         let tags = state.change { [answersAtOnce] state in
             defer { state.open.removeFirst(min(answersAtOnce, state.open.count)) }
             return state.open.prefix(answersAtOnce).map(\.tag)

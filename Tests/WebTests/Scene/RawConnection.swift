@@ -13,7 +13,9 @@ final class RawConnection: Sendable {
         address.sin_port = in_port_t(port).bigEndian
         address.sin_addr.s_addr = inet_addr("127.0.0.1")
         var patience = timeval(tv_sec: 60, tv_usec: 0)
-        setsockopt(file, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        for direction in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(file, SOL_SOCKET, direction, &patience, socklen_t(MemoryLayout<timeval>.size))
+        }
         let connected = withUnsafePointer(to: &address) { address in
             address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 connect(file, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
