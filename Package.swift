@@ -181,7 +181,7 @@ let package = Package(
             name: "WebTests",
             dependencies: [
                 "Web", "Campaigns", "Daemon", "Sending", "Store", "SQLiteStore", "APNs", "Model", "SendingScene",
-                "TestSupport", hummingbird, httpTypes, metrics, coreMetrics, logging, nioCore, nioEmbedded,
+                "TestSupport", grdb, hummingbird, httpTypes, metrics, coreMetrics, logging, nioCore, nioEmbedded,
                 nioHTTP1, nioHTTPTypes, mustache,
             ],
             swiftSettings: strict),

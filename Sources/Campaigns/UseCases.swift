@@ -185,6 +185,19 @@ extension UseCases {
             topic.map { run.definition.campaign.topic.isTopic(of: $0) } ?? true
         }
     }
+
+    /// The runs that a list leaves out, since their rows cannot be read, oldest first; `nil` if there are none. An app's
+    /// caller is told of none: the row does not say which app's run it is.
+    package func unreadableRuns(
+        _ filter: RunFilter = RunFilter(), ofTopic topic: String?
+    ) async throws -> [UnreadableRunResult]? {
+        guard topic == nil else { return nil }
+        let found = try await store.unreadableRuns().filter { run in
+            (filter.campaign.map { $0 == run.campaign } ?? true)
+                && (filter.states.isEmpty || filter.states.contains { $0.rawValue == run.state })
+        }
+        return found.isEmpty ? nil : found.map(UnreadableRunResult.init)
+    }
 }
 
 /// A moment as people and programs write it.

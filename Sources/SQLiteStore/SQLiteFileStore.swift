@@ -33,6 +33,7 @@ package final class SQLiteFileStore: AllRoles {
     let isAlive: OwnerLiveness.IsAlive
     let importCache = ImportCache()
     let freezeConnections: OwnReaders
+    package let freezeTurns = ReadTurns(atOnceMax: StoreLimits.freezesMax)
     private let expensiveReaders: OwnReaders
 
     private enum Connections {

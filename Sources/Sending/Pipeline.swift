@@ -259,6 +259,9 @@ package struct Pipeline: Sendable {
                 } catch let grown as GrownRun {
                     logger.warning("\(grown)", metadata: .facts([.run: "\(run.id)"]))
                     control.stop(.stateChanged(.paused))
+                } catch let delayed as FreezeDelayed {
+                    logger.warning("\(delayed)", metadata: .facts([.run: "\(run.id)"]))
+                    control.stop(.nothingDue(until: clock.now() + FreezeDelayed.pause))
                 } catch is CancellationError where control.stopReason != nil || Task.isCancelled {
                 } catch let error as StoreError where error.isPassing && control.stopReason != nil {
                 }

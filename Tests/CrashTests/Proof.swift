@@ -5,7 +5,8 @@ struct Proof {
     private(set) var doubles = 0
     private(set) var budgetViolations = 0
 
-    init(_ scene: Scene, _ store: StoreRecord, _ wire: WireLog) {
+    /// - Parameter cancelled: runs that were cancelled in the middle.
+    init(_ scene: Scene, _ store: StoreRecord, _ wire: WireLog, cancelled: Set<Int64> = []) {
         let expected = scene.devices * scene.runs
         if store.deliveries.count != expected {
             violations.append("\(store.deliveries.count) deliveries instead of \(expected)")
@@ -13,7 +14,9 @@ struct Proof {
         violations += store.problems
         let acceptances = wire.acceptances
         for delivery in store.deliveries {
-            judge(delivery, accepted: acceptances[delivery.id, default: 0], scene)
+            judge(
+                delivery, accepted: acceptances[delivery.id, default: 0], scene,
+                isCancelled: cancelled.contains(delivery.run))
         }
         let known = Set(store.deliveries.map(\.id))
         let strangers = acceptances.keys.filter { !known.contains($0) }
@@ -66,7 +69,9 @@ struct Proof {
         }
     }
 
-    private mutating func judge(_ delivery: StoreRecord.Delivery, accepted: Int, _ scene: Scene) {
+    private mutating func judge(
+        _ delivery: StoreRecord.Delivery, accepted: Int, _ scene: Scene, isCancelled: Bool
+    ) {
         let name = "run \(delivery.run), device \(delivery.device)"
         let facts =
             "state \(delivery.state), \(delivery.attempts) attempts, \(delivery.doubts) doubts, \(accepted) accepted"
@@ -76,7 +81,8 @@ struct Proof {
         case 2 where accepted > 0 && delivery.doubts == 0, 4 where accepted > 0 && delivery.doubts == 0:
             violations.append("\(name): sent all the same: \(facts)")
         case 3 where delivery.doubts == 0: violations.append("\(name): unknown without a doubt: \(facts)")
-        case 3 where scene.onUnknown == .resend && delivery.attempts < Scene.attemptsMax:
+        // What is in doubt when a run is cancelled is not sent again.
+        case 3 where scene.onUnknown == .resend && delivery.attempts < Scene.attemptsMax && !isCancelled:
             violations.append("\(name): unknown with attempts left: \(facts)")
         default: break
         }

@@ -9,6 +9,7 @@ struct `The proof` {
         /// When APNs accepted it, in milliseconds.
         var accepted = [0]
         var scene = Scene(name: "", devices: 1)
+        var isCancelled = false
         var isRight = false
     }
 
@@ -21,6 +22,10 @@ struct `The proof` {
         Row(testDescription: "accepted, but never there", accepted: []),
         Row(testDescription: "unknown, and there once", state: 3, doubts: 1, scene: skip, isRight: true),
         Row(testDescription: "unknown, with attempts left", state: 3, doubts: 1),
+        Row(
+            testDescription: "unknown of a cancelled run, with attempts left", state: 3, doubts: 1, isCancelled: true,
+            isRight: true),
+        Row(testDescription: "suppressed by a cancellation and there all the same", state: 4, isCancelled: true),
         Row(testDescription: "unknown without a doubt", state: 3, accepted: []),
         Row(testDescription: "suppressed and there all the same", state: 4),
         Row(testDescription: "rejected and there all the same", state: 2),
@@ -35,7 +40,7 @@ struct `The proof` {
         let delivery = StoreRecord.Delivery(
             run: 1, device: 1, token: "ab", state: row.state, attempts: 1, doubts: row.doubts, id: "x")
         let wire = WireLog(row.accepted.map { WireLog.Entry(time: $0, token: "ab", id: "x", status: 200) })
-        let proof = Proof(row.scene, StoreRecord([delivery]), wire)
+        let proof = Proof(row.scene, StoreRecord([delivery]), wire, cancelled: row.isCancelled ? [1] : [])
         #expect(proof.violations.isEmpty == row.isRight, "\(proof.violations)")
     }
 

@@ -97,6 +97,27 @@ struct `Lines of the log` {
         }
     }
 
+    @Test(arguments: [true, false])
+    func `of a daemon warns of a role header unless the proxy removes it`(isRemoved: Bool) async throws {
+        try await OwnThread.run {
+            let place = try Installation(devices: 1)
+            let settings = try place.folder.read("fanfare.yaml")
+            let listen = #"listen: "127.0.0.1:0""#
+            try #require(settings.contains(listen))
+            let more = isRemoved ? ", removes_headers: true" : ""
+            let proxy = #"proxy: {addresses: ["127.0.0.1"], user_header: X-User, role_header: X-Role\#(more)}"#
+            try place.folder.write(settings.replacing(listen, with: "\(listen), \(proxy)"), to: "fanfare.yaml")
+            let daemon = try RunningProgram(["serve", "--create", "--log-format", "journal"], in: place.folder)
+            try daemon.wait { daemon.errors.contains("files read") }
+            daemon.signal(SIGTERM)
+            let result = try daemon.finish()
+            #expect(result.status == 0, "\(result.errors)")
+            let warnings = result.errors.split(separator: "\n").filter { $0.contains("X-Role") }
+            #expect(warnings.count == (isRemoved ? 0 : 1), "\(result.errors)")
+            #expect(warnings.allSatisfy { $0.hasPrefix("<4>http.proxy: ") && $0.contains("removes_headers: true") })
+        }
+    }
+
     /// A line is what an operator reads: the API's document alone is over a megabyte.
     @Test func `has no line longer than 4 KiB at any level, and says how it is configured`() async throws {
         try await OwnThread.run {

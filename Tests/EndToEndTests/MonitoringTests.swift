@@ -79,6 +79,7 @@ import Web
                 "fanfare_reloads_total{result=\"bad\"} 0", "fanfare_store_waiting 0", "fanfare_sender_too_slow 0",
                 "fanfare_schedule_lag_seconds 0",
                 "fanfare_store_up 1", "fanfare_runs_paused{reason=\"person\"} 0", "fanfare_approvals_open 0",
+                "fanfare_runs_unreadable 0",
                 "fanfare_webhook_messages 0", "fanfare_webhook_oldest_message_seconds 0", "fanfare_feeds_failing 0",
                 "fanfare_last_backup_timestamp_seconds 0", "fanfare_last_good_verify_timestamp_seconds 0",
                 "fanfare_files_with_problems 0", "fanfare_campaigns{kind=\"loaded\"} 3",

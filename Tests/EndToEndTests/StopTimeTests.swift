@@ -7,11 +7,18 @@ import Testing
 @Suite(.timeLimit(.minutes(15))) struct `A daemon that is told to stop` {
     static let secondsMax = 10.0
 
-    @Test(.serialized, arguments: StopScene.allCases) func `ends in time`(scene: StopScene) throws {
-        let daemon = try StoppedDaemon(devices: scene == .plans ? 3_000 : 20)
-        let clients = try scene.begin(daemon, count: scene.usualCount)
-        try daemon.expectEndInTime("\(scene)")
-        withExtendedLifetime(clients) {}
+    @Test(.serialized, arguments: StopScene.possible) func `ends in time`(scene: StopScene) async throws {
+        let cluster = scene.needsDatabase ? try await PostgresCluster.own() : nil
+        try await OwnThread.run {
+            let daemon = try StoppedDaemon(devices: scene.devices, on: cluster)
+            let clients = try scene.begin(daemon, count: scene.usualCount)
+            try daemon.expectEndInTime("\(scene)")
+            withExtendedLifetime(clients) {}
+            guard scene.needsDatabase else { return }
+            try daemon.regainDatabase()
+            if scene == .databaseAwayInRun { try daemon.expectSlowRunFinished() }
+            try daemon.expectEndInTime("\(scene), after the restart")
+        }
     }
 
     /// The seed makes the mixtures the same in every run.
@@ -32,20 +39,7 @@ import Testing
     @Test func `ends in time while every line of its log blocks a thread, and the next start finishes its run`() throws
     {
         let daemon = try StoppedDaemon(devices: 200, log: .pipe)
-        try daemon.place.folder.write(
-            """
-            campaign: slow
-            topic: \(Installation.topic)
-            push_type: alert
-            template: note
-            audience: everyone
-            pace: {rate: 20/s}
-
-            """, to: "campaigns/slow.yaml")
-        #expect(try daemon.place.fanfare("run", "slow", "--no-wait", "--yes").status == 0)
-        try Patience.wait(for: "20 requests; \(daemon.place.simulator.counts())") {
-            daemon.place.simulator.counts().requests >= 20
-        }
+        try daemon.startSlowRun()
         // From here on nothing reads the log: each thread that writes a line waits for ever.
         try daemon.fillLog()
         let guesses = try (2...20).map { try daemon.guess(from: "127.0.0.\($0)") }
@@ -55,25 +49,34 @@ import Testing
         withExtendedLifetime(guesses) {}
         try daemon.expectEndInTime("a log that is not read")
         try daemon.restart(log: .file)
-        var status = ""
-        try Patience.wait(for: status) {
-            status = try daemon.place.fanfare("status", "slow").output
-            return status.contains("finished")
-        }
-        #expect(try daemon.place.fanfare("report", "slow", "--check").status == 0)
-        let reached = Set(daemon.place.simulator.log().filter { $0.status == 200 }.compactMap(\.token))
-        #expect(reached == Set(daemon.place.tokens))
+        try daemon.expectSlowRunFinished()
         try daemon.expectEndInTime("after the restart")
     }
 }
 
-/// What clients do while the daemon is told to stop.
+/// What clients do while the daemon is told to stop, or what its database does.
 enum StopScene: String, CaseIterable {
     case idle, silent, halfHeads, abortedUploads, waitingStops, eventsRead, eventsNotRead, halfBodies, answersNotRead
     case floods, plans, bombs, reasons
+    /// The PostgreSQL server is stopped, of a daemon that has noticed it, or in the middle of a run.
+    case databaseAway, databaseAwayInRun
 
-    /// All but the plans, which need a campaign that is slow to count.
-    static var mixable: [StopScene] { allCases }
+    var needsDatabase: Bool { [.databaseAway, .databaseAwayInRun].contains(self) }
+
+    /// Those that can be had here.
+    static var possible: [StopScene] { allCases.filter { !$0.needsDatabase || PostgresCluster.isAvailable } }
+
+    /// All that clients do.
+    static var mixable: [StopScene] { allCases.filter { !$0.needsDatabase } }
+
+    /// How many the daemon's store has: the plans need a campaign that is slow to count, the run needs time.
+    var devices: Int {
+        switch self {
+        case .plans: 3_000
+        case .databaseAwayInRun: 200
+        default: 20
+        }
+    }
 
     var usualCount: Int {
         switch self {
@@ -87,14 +90,18 @@ enum StopScene: String, CaseIterable {
     }
 
     func begin(_ daemon: StoppedDaemon, count: Int) throws -> [StopClient] {
-        try (0..<count).compactMap { try client(daemon, $0) }
+        if needsDatabase {
+            try daemon.loseDatabase(inRun: self == .databaseAwayInRun)
+            return []
+        }
+        return try (0..<count).compactMap { try client(daemon, $0) }
     }
 
     private func client(_ daemon: StoppedDaemon, _ index: Int) throws -> StopClient? {
         let client = try StopClient(port: daemon.port)
         let lines = String(repeating: "{\"installation_id\": \"install-1\"}\n", count: 2_000)
         switch self {
-        case .silent: break
+        case .silent, .databaseAway, .databaseAwayInRun: break
         case .idle:
             client.send(daemon.head("GET", "/healthz"))
             client.read(1)
@@ -135,6 +142,7 @@ final class StoppedDaemon {
 
     let place: Installation
     private(set) var port = 0
+    private let cluster: PostgresCluster?
     private let token: String
     private var session = ""
     private var process = Process()
@@ -143,8 +151,11 @@ final class StoppedDaemon {
     /// The log's pipe, to fill it; -1: it is read.
     private var logFile: Int32 = -1
 
-    init(devices: Int, log: Log = .file) throws {
-        place = try Installation(devices: devices)
+    /// - Parameter cluster: of its own, to keep the store in; nil: the store is a file.
+    init(devices: Int, log: Log = .file, on cluster: PostgresCluster? = nil) throws {
+        self.cluster = cluster
+        try cluster?.sql("CREATE DATABASE store")
+        place = try Installation(devices: devices, store: cluster?.url("store") ?? "fanfare.sqlite")
         try #require(try place.fanfare("devices", "import", "devices.csv").status == 0)
         let made = try place.fanfare("tokens", "create", "anna", "--role", "admin", "--json")
         let object = try JSONSerialization.jsonObject(with: Data(made.output.utf8)) as? [String: Any]
@@ -211,6 +222,55 @@ final class StoppedDaemon {
         )
         let cookie = try #require(client.read(4096).firstMatch(of: /(?i)set-cookie: (fanfare=[^;]+)/))
         session = String(cookie.1)
+    }
+
+    /// Starts a run of ten seconds, and returns in the middle of it.
+    func startSlowRun() throws {
+        try place.folder.write(
+            """
+            campaign: slow
+            topic: \(Installation.topic)
+            push_type: alert
+            template: note
+            audience: everyone
+            pace: {rate: 20/s}
+
+            """, to: "campaigns/slow.yaml")
+        #expect(try place.fanfare("run", "slow", "--no-wait", "--yes").status == 0)
+        try Patience.wait(for: "20 requests; \(place.simulator.counts())") {
+            place.simulator.counts().requests >= 20
+        }
+    }
+
+    func expectSlowRunFinished() throws {
+        var status = ""
+        try Patience.wait(for: status) {
+            status = try place.fanfare("status", "slow").output
+            return status.contains("finished")
+        }
+        #expect(try place.fanfare("report", "slow", "--check").status == 0)
+        let reached = Set(place.simulator.log().filter { $0.status == 200 }.compactMap(\.token))
+        #expect(reached == Set(place.tokens))
+    }
+
+    /// Stops the database server: in the middle of a run, or until the daemon says that it is not ready.
+    func loseDatabase(inRun: Bool) throws {
+        if inRun { try startSlowRun() }
+        try cluster?.stop()
+        guard !inRun else { return }
+        try Patience.wait(for: "a daemon that is not ready") { try !isReady() }
+    }
+
+    func regainDatabase() throws {
+        try cluster?.start()
+        try restart()
+    }
+
+    private func isReady() throws -> Bool {
+        let client = try StopClient(port: port)
+        // Without a token, which the store would be asked for.
+        client.send("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return !client.read(64).contains(" 503 ")
     }
 
     func signal(_ number: Int32) { kill(process.processIdentifier, number) }

@@ -54,6 +54,37 @@ import Testing
         try await turns.take("anna") {}
     }
 
+    @Test func `a turn that does not come in time is given up, and a free one is taken at once`() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            let anna = await hold("anna", in: &group)
+            let ben = await hold("ben", in: &group)
+            let late: Int? = try await turns.take("carl", waitingAtMost: .milliseconds(1)) { 1 }
+            #expect(late == nil && turns.waiting == 0)
+            anna.letGo()
+            let inTime: Int? = try await turns.take("carl", waitingAtMost: .seconds(60)) { 1 }
+            #expect(inTime == 1)
+            ben.letGo()
+            try await group.waitForAll()
+        }
+        let atOnce: Int? = try await turns.take("carl", waitingAtMost: .zero) { 1 }
+        #expect(atOnce == 1)
+    }
+
+    @Test func `a full line is no place to wait, and a number of its own lets more in`() async throws {
+        let turns = ReadTurns(atOnceMax: 3)
+        let readers = 3 + ReadTurns.waitingMax
+        let tasks = (0..<readers).map { number in
+            Task { try await turns.take("reader \(number)") { try await Task.sleep(for: .seconds(600)) } }
+        }
+        while turns.waiting < ReadTurns.waitingMax { await Task.yield() }
+        let refused: Int? = try await turns.take("anna", waitingAtMost: .seconds(600)) { 1 }
+        #expect(refused == nil)
+        for task in tasks { task.cancel() }
+        for task in tasks { _ = await task.result }
+        let taken: Int? = try await turns.take("anna", waitingAtMost: .seconds(60)) { 1 }
+        #expect(taken == 1 && turns.waiting == 0)
+    }
+
     @Test func `more than may wait are told so, of one caller sooner than of all`() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             let held = await hold("anna", in: &group)

@@ -105,6 +105,7 @@ struct PrometheusTests {
         observation.webhookMessages = 4
         observation.oldestWebhookMessage = Timestamp(milliseconds: 2_000)
         observation.openApprovals = 6
+        observation.unreadableRuns = 2
         observation.backedUpAt = Timestamp(milliseconds: 1_500)
         let result = ObservationResult(observation, now: Timestamp(milliseconds: 12_000))
         let read = ExpositionGrammar(PrometheusRegistry().text(with: GaugeFamily.of(result)))
@@ -114,6 +115,7 @@ struct PrometheusTests {
         #expect(read.value("fanfare_runs_paused", ["reason": "late"]) == 2)
         #expect(read.value("fanfare_runs_paused", ["reason": "unreachable"]) == 0)
         #expect(read.value("fanfare_runs_paused", ["reason": "person"]) == 2)
+        #expect(read.value("fanfare_runs_unreadable") == 2)
         #expect(read.value("fanfare_webhook_oldest_message_seconds") == 10)
         #expect(read.value("fanfare_webhook_messages") == 4 && read.value("fanfare_approvals_open") == 6)
         #expect(read.value("fanfare_last_backup_timestamp_seconds") == 1.5)

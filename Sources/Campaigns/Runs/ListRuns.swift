@@ -32,10 +32,13 @@ package struct RunPageResult: Codable, Hashable, Sendable {
     package var runs: [RunResult]
     /// Absent: this was the last page.
     package var next: String?
+    /// The runs that are left out, oldest first, on the first page alone; absent: all can be read.
+    package var unreadable: [UnreadableRunResult]?
 
-    package init(runs: [RunResult], next: String?) {
+    package init(runs: [RunResult], next: String?, unreadable: [UnreadableRunResult]? = nil) {
         self.runs = runs
         self.next = next
+        self.unreadable = unreadable
     }
 }
 

@@ -56,6 +56,8 @@ package struct ObservationResult: Codable, Hashable, Sendable {
     /// Runs that paused themselves, by why.
     package var halts: [RunHalt: Int]
     package var pausedByPeople: Int
+    /// Runs that lists leave out, since their rows cannot be read.
+    package var unreadableRuns: Int
     /// Plans that wait for signatures.
     package var openApprovals: Int
     package var webhookMessages: Int
@@ -68,6 +70,7 @@ package struct ObservationResult: Codable, Hashable, Sendable {
     package init(_ observation: StoreObservation, now: Timestamp) {
         halts = observation.halts
         pausedByPeople = observation.pausedByPeople
+        unreadableRuns = observation.unreadableRuns
         openApprovals = observation.openApprovals
         webhookMessages = observation.webhookMessages
         oldestWebhookSeconds = observation.oldestWebhookMessage.map { max(0, (now - $0).inSeconds) } ?? 0

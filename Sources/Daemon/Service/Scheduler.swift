@@ -326,7 +326,8 @@ extension Scheduler {
     private func execute(_ run: Run) async -> Bool {
         do {
             switch try await carryOut(run, idleLimit: nil) {
-            case .busy: return true
+            // Without an idle limit a run waits only if its audience could not be written down yet.
+            case .busy, .waiting: return true
             // This machine's own fault, while others go on with the run. Otherwise HaltRetry decides.
             case .unreachable, .credentialRefused: return store.isShared
             default: return false

@@ -125,17 +125,19 @@ extension PostgresDatabase {
     }
 
     package func unreadableRuns() async throws -> [UnreadableRun] {
-        try await read(.short) { db in
-            try RunRow.list(
-                db,
-                """
-                WHERE id IN (
-                    SELECT id FROM run WHERE state IN (\(SQLConstants.list(RunState.unfinished)))
-                    UNION (SELECT id FROM run ORDER BY id DESC LIMIT 100)
-                ) ORDER BY id
-                """
-            ).unreadable
-        }
+        try await read(.short) { db in try Self.unreadable(db) }
+    }
+
+    static func unreadable(_ db: PostgresSession) throws -> [UnreadableRun] {
+        try RunRow.list(
+            db,
+            """
+            WHERE id IN (
+                SELECT id FROM run WHERE state IN (\(SQLConstants.list(RunState.unfinished)))
+                UNION (SELECT id FROM run ORDER BY id DESC LIMIT 100)
+            ) ORDER BY id
+            """
+        ).unreadable
     }
 
     package func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String> {

@@ -27,16 +27,11 @@ extension PostgresDatabase {
         return answer
     }
 
-    /// Counts only where a run may be late: any other claim waits for no expensive read.
     private func owed(_ run: Int64, at now: Timestamp) async throws -> OwedDeliveries {
         let record = try await read(.short) { db in try RunRow.require(db, run) }
-        var isCounted = false
-        let uncounted = OwedDeliveries(record, at: now) {
-            isCounted = true
-            return nil
+        return try await OwedDeliveries.ofClaim(record, at: now) {
+            try await read(.expensive) { db in try ClaimRow.owed(db, run, at: now) }
         }
-        guard isCounted else { return uncounted }
-        return try await read(.expensive) { db in try ClaimRow.owed(db, run, at: now) }
     }
 
     package func release(

@@ -22,6 +22,7 @@ extension PostgresDatabase {
             }
             var observation = StoreObservation(
                 runs: Dictionary(uniqueKeysWithValues: runs), queues: queues, logBytes: 0)
+            observation.unreadableRuns = try Self.unreadable(db).count
             try Self.observeWaits(&observation, db)
             return observation
         }

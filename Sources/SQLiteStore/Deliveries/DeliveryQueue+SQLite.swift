@@ -6,6 +6,17 @@ extension SQLiteFileStore {
     package func freeze(
         _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws -> DeliveryCounts {
+        let counts = try await freezeTurns.take("run \(run)", waitingAtMost: FreezeDelayed.waitMax) {
+            try await writeDown(run, by: owner, now: now, onBatch: onBatch)
+        }
+        guard let counts else { throw FreezeDelayed(atOnceMax: StoreLimits.freezesMax) }
+        return counts
+    }
+
+    /// With a turn, so that a connection is free.
+    private func writeDown(
+        _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
+    ) async throws -> DeliveryCounts {
         let pool = pool
         return try await freezeConnections.read { db in
             let frozen = try RunRow.require(db, run)

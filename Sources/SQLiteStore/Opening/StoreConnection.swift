@@ -176,6 +176,7 @@ package enum StoreLimits {
     static let expensiveReadersMax = ReadTurns.atOnceMax + 4
     /// Audiences written down at the same time. Above the number of runs that are slow to select at the same time, so
     /// that these hold no other run: reading goes on side by side, and each batch waits for the one writing connection.
+    /// More of them wait for their turn, see ``FreezeDelayed``.
     static let freezesMax = 32
     /// The log goes back into the file after 16 MiB. SQLite's default of 4 MiB copies hot index pages four times
     /// as often during an import; much more makes each reader search a longer log.

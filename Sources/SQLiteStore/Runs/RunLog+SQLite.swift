@@ -107,7 +107,11 @@ extension SQLiteFileStore {
     }
 
     package func unreadableRuns() async throws -> [UnreadableRun] {
-        try await read(.short) { db in try RunRow.list(db, Self.lookedClauses, [:]).unreadable }
+        try await read(.short) { db in try Self.unreadable(db) }
+    }
+
+    static func unreadable(_ db: Database) throws -> [UnreadableRun] {
+        try RunRow.list(db, lookedClauses, [:]).unreadable
     }
 
     /// By the indices of states and of ids, however many runs there are.

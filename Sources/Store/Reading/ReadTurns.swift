@@ -17,6 +17,7 @@ package final class ReadTurns: Sendable {
     }
 
     private struct State {
+        var atOnceMax: Int
         var reading: [String] = []
         var waiting: [Waiting] = []
         var lastID = 0
@@ -24,23 +25,64 @@ package final class ReadTurns: Sendable {
         var arriving: [Int: Bool] = [:]
 
         func hasRoom(for caller: String) -> Bool {
-            reading.count < ReadTurns.atOnceMax && !reading.contains(caller)
+            reading.count < atOnceMax && !reading.contains(caller)
         }
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    package init() {}
+    /// - Parameter atOnceMax: the number of callers that have a turn at the same time.
+    package init(atOnceMax: Int = ReadTurns.atOnceMax) {
+        state = Mutex(State(atOnceMax: atOnceMax))
+    }
 
     /// The number of reads in line.
-    var waiting: Int { state.withLock { $0.waiting.count } }
+    package var waiting: Int { state.withLock { $0.waiting.count } }
 
     /// Throws ``ReadRefusal/tooMany(waiting:)``, and `CancellationError` for a task that is cancelled while it waits.
-    func take<Value: Sendable>(_ caller: String, _ body: () async throws -> Value) async throws -> Value {
+    package func take<Value: Sendable>(_ caller: String, _ body: () async throws -> Value) async throws -> Value {
         try await begin(caller)
         defer { end(caller) }
         try Task.checkCancellation()
         return try await body()
+    }
+
+    /// Waits for a turn for at most `limit`; `body` may take any time. Returns `nil`, without `body`, if the turn did not
+    /// come in time, or if the line is full. Throws `CancellationError` for a task that is cancelled while it waits.
+    package func take<Value: Sendable>(
+        _ caller: String, waitingAtMost limit: Duration, _ body: () async throws -> Value
+    ) async throws -> Value? {
+        guard await begin(caller, waitingAtMost: limit) else {
+            try Task.checkCancellation()
+            return nil
+        }
+        defer { end(caller) }
+        try Task.checkCancellation()
+        return try await body()
+    }
+
+    /// Returns whether the caller has a turn, which may have come together with the end of the time.
+    private func begin(_ caller: String, waitingAtMost limit: Duration) async -> Bool {
+        await withTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                do {
+                    try await self.begin(caller)
+                    return true
+                } catch {
+                    return false
+                }
+            }
+            group.addTask {
+                try? await Task.sleep(for: limit)
+                return false
+            }
+            var hasTurn = false
+            for await isTurn in group {
+                hasTurn = hasTurn || isTurn
+                group.cancelAll()
+            }
+            return hasTurn
+        }
     }
 
     private func begin(_ caller: String) async throws {

@@ -18,7 +18,8 @@ package protocol DeliveryQueue: Sendable {
     /// selected from a new snapshot, so that devices changed in between are seen as they are then.
     ///
     /// ``StoreError/lostClaim(run:holder:)`` when the run is not `owner`'s, or no longer; ``GrownRun``, with the run paused and
-    /// nothing written down, when it is for more devices than its ``ReachLimits`` allow.
+    /// nothing written down, when it is for more devices than its ``ReachLimits`` allow. ``FreezeDelayed`` if its turn does not
+    /// come in time, with nothing changed.
     func freeze(
         _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws -> DeliveryCounts
@@ -86,4 +87,23 @@ package protocol DeliveryQueue: Sendable {
     /// Keeps the report of a run that has nothing left to do with the run itself, so that no later one reads its
     /// deliveries. Does nothing while deliveries may still change, and when it was done before.
     func summarizeOutcomes(run: Int64) async throws
+}
+
+/// A store writes down a limited number of audiences at the same time, and this one's turn did not come in time. A later
+/// attempt may succeed.
+package struct FreezeDelayed: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The longest wait for a turn.
+    package static let waitMax: Duration = .seconds(60)
+    /// How long a run is left alone before the next attempt.
+    package static let pause: Duration = .seconds(30)
+
+    /// The number of audiences that the store writes down at the same time.
+    package let atOnceMax: Int
+
+    package init(atOnceMax: Int) { self.atOnceMax = atOnceMax }
+
+    package var description: String {
+        "\(atOnceMax) other audiences are being written down, and this run's turn did not come within "
+            + "\(Self.waitMax.components.seconds) s; the run is tried again later"
+    }
 }

@@ -16,6 +16,22 @@ package struct OwedDeliveries: Sendable {
         owed = counted
     }
 
+    /// Counts only if the run may be late: any other claim waits for no expensive read.
+    ///
+    /// - Parameters:
+    ///   - record: the run as it is now, by a short read.
+    ///   - counted: reads the run again and counts, see ``init(_:at:count:)``.
+    package static func ofClaim(
+        _ record: Run, at now: Timestamp, counted: () async throws -> OwedDeliveries
+    ) async throws -> OwedDeliveries {
+        var isAsked = false
+        let uncounted = OwedDeliveries(record, at: now) {
+            isAsked = true
+            return nil
+        }
+        return isAsked ? try await counted() : uncounted
+    }
+
     /// Why the run, as it is now, is not to be taken though nobody has it; nil: it may be. A run found late is to be put on
     /// record as such, but not while it is stopped. Deliveries are counted anew only
     /// where something was sent or settled since.

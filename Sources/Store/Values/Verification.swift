@@ -104,6 +104,8 @@ package struct StoreObservation: Hashable, Sendable {
     package var logBytes: Int
     /// Runs that paused themselves, by why; without test runs.
     package var halts: [RunHalt: Int] = [:]
+    /// Runs that lists leave out, see ``RunLog/unreadableRuns()``.
+    package var unreadableRuns = 0
     /// Plans that wait for signatures.
     package var openApprovals = 0
     /// Messages that webhooks have not taken yet.

@@ -60,6 +60,10 @@ extension GaugeFamily {
         return [
             GaugeFamily("fanfare_runs_paused", "Paused runs by why: a halt, or a person.", halts + [person]),
             GaugeFamily(
+                "fanfare_runs_unreadable",
+                "Runs that cannot be read, of those that are not over and of the latest hundred.",
+                Double(observation.unreadableRuns)),
+            GaugeFamily(
                 "fanfare_approvals_open", "Plans that wait for signatures.", Double(observation.openApprovals)),
             GaugeFamily(
                 "fanfare_webhook_messages", "Messages that webhooks have not taken yet.",

@@ -18,6 +18,8 @@ extension Fleet {
         case serverAway
         /// The same; then a person or a timer is the first to come back.
         case serverAwayThen(Order)
+        /// A person, or the start of another daemon, while all go on.
+        case order(Order)
         /// `kill -9` of all its processes, and its standby takes over.
         case failover
         /// The same where the standby had been behind for a second and a half.
@@ -37,17 +39,21 @@ extension Fleet {
         var takesServerAway: Bool { [.mixed, .connectionsUsedUp, .locksUsedUp, .cut, .backendLoss].contains(self) }
     }
 
-    /// What a person or a timer says.
-    enum Order: String, Sendable {
-        case pause, resume, stop, runDue
+    /// What a person or a timer says, or a daemon that starts.
+    enum Order: String, Sendable, CaseIterable {
+        case pause, resume, stop, runDue, cancel
+        /// `serve` on one more machine, or there again.
+        case serve
 
-        /// Of a run; what follows lets it go on.
+        /// Of a run; what follows lets it go on, unless it is cancelled.
         func commands(_ run: String) -> [[String]] {
             switch self {
             case .pause: [["pause", run], ["resume", run, "--no-send"]]
             case .resume: [["resume", run, "--no-send"]]
             case .stop: [["stop", run, "--reason", "it stands still"], ["resume", run, "--no-send"]]
             case .runDue: [["run", "--due"]]
+            case .cancel: [["cancel", run, "--reason", "nobody needs it any more"]]
+            case .serve: []
             }
         }
     }

@@ -6,7 +6,9 @@ import Testing
 /// Several daemons on one store, each as on a machine of its own, while a run goes on: what is done to them, and what was
 /// counted.
 final class Fleet {
-    static let mixture = [Blow.kill, .freeze, .cut, .serverRestart, .connectionsUsedUp]
+    static let mixture = [
+        Blow.kill, .freeze, .cut, .serverRestart, .connectionsUsedUp, .order(.pause), .order(.serve), .order(.cancel),
+    ]
 
     struct Counts {
         var blows = 0
@@ -18,6 +20,8 @@ final class Fleet {
         var forgotten = 0
         /// Written by a sender that others had taken over.
         var afterTakeover = 0
+        /// Runs that were cancelled in the middle.
+        var cancelled = 0
         var violations: [String] = []
     }
 
@@ -37,26 +41,32 @@ final class Fleet {
     private static let patienceForBlow: Duration = .seconds(30)
 
     /// The machine where somebody starts the runs.
-    private static let person = "person"
+    static let person = "person"
 
     private let scene: Scene
-    private var cluster: PostgresCluster
+    var cluster: PostgresCluster
     private let standby: PostgresCluster?
-    private let installation: Installation
+    let installation: Installation
     private let proxy: CuttingProxy?
     /// By how many seconds the wall clock of each sender is wrong.
     private let clockOffsets: [Int]
     private var senders: [ChildProcess?]
     private var jitter: SeededGenerator
     private var mixture: [Blow] = []
-    private var isMixed = false
+    var isMixed = false
     private var clocksStandStill = false
     /// By `status`, the last time it was asked.
     private var said = ""
-    private(set) var counts = Counts()
+    var counts = Counts()
     /// When senders were let go on that others had taken over, by the wall clock, and when they had been stopped.
     private var frozen: [(stopped: Int, continued: Int)] = []
     private var window: CommitWindow?
+    /// The occurrence of the run that goes on.
+    var current = 1
+    /// Runs that were cancelled in the middle, and when that was said to be done.
+    var cancellations: [Cancellation] = []
+    /// Beyond the senders, see ``Order/serve``.
+    var another: ChildProcess?
 
     /// - Parameters:
     ///   - isCut: the senders reach the server through a proxy.
@@ -76,7 +86,7 @@ final class Fleet {
     }
 
     deinit {
-        for sender in senders.compactMap(\.self) {
+        for sender in (senders + [another]).compactMap(\.self) {
             sender.signal(SIGCONT)
             sender.signal(SIGKILL)
             _ = sender.wait()
@@ -98,6 +108,7 @@ final class Fleet {
     }
 
     private func finish(_ number: Int, _ blow: Blow, blows: Int, apart: ClosedRange<Int>) throws {
+        current = number
         let run = try installation.start(
             ["run", "campaign", "--occurrence", "\(number)", "--yes"], name: "run", machine: Self.person)
         let deadline = ContinuousClock.now + Self.patience + Self.patienceForBlow * blows
@@ -106,7 +117,8 @@ final class Fleet {
             if counts.blows < blows, try isGoingOn(number) { try strike(blow) }
             if blow.takesServerAway { try startThoseThatGaveUp() }
         }
-        if try state(number) != "finished" {
+        let expected = cancellations.contains { $0.occurrence == number } ? "cancelled" : "finished"
+        if try state(number) != expected || !hasEnded(number) {
             _ = refused("run \(number)", "is \(try state(number)): \(senders.compactMap { $0?.errors.suffix(1_500) })")
         }
         run.signal(SIGKILL)
@@ -169,6 +181,9 @@ final class Fleet {
             try cluster.start()
             try examine()
         case .serverAwayThen(let order): try comeBack(with: order)
+        case .order(let order):
+            try give(order)
+            try examine()
         case .failover: try failOver()
         case .lateFailover:
             try standby?.stopReceiving()
@@ -208,25 +223,7 @@ final class Fleet {
         try window?.strike()
     }
 
-    private func comeBack(with order: Order) throws {
-        try gather()
-        let senders = try count("sender WHERE lost_at IS NULL")
-        try cluster.stop()
-        wait(.seconds(14))
-        try cluster.start()
-        for command in order.commands("campaign/1") {
-            let child = try installation.start(command, name: "order", machine: Self.person)
-            let end = child.wait(killingAfter: .seconds(60))
-            if end != .exited(0) { _ = refused("\(command)", "\(end): \(child.errors.suffix(500))") }
-        }
-        // Until the last of them must have come back, and would hear that it was taken over.
-        wait(.seconds(7))
-        try examine()
-        let lost = try count("sender WHERE lost_at IS NOT NULL")
-        if lost > 0 { _ = refused("\(order)", "\(lost) of \(senders) senders, all alive, were taken over") }
-    }
-
-    private func count(_ rows: String) throws -> Int {
+    func count(_ rows: String) throws -> Int {
         guard case .server(_, let database) = installation.store else { return 0 }
         return Int(try cluster.sql("SELECT count(*) FROM \(rows)", database: database)) ?? 0
     }
@@ -253,7 +250,7 @@ final class Fleet {
     }
 
     /// Until all senders take part in a run: who meets a server that is away while it starts ends with "try again".
-    private func gather() throws {
+    func gather() throws {
         guard case .server(_, let database) = installation.store else { return }
         let deadline = ContinuousClock.now + .seconds(15)
         while ContinuousClock.now < deadline {
@@ -305,20 +302,25 @@ final class Fleet {
         senders[index] = nil
     }
 
-    private func wait(_ duration: Duration) { usleep(UInt32(duration / .milliseconds(1)) * 1_000) }
+    func wait(_ duration: Duration) { usleep(UInt32(duration / .milliseconds(1)) * 1_000) }
 
-    private static func milliseconds() -> Int { Int(Date().timeIntervalSince1970 * 1_000) }
+    static func milliseconds() -> Int { Int(Date().timeIntervalSince1970 * 1_000) }
 
-    private func examine() throws {
+    func examine() throws {
         counts.violations += try installation.store.record().problems.map { "after blow \(counts.blows): \($0)" }
     }
 
     private func isGoingOn(_ number: Int) throws -> Bool { try state(number) == "running" }
     private func hasEnded(_ number: Int) throws -> Bool {
-        try ["finished", "paused", "failed", "cancelled"].contains(state(number))
+        switch try state(number) {
+        case "finished", "paused", "failed": true
+        // The last sender to leave it makes the end.
+        case "cancelled": (try? count("run WHERE occurrence = '\(number)' AND finished_at IS NOT NULL")) == 1
+        default: false
+        }
     }
 
-    private func state(_ number: Int) throws -> String {
+    func state(_ number: Int) throws -> String {
         guard case .server(_, let database) = installation.store else { return "" }
         // A server that was hit a moment ago may not answer yet.
         let sql = "SELECT coalesce(max(state), '') FROM run WHERE occurrence = '\(number)'"
@@ -335,17 +337,18 @@ final class Fleet {
             let end = sender.wait()
             if end != .exited(0) { _ = refused("sender \(index)", "ended with \(end): \(sender.errors.suffix(1_000))") }
         }
+        try endAnother()
         let verified = try installation.fanfare("verify")
         if verified.end != .exited(0) { _ = refused("verify", verified.output + verified.errors) }
         counts.forgotten = try window?.forgotten() ?? 0
         installation.stopSimulator()
         let wire = try WireLog(folder: installation.folder)
         let store = try installation.store.record(isWhole: true)
-        let proof = Proof(scene, store, wire)
+        let proof = Proof(scene, store, wire, cancelled: cancelled(in: store))
         counts.deliveries = store.deliveries.count
         counts.doubtful = store.deliveries.count { $0.doubts > 0 }
         counts.doubles = proof.doubles
-        counts.violations += proof.violations
+        counts.violations += proof.violations + lateRequests(store, wire)
         for (stopped, continued) in frozen { counts.afterTakeover += wire.requests(of: stopped, after: continued) }
         if counts.afterTakeover > 0 {
             counts.violations.append("\(counts.afterTakeover) requests of senders that others had taken over")
@@ -362,7 +365,7 @@ final class Fleet {
         }
     }
 
-    private func refused(_ what: String, _ why: String) -> Counts {
+    @discardableResult func refused(_ what: String, _ why: String) -> Counts {
         counts.violations.append("\(what): \(why)")
         return counts
     }
@@ -371,6 +374,6 @@ final class Fleet {
 extension Fleet.Counts {
     var summary: String {
         "\(blows) blows (\(kinds.map { "\($0.value) \($0.key)" }.sorted().joined(separator: ", "))), \(deliveries) deliveries, \(doubtful) ever in doubt, \(doubles) doubles under resend, "
-            + "\(forgotten) commits forgotten, \(afterTakeover) requests after a takeover, \(violations.count) violations"
+            + "\(cancelled) cancelled, \(forgotten) commits forgotten, \(afterTakeover) requests after a takeover, \(violations.count) violations"
     }
 }

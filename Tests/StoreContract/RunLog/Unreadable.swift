@@ -130,6 +130,7 @@ extension RunLogContract {
             let found = try await store.unreadableRuns()
             #expect(found.map(\.run) == [bad] && found[0].campaign == campaign && found[0].state == "scheduled")
             #expect(!found[0].reason.isEmpty)
+            #expect(try await store.observation(now: noon).unreadableRuns == 1)
             await #expect(throws: found[0].error) { _ = try await store.run(bad) }
             #expect(try await store.openRuns(for: "b", inHand: Set(others)).isEmpty)
             try await stores.damage("UPDATE run SET definition = (SELECT definition FROM kept) WHERE id = \(bad)")

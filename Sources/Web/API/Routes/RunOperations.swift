@@ -29,7 +29,9 @@ struct RunOperations: Sendable {
         [
             Operation(
                 method: .get, path: "/runs", id: "listRuns", subject: "Runs",
-                about: "Runs, newest first. A page may have fewer than asked for and still be followed by others.",
+                about:
+                    "Runs, newest first. A page may have fewer than asked for and still be followed by others. The first "
+                    + "page names the runs that cannot be read, which are left out.",
                 permission: .read,
                 parameters: [
                     .query("campaign", "Of this campaign."),
@@ -128,9 +130,10 @@ struct RunOperations: Sendable {
             states: Set([try request.word("state", RunState.self)].compactMap(\.self)),
             createdFrom: try request.moment("since"), createdBefore: try request.moment("until"),
             includesTests: try request.boolean("tests"))
-        return try .json(
-            try await cases.runs(
-                filter, ofTopic: request.caller.topic, cursor: request.text("cursor"), limit: try request.limit()))
+        let (topic, cursor) = (request.caller.topic, request.text("cursor"))
+        var page = try await cases.runs(filter, ofTopic: topic, cursor: cursor, limit: try request.limit())
+        if cursor == nil { page.unreadable = try await cases.unreadableRuns(filter, ofTopic: topic) }
+        return try .json(page)
     }
 
     @Sendable private func timeline(_ request: APIRequest) async throws -> Response {

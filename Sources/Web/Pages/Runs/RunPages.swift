@@ -15,7 +15,11 @@ struct RunPages: Sendable {
         /// Some wait for a person.
         var halted: [RunView]
         var unsuccessful: [RunView]
+        /// The runs that are left out since they cannot be read; nil: none.
+        var unreadable: String?
     }
+
+    private static let unreadableNamed = 10
 
     private static let deliveriesShown = 100
 
@@ -38,13 +42,25 @@ struct RunPages: Sendable {
     }
 
     @Sendable private func list(_ request: PageRequest) async throws -> Response {
-        let views = try await feed.views(topic: try request.caller.topic)
+        let topic = try request.caller.topic
+        let views = try await feed.views(topic: topic)
+        let unreadable = try await cases.unreadableRuns(ofTopic: topic).map(Self.words)
         return try request.page(
             .runs, title: "Runs",
             List(
-                runs: views, stage: views.stage, isEmpty: views.isEmpty,
+                runs: views, stage: views.stage, isEmpty: views.isEmpty && unreadable == nil,
                 halted: views.filter { $0.state == RunState.paused.rawValue && !$0.isTest },
-                unsuccessful: views.unsuccessful))
+                unsuccessful: views.unsuccessful, unreadable: unreadable))
+    }
+
+    /// The latest by their numbers.
+    private static func words(_ unreadable: [UnreadableRunResult]) -> String {
+        let named = unreadable.suffix(unreadableNamed).reversed()
+            .map { "#\($0.run) (\($0.campaign) \($0.occurrence))" }
+            .joined(separator: ", ")
+        let count = unreadable.count
+        let more = count > unreadableNamed ? ", and \(count - unreadableNamed) earlier ones" : ""
+        return (count == 1 ? "1 run cannot be read: " : "\(count) runs cannot be read: ") + named + more
     }
 
     @Sendable private func liveList(_ request: PageRequest) async throws -> Response {
