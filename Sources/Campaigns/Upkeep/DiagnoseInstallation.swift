@@ -14,16 +14,9 @@ package struct OpenedStore: Sendable {
 
     package func deviceCounts() async throws -> [DeviceCount] { try await store.deviceCounts() }
 
-    /// The campaigns whose only start is over and has a run, as `campaign/occurrence`.
+    /// See ``RunLog/startedPast(_:now:)``.
     package func startedPast(_ campaigns: [Campaign], now: Timestamp) async throws -> Set<String> {
-        var started: Set<String> = []
-        for campaign in campaigns {
-            guard let key = PastStart(campaign, now: now)?.occurrence.key,
-                try await store.run(campaign: campaign.name, occurrence: key) != nil
-            else { continue }
-            started.insert("\(campaign.name)/\(key)")
-        }
-        return started
+        try await store.startedPast(campaigns, now: now)
     }
 
     /// How many devices of a topic there are in each language. Reads all devices.
