@@ -86,7 +86,8 @@ struct ClientCertificateTests {
     }
 
     @Test func `a certificate without a key asks for the key`() throws {
-        let expected = CredentialError.noPrivateKey(origin: directory.file("push.pem"), holds: "a certificate")
+        let expected = CredentialError.certificateWithoutKey(path: directory.file("push.pem"), isArchive: false)
         #expect(throws: expected) { try load("push.pem") }
+        #expect(expected.description.contains("name the key's file as private_key_path"))
     }
 }

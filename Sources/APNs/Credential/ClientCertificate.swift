@@ -71,6 +71,9 @@ final class CertificatePair {
         let text = PEMText(bytes: try CredentialFile(path: certificatePath).bytes)
         let certificate = try text.certificate(origin: certificatePath)
         do throws(CredentialError) {
+            guard privateKeyPath != nil || text.holdsPrivateKey else {
+                throw .certificateWithoutKey(path: certificatePath, isArchive: false)
+            }
             let keyText = keyPath == certificatePath ? text : PEMText(bytes: try CredentialFile(path: keyPath).bytes)
             key = try keyText.privateKey(origin: keyPath)
         } catch {
@@ -109,7 +112,7 @@ final class CertificatePair {
             EVP_PKEY_free(parsedKey)
             X509_free(parsedCertificate)
             fanfare_x509_stack_free(parsedChain)
-            if parsedKey == nil { throw .noPrivateKey(origin: path, holds: "PKCS#12 without a key") }
+            if parsedKey == nil { throw .certificateWithoutKey(path: path, isArchive: true) }
             throw .noCertificate(origin: path, holds: "PKCS#12 without a certificate")
         }
         key = parsedKey
