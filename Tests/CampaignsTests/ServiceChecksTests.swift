@@ -127,7 +127,7 @@ struct ServiceChecksTests {
             networkFileSystem: { _ in nil })
         let probes = DiagnoseInstallation.Probes(
             openStore: { throw StoreError.noStore(path: $0, isEmptyFile: false) },
-            credential: { _, _ in CredentialFacts(isReadableByOthers: false) }, proxyInTheWay: { _ in nil },
+            credential: { _, _ in CredentialFacts(isReadableByOthers: false) }, proxy: { _ in .direct },
             reach: { _, _, _ in Reachability(endpoint: "", isWell: true, words: "") }, machine: machine,
             service: ServiceFacts(
                 user: user, credentials: ["keys": folder.file("keys")], stateFolder: state,
