@@ -49,6 +49,22 @@ static inline X509 *fanfare_x509_stack_item(const STACK_OF(X509) *stack, int ind
 }
 static inline void fanfare_x509_stack_free(STACK_OF(X509) *stack) { sk_X509_pop_free(stack, X509_free); }
 
+/* The user ID of a certificate's subject, which is the topic of a push certificate. The number of bytes; -1: none. */
+static inline int fanfare_x509_user_id(X509 *certificate, char *text, int size) {
+    return X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_userId, text, size);
+}
+
+/* The value of an extension by its OID, which the certificate owns. The number of bytes; 0: it has none. */
+static inline int fanfare_x509_extension(X509 *certificate, const char *oid, const unsigned char **bytes) {
+    ASN1_OBJECT *object = OBJ_txt2obj(oid, 1);
+    int position = object == NULL ? -1 : X509_get_ext_by_OBJ(certificate, object, -1);
+    ASN1_OBJECT_free(object);
+    if (position < 0) return 0;
+    ASN1_OCTET_STRING *value = X509_EXTENSION_get_data(X509_get_ext(certificate, position));
+    *bytes = ASN1_STRING_get0_data(value);
+    return ASN1_STRING_length(value);
+}
+
 /* SHA-1 in the low-level form: the EVP one looks its algorithm up on every call. 1 on success. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

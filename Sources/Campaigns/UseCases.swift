@@ -170,7 +170,7 @@ extension UseCases {
         let place = address.isEmpty ? "an unknown address" : address
         try await store.recordEvent(
             kind: .signInRefused, run: nil, actor: Actor("unknown", origin: .page),
-            detail: "\(count) wrong \(count == 1 ? "token" : "tokens") from \(place)", now: now)
+            detail: "\(count.counted("wrong token")) from \(place)", now: now)
     }
 }
 

@@ -41,6 +41,22 @@ struct ClientCertificateTests {
         #expect(abs(certificate.expiresAt - now - 30 * Self.day) < 120_000)
     }
 
+    @Test func `a certificate names its topic, or several`() throws {
+        #expect(try load("push.pem", key: "push.key").topics == ["com.example.wendercast"])
+        func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] { [tag, UInt8(content.count)] + content }
+        let names = ["com.example.wendercast", "com.example.wendercast.voip"]
+        let list = names.flatMap { element(0x0C, Array($0.utf8)) + element(0x30, element(0x0C, Array("app".utf8))) }
+        let value = element(0x30, list)
+        #expect(AppleTopics.names(in: value) == names)
+        #expect(AppleTopics.names(in: Array(value.dropLast())) == [] && AppleTopics.names(in: []) == [])
+        let hex = value.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined(separator: ":")
+        try OpenSSLCommand.run(
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj",
+            "/UID=com.example.wendercast/CN=Apple Push Services", "-addext", "\(AppleTopics.oid)=DER:\(hex)", "-keyout",
+            directory.file("several.key"), "-out", directory.file("several.pem"))
+        #expect(try load("several.pem", key: "several.key", now: now + 60_000).topics == names)
+    }
+
     @Test func `certificate and key may stand in one PEM file`() throws {
         let both = try ["push.pem", "push.key"].map { try String(contentsOfFile: directory.file($0), encoding: .utf8) }
         try directory.write(both.joined(), to: "both.pem")
@@ -86,7 +102,8 @@ struct ClientCertificateTests {
     }
 
     @Test func `a certificate without a key asks for the key`() throws {
-        let expected = CredentialError.noPrivateKey(origin: directory.file("push.pem"), holds: "a certificate")
+        let expected = CredentialError.certificateWithoutKey(path: directory.file("push.pem"), isArchive: false)
         #expect(throws: expected) { try load("push.pem") }
+        #expect(expected.description.contains("name the key's file as private_key_path"))
     }
 }

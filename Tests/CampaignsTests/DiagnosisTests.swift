@@ -20,7 +20,7 @@ struct DiagnosisTests {
 
     private func diagnose(
         isClockKept: Bool? = true, openFilesMax: Int? = 1024, threadsMax: Int? = nil, networkFileSystem: String? = nil,
-        expiresAt: Timestamp? = nil,
+        expiresAt: Timestamp? = nil, topics: [String] = [], proxy: ProxyUse = .direct,
         reach: Reachability = Reachability(endpoint: "host:443", isWell: true, words: "answers"),
         now: Timestamp = Timestamp(Date()), network: Bool = false, more: String = "", token: String? = nil
     ) async throws -> DiagnosisResult {
@@ -41,8 +41,8 @@ struct DiagnosisTests {
                     store: try SQLiteFileStore(path: path, access: .reading),
                     senders: SenderFolder(besideStore: path, command: "doctor", now: { now }))
             },
-            credential: { _, _ in CredentialFacts(isReadableByOthers: false, expiresAt: expiresAt) },
-            proxyInTheWay: { _ in nil }, reach: { _, _, _ in reach }, machine: machine)
+            credential: { _, _ in CredentialFacts(isReadableByOthers: false, expiresAt: expiresAt, topics: topics) },
+            proxy: { _ in proxy }, reach: { _, _, _ in reach }, machine: machine)
         return await DiagnoseInstallation(
             source: ConfigurationSource(named: path, environment: [:]), environment: [:], probes: probes, now: now
         ).diagnose(network: network)
@@ -79,6 +79,30 @@ struct DiagnosisTests {
         let found = findings(.store, in: try await diagnose(networkFileSystem: "NFS"))
         #expect(found.map(\.state) == [.wrong])
         #expect(found.first?.message.contains("NFS") == true)
+    }
+
+    @Test func `a certificate is shown with its topics and its end, and one for another topic is doubted`() async throws
+    {
+        let now = Timestamp(seconds: 1_800_000_000)
+        func found(_ topics: [String]) async throws -> Finding? {
+            findings(
+                .credential, in: try await diagnose(expiresAt: now + .seconds(90 * 86_400), topics: topics, now: now)
+            ).first
+        }
+        let right = try #require(try await found(["com.example.wendercast", "com.example.wendercast.voip"]))
+        #expect(right.state == .ok)
+        let words = ", for com.example.wendercast, com.example.wendercast.voip, valid until 2027-04-15"
+        #expect(right.message.contains(words), "\(right.message)")
+        let other = try #require(try await found(["com.example.other"]))
+        #expect(other.state == .warning)
+        #expect(other.message.contains("is for com.example.other, and topic says com.example.wendercast"))
+    }
+
+    @Test func `the proxy that pushes go through is named`() async throws {
+        let used = ProxyUse.used(variable: "https_proxy", proxy: "the proxy proxy.example.com:3128")
+        let finding = try #require(findings(.proxy, in: try await diagnose(proxy: used)).first)
+        #expect(finding.state == .ok)
+        #expect(finding.message.contains("through the proxy proxy.example.com:3128, which https_proxy names"))
     }
 
     @Test func `a certificate is to be renewed from 30 days before its end`() async throws {

@@ -32,14 +32,15 @@ struct ServiceChecksTests {
     }
 
     private func findings(
-        key: String = "keys/a.p8", trust: String? = nil, editing: Bool = false, copies: String? = nil
+        key: String = "keys/a.p8", trust: String? = nil, editing: Bool = false, copies: String? = nil,
+        store: String? = nil
     ) -> [Finding] {
         var app = Configuration.App(
             topic: "com.example.a",
             credential: .key(teamID: "DEF123GHIJ", keyID: "ABC123DEFG", path: folder.file(key)))
         app.endpoints.trust = trust
         var configuration = Configuration(
-            store: folder.file("state/fanfare.sqlite"), campaigns: folder.file("campaigns"),
+            store: store ?? folder.file("state/fanfare.sqlite"), campaigns: folder.file("campaigns"),
             templates: folder.file("templates"), apps: [app])
         configuration.http.editing = editing
         let service = ServiceFacts(user: user, credentials: ["keys": folder.file("keys")], copies: copies)
@@ -93,6 +94,28 @@ struct ServiceChecksTests {
         #expect(found.first?.message.contains("LoadCredential=") == true)
     }
 
+    /// The service has a copy; whoever types a command has not.
+    @Test func `names a password of the store that the commands of the service's user cannot read`() throws {
+        let url = "postgres://fanfare@db.example.com/fanfare"
+        #expect(findings(store: url).map(\.state) == [.ok])
+        try folder.write("db.example.com:5432:fanfare:fanfare:secret", to: "keys/pgpass")
+        try folder.write("secret", to: "keys/store.password")
+        for name in ["keys/pgpass", "keys/store.password"] { try mode(0o600, name) }
+        let named = "\(url)?password_file=\(folder.file("keys/store.password"))"
+        for (store, file) in [(url, "keys/pgpass"), (named, "keys/store.password")] {
+            let found = findings(store: store)
+            #expect(found.map(\.state) == [.warning], "\(found)")
+            #expect(found.first?.message.contains("password in \(folder.file(file));") == true, "\(found)")
+            #expect(found.first?.message.contains("password_file=/etc/fanfare/store.password") == true)
+        }
+        try folder.write("secret", to: "store.password")
+        try mode(0o600, "store.password")
+        let elsewhere = "\(url)?password_file=\(folder.file("store.password"))"
+        #expect(findings(store: elsewhere).map(\.state) == [.wrong])
+        try mode(0o644, "store.password")
+        #expect(findings(store: elsewhere).map(\.state) == [.ok])
+    }
+
     @Test func `names a copy of the running service that is missing or older than the key`() throws {
         try FileManager.default.createDirectory(atPath: folder.file("run"), withIntermediateDirectories: false)
         let none = findings(copies: folder.file("run"))
@@ -127,7 +150,7 @@ struct ServiceChecksTests {
             networkFileSystem: { _ in nil })
         let probes = DiagnoseInstallation.Probes(
             openStore: { throw StoreError.noStore(path: $0, isEmptyFile: false) },
-            credential: { _, _ in CredentialFacts(isReadableByOthers: false) }, proxyInTheWay: { _ in nil },
+            credential: { _, _ in CredentialFacts(isReadableByOthers: false) }, proxy: { _ in .direct },
             reach: { _, _, _ in Reachability(endpoint: "", isWell: true, words: "") }, machine: machine,
             service: ServiceFacts(
                 user: user, credentials: ["keys": folder.file("keys")], stateFolder: state,

@@ -40,7 +40,7 @@ import WebClient
             try await group.waitForAll()
         }
         let events = try await scene.store.events(run: nil, since: nil, limit: 100)
-        #expect(events.filter { $0.kind == "outcomes_pruned" }.map(\.detail) == ["10 of 1 runs"])
+        #expect(events.filter { $0.kind == "outcomes_pruned" }.map(\.detail) == ["10 of 1 run"])
         #expect(try await scene.store.report(old.id).counts.accepted == 10)
         #expect(
             try await scene.store.pruneOutcomes(

@@ -82,6 +82,7 @@ import Web
                 "fanfare_runs_unreadable 0",
                 "fanfare_webhook_messages 0", "fanfare_webhook_oldest_message_seconds 0", "fanfare_feeds_failing 0",
                 "fanfare_last_backup_timestamp_seconds 0", "fanfare_last_good_verify_timestamp_seconds 0",
+                "fanfare_store_began_timestamp_seconds ",
                 "fanfare_files_with_problems 0", "fanfare_campaigns{kind=\"loaded\"} 3",
                 "fanfare_outcomes_total{campaign=\"new-podcast\",outcome=\"unknown\"} 0",
                 "fanfare_pushes_total{environment=\"production\",push_type=\"alert\",reason=\"\",status=\"200\",topic=",

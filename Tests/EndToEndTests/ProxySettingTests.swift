@@ -1,3 +1,4 @@
+import Campaigns
 import Testing
 
 @testable import fanfare
@@ -23,5 +24,20 @@ struct ProxySettingTests {
         row: (host: String, environment: [String: String], variable: String?)
     ) {
         #expect(ProxySetting.variable(for: row.host, in: row.environment) == row.variable)
+    }
+
+    @Test func `the curl transport goes through it, which is named without its password`() {
+        let environment = ["https_proxy": "http://anna:hunter2@proxy.example.com:3128", "no_proxy": "inside.example"]
+        let hosts = ["api.push.apple.com", "api.sandbox.push.apple.com"]
+        let used = ProxySetting.use(by: .curl, to: hosts, in: environment)
+        #expect(used == .used(variable: "https_proxy", proxy: "the proxy proxy.example.com:3128"))
+        #expect(ProxySetting.use(by: .curl, to: ["inside.example"], in: environment) == .direct)
+        #expect(ProxySetting.use(by: .curl, to: hosts, in: [:]) == .direct)
+        #expect(ProxySetting.use(by: .native, to: hosts, in: [:]) == .direct)
+        guard case .inTheWay(let reason) = ProxySetting.use(by: .native, to: hosts, in: environment) else {
+            Issue.record("the native transport knows no proxy")
+            return
+        }
+        #expect(reason.contains("https_proxy is set") && !reason.contains("hunter2"))
     }
 }

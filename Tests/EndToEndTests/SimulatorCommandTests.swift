@@ -42,7 +42,7 @@ import Testing
         #expect(run.status == 0, "\(run.errors)")
         simulator.signal(SIGTERM)
         let words = try simulator.finish().output
-        #expect(words.contains("3 faults, 1 answers lost"), "\(words)")
+        #expect(words.contains("3 faults, 1 answer lost"), "\(words)")
         let log = try installation.folder.read("log.jsonl").split(separator: "\n")
         let lost = log.filter { $0.contains(installation.tokens[4]) }
         #expect(lost.count == 2)

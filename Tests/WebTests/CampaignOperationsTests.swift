@@ -221,6 +221,44 @@ struct CampaignOperationsTests {
         }
     }
 
+    @Test func `a start in the past is not saved, and a campaign whose start is over can be edited`() async throws {
+        try await StudioScene.with({ $0.http.editing = true }) { scene in
+            try await scene.addCampaign()
+            let path = "/campaigns/morning"
+            let past = StudioScene.scheduledText.replacing("cron: \"30 2 * * *\"", with: "at: 2020-01-01T00:00")
+            let words = "its only start, 2020-01-01 00:00 Europe/Berlin, is over"
+            let new = Self.yaml.merging(["If-None-Match": "*"]) { $1 }
+            for role in [AccessRole.author, .admin] {
+                let refused = try await scene.api("PUT", path, as: role, body: past, headers: new)
+                #expect(refused.status == 422)
+                #expect(refused.problem?.errors?.first?.detail.contains(words) ?? false, "\(refused.text)")
+            }
+            let body = try ResultJSON.text(["text": past])
+            let checked = try await scene.api("POST", "\(path)/validate", as: .admin, body: body)
+            #expect(try checked.result(ValidationResult.self).problems.contains { $0.what.contains(words) })
+            #expect(scene.text(of: "campaigns/morning.yaml") == nil)
+            // Its file was in time.
+            try scene.folder.write(past, to: "campaigns/morning.yaml")
+            let etag = try #require(try await scene.api("GET", path).result(CampaignDetailResult.self).etag)
+            let edited = past.replacing("4h", with: "5h")
+            let saved = try await scene.api("PUT", path, as: .admin, body: edited, headers: Self.tag(etag))
+            #expect(saved.status == 200, "\(saved.text)")
+            let hash = try saved.result(WrittenFileResult.self).etag
+            let moved = edited.replacing("2020-01-01", with: "2020-02-02")
+            #expect(try await scene.api("PUT", path, as: .admin, body: moved, headers: Self.tag(hash)).status == 422)
+            let coming = edited.replacing("2020-01-01", with: "2090-01-01")
+            #expect(try await scene.api("PUT", path, as: .admin, body: coming, headers: Self.tag(hash)).status == 200)
+            // A template does not answer for the schedules of its campaigns.
+            try scene.folder.write(past, to: "campaigns/morning.yaml")
+            let template = try await scene.api("GET", "/templates/new-podcast").result(TemplateDetailResult.self)
+            let text = StudioScene.templateText.replacing("is out", with: "is here")
+            let changed = try await scene.api(
+                "PUT", "/templates/new-podcast", as: .admin, body: text,
+                headers: Self.tag(try #require(template.etag)))
+            #expect(changed.status == 200, "\(changed.text)")
+        }
+    }
+
     @Test func `whoever is confined to one app neither sees nor changes another's files`() async throws {
         try await StudioScene.with(StudioScene.editingOfTwoApps) { scene in
             try await scene.addCampaign()

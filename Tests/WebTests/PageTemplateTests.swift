@@ -89,7 +89,8 @@ struct PageTemplateTests {
     ]
 
     private static let approval = ApprovalPages.Plan(
-        address: "/", name: "a", state: "b", colour: "paused", reach: "1", asked: "c", hash: "p1", isOpen: true)
+        address: "/", name: "a", state: "b", colour: "paused", reach: "1", devices: "1 device", asked: "c", hash: "p1",
+        isOpen: true)
 
     private static func line() throws -> DevicePages.Line { DevicePages.Line(try golden(DeviceResult.self)) }
 

@@ -107,6 +107,7 @@ struct PrometheusTests {
         observation.openApprovals = 6
         observation.unreadableRuns = 2
         observation.backedUpAt = Timestamp(milliseconds: 1_500)
+        observation.beganAt = Timestamp(milliseconds: 500)
         let result = ObservationResult(observation, now: Timestamp(milliseconds: 12_000))
         let read = ExpositionGrammar(PrometheusRegistry().text(with: GaugeFamily.of(result)))
         #expect(read.faults == [])
@@ -119,6 +120,7 @@ struct PrometheusTests {
         #expect(read.value("fanfare_webhook_oldest_message_seconds") == 10)
         #expect(read.value("fanfare_webhook_messages") == 4 && read.value("fanfare_approvals_open") == 6)
         #expect(read.value("fanfare_last_backup_timestamp_seconds") == 1.5)
+        #expect(read.value("fanfare_store_began_timestamp_seconds") == 0.5)
         #expect(read.value("fanfare_queue_pending", ["run": "4", "campaign": "new-podcast"]) == 7)
         #expect(read.value("fanfare_queue_overdue_seconds", ["run": "4", "campaign": "new-podcast"]) == 1.5)
     }

@@ -164,7 +164,7 @@ struct RunPagesTests {
             try await scene.store.release(
                 run.id, by: "sender", state: .cancelled, reason: nil, now: run.createdAt)
             let page = try await scene.page("/runs/\(run.id)", as: .sender)
-            #expect(page.text.contains("Take it off the screens") && page.text.contains("1 devices that got it"))
+            #expect(page.text.contains("Take it off the screens") && page.text.contains("1 device that got it"))
             #expect(!(try await scene.page("/runs/\(run.id)", as: .viewer)).text.contains("/runs/\(run.id)/recall"))
             #expect(try await scene.api("POST", "/runs/\(run.id)/correct", as: .author).status == 403)
             let unprepared = try await scene.api("POST", "/runs/\(run.id)/correct", as: .sender)

@@ -18,6 +18,8 @@ package struct ClientCertificate: Hashable, Sendable {
     package let password: String?
     /// End of validity in milliseconds since 1970, for a warning in good time.
     package let expiresAt: Int64
+    /// The topics that the certificate is for; empty if it names none.
+    package let topics: [String]
 
     /// - Parameters:
     ///   - certificatePath: PEM, or PKCS#12 where it ends in `.p12` or `.pfx`.
@@ -38,6 +40,7 @@ package struct ClientCertificate: Hashable, Sendable {
             case .archive: try CertificatePair(archivePath: certificatePath, password: password)
             }
         expiresAt = try pair.checkedExpiry(now: now)
+        topics = pair.topics
     }
 }
 
@@ -71,6 +74,9 @@ final class CertificatePair {
         let text = PEMText(bytes: try CredentialFile(path: certificatePath).bytes)
         let certificate = try text.certificate(origin: certificatePath)
         do throws(CredentialError) {
+            guard privateKeyPath != nil || text.holdsPrivateKey else {
+                throw .certificateWithoutKey(path: certificatePath, isArchive: false)
+            }
             let keyText = keyPath == certificatePath ? text : PEMText(bytes: try CredentialFile(path: keyPath).bytes)
             key = try keyText.privateKey(origin: keyPath)
         } catch {
@@ -109,7 +115,7 @@ final class CertificatePair {
             EVP_PKEY_free(parsedKey)
             X509_free(parsedCertificate)
             fanfare_x509_stack_free(parsedChain)
-            if parsedKey == nil { throw .noPrivateKey(origin: path, holds: "PKCS#12 without a key") }
+            if parsedKey == nil { throw .certificateWithoutKey(path: path, isArchive: true) }
             throw .noCertificate(origin: path, holds: "PKCS#12 without a certificate")
         }
         key = parsedKey
@@ -148,6 +154,19 @@ final class CertificatePair {
         return Array(bytes.prefix(Int(max(0, count))))
     }
 
+    /// The topic of the subject, and those in Apple's extension for certificates with several topics, each once.
+    var topics: [String] {
+        var text = [CChar](repeating: 0, count: 256)
+        let count = Int(fanfare_x509_user_id(certificate, &text, Int32(text.count)))
+        let subject = text.prefix(max(0, count)).map { UInt8(bitPattern: $0) }
+        var start: UnsafePointer<UInt8>?
+        let length = Int(fanfare_x509_extension(certificate, AppleTopics.oid, &start))
+        let listed = AppleTopics.names(in: Array(UnsafeBufferPointer(start: start, count: length)))
+        var topics = subject.isEmpty ? [] : [String(decoding: subject, as: UTF8.self)]
+        for topic in listed where !topics.contains(topic) { topics.append(topic) }
+        return topics
+    }
+
     /// The end of validity in milliseconds since 1970, once key and dates were found good.
     func checkedExpiry(now: Int64) throws(CredentialError) -> Int64 {
         guard X509_check_private_key(certificate, key) == 1 else {
@@ -184,5 +203,42 @@ final class CertificatePair {
         var text = [UInt8](repeating: 0, count: 64)
         let count = BIO_read(memory, &text, Int32(text.count))
         return String(decoding: text.prefix(Int(max(0, count))), as: UTF8.self)
+    }
+}
+
+/// The extension in which Apple lists the topics of a certificate: a SEQUENCE of texts, each before a SEQUENCE of kinds.
+enum AppleTopics {
+    static let oid = "1.2.840.113635.100.6.3.6"
+    private static let sequence: UInt8 = 0x30
+    private static let text: UInt8 = 0x0C
+
+    /// Empty for bytes that are no such list.
+    static func names(in bytes: [UInt8]) -> [String] {
+        guard let list = element(bytes[...]), list.tag == sequence else { return [] }
+        var names: [String] = []
+        var rest = list.content
+        while let next = element(rest) {
+            if next.tag == text { names.append(String(decoding: next.content, as: UTF8.self)) }
+            rest = next.rest
+        }
+        return names
+    }
+
+    /// The first element of DER; `nil` if it is not whole.
+    private static func element(
+        _ bytes: ArraySlice<UInt8>
+    ) -> (tag: UInt8, content: ArraySlice<UInt8>, rest: ArraySlice<UInt8>)? {
+        guard bytes.count >= 2 else { return nil }
+        let tag = bytes[bytes.startIndex]
+        var length = Int(bytes[bytes.startIndex + 1])
+        var begin = bytes.startIndex + 2
+        if length >= 0x80 {
+            let count = length & 0x7F
+            guard (1...2).contains(count), bytes.endIndex - begin >= count else { return nil }
+            length = bytes[begin..<begin + count].reduce(0) { $0 << 8 | Int($1) }
+            begin += count
+        }
+        guard bytes.endIndex - begin >= length else { return nil }
+        return (tag, bytes[begin..<begin + length], bytes[(begin + length)...])
     }
 }

@@ -63,6 +63,8 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
     case clockWrong(tokenAgeSeconds: Int64)
 
     case noCertificate(origin: String, holds: String)
+    /// The key of a certificate is not in its file, and no other file was named.
+    case certificateWithoutKey(path: String, isArchive: Bool)
     case malformedCertificate(origin: String, reason: String)
     case wrongPassword(path: String, wasGiven: Bool)
     case unsupportedArchive(path: String, reason: String)
@@ -79,8 +81,8 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
         case .noPrivateKey(let origin, let holds):
             "\(origin) is \(holds), not a private key; use the AuthKey_<KeyID>.p8 file from developer.apple.com"
         case .encryptedKey(let origin):
-            "\(origin) is encrypted with a passphrase; store it without one (openssl pkcs8 -topk8 -nocrypt) "
-                + "and protect the file by its mode"
+            "the key in \(origin) is encrypted with a passphrase; store it without one (openssl pkcs8 -topk8 -nocrypt) "
+                + "and protect the file by its mode; only a .p12 may have a password"
         case .wrongKeyKind(let origin, let kind):
             "\(origin) is \(kind); APNs takes an EC key on curve P-256 only, as in the .p8 file from Apple"
         case .malformedKey(let origin, let reason):
@@ -107,6 +109,10 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
         switch self {
         case .noCertificate(let origin, let holds):
             "\(origin) is \(holds), not a certificate; give the push certificate as PEM or .p12"
+        case .certificateWithoutKey(let path, let isArchive):
+            isArchive
+                ? "\(path) holds a certificate without its private key; export both together from the keychain"
+                : "\(path) holds a certificate without its private key; name the key's file as private_key_path"
         case .malformedCertificate(let origin, let reason):
             "\(origin) is damaged: \(reason); export the certificate again"
         case .wrongPassword(let path, let wasGiven):

@@ -8,6 +8,10 @@ package enum RegularFile {
         package var what: String
         package var advice: String
         package var description: String { "\(what); \(advice)" }
+        /// The same in a sentence that has named the file: `it is a folder; name a file inside it`.
+        package var sentence: String { (what == Self.missing ? "there is " : "it ") + description }
+
+        fileprivate static let missing = "no such file"
     }
 
     /// - Parameter takesPipes: a person has named it for this one call, as `<(command)` of a shell does.
@@ -55,7 +59,7 @@ package enum RegularFile {
     /// After a call of the system that failed.
     private static func unreadable() -> Fault {
         switch errno {
-        case ENOENT, ENOTDIR: Fault(what: "no such file", advice: "check the path")
+        case ENOENT, ENOTDIR: Fault(what: Fault.missing, advice: "check the path")
         default: Fault(what: "cannot be read", advice: "check its permissions")
         }
     }

@@ -145,11 +145,11 @@ extension CampaignSource {
 package enum SecretFile {
     /// Its text without blanks around it.
     package static func text(of path: String, holding what: String) throws -> String {
-        do {
+        do throws(RegularFile.Fault) {
             return String(decoding: try RegularFile.read(path), as: UTF8.self)
                 .trimmingCharacters(in: .whitespacesAndNewlines)
         } catch {
-            throw Failure(.configuration, "cannot read \(what) from \(path): it \(error)")
+            throw Failure(.configuration, "cannot read \(what) from \(path): \(error.sentence)")
         }
     }
 }

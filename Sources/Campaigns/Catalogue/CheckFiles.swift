@@ -83,7 +83,7 @@ package struct CheckFiles: Sendable {
     ///   - configuredTemplates: the configured folder; throws where there is no configuration, or a wrong one.
     ///   - environment: overrides keys of a configuration file.
     ///   - devices: what the store holds, where there is one: a campaign may be for none of them.
-    ///   - now: given to refuse a start in the past.
+    ///   - now: given to refuse a start in the past; of drafts, only of one that changes the schedule of its file.
     ///   - hasRun: whether an occurrence has a run already, so that its campaign was in time.
     ///   - drafts: texts that are not saved yet, by path: each is checked as if it stood in its file.
     package init(
@@ -163,7 +163,7 @@ package struct CheckFiles: Sendable {
     /// Refuses the only start of a campaign when it is over and nothing came of it.
     private func withStart(_ check: CampaignCheck) -> CampaignCheck {
         guard let now, let source = check.loaded?.source, let past = PastStart(source.campaign, now: now),
-            !hasRun(source.campaign.name, past.occurrence.key)
+            setsSchedule(check.path, source.campaign), !hasRun(source.campaign.name, past.occurrence.key)
         else { return check }
         var check = check
         let location = source.locations["schedule"] ?? SourceLocation()
@@ -173,6 +173,15 @@ package struct CheckFiles: Sendable {
                 advice: "set a time to come, or leave `at` out and start it with `fanfare run \(source.campaign.name)`")
         )
         return check
+    }
+
+    /// Tells whether a start is for this check to judge. A draft does not answer for the schedule that its file has already,
+    /// so that a campaign that is over can still be edited, and it does not answer for other files.
+    private func setsSchedule(_ path: String, _ campaign: Campaign) -> Bool {
+        guard !drafts.isEmpty else { return true }
+        guard drafts[path] != nil else { return false }
+        let saved = CampaignFolder(campaigns: "", templates: "").source(path: path)?.campaign
+        return saved?.schedule != campaign.schedule
     }
 
     /// The daemon reads what is in a configured folder as what the folder is for, whatever it looks like.

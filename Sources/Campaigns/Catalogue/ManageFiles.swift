@@ -208,22 +208,26 @@ package struct ManageFiles: Sendable {
 
     /// What `fanfare validate` would say of the file if it held this text; touches no disk. Of a template the campaigns
     /// that use it are checked with it.
-    package func validate(_ kind: Kind, _ name: String, text: String) throws -> ValidationResult {
+    package func validate(
+        _ kind: Kind, _ name: String, text: String, now: Timestamp
+    ) async throws -> ValidationResult {
         let path = try pathOrNew(kind, name)
         try Self.requireSize(text, path)
-        guard let checked = try checked([path] + users(kind, name), drafts: [path: text]) else {
+        let starts = try await starts(of: text, kind, name, now: now)
+        guard let checked = try checked([path] + users(kind, name), drafts: [path: text], starts) else {
             throw missing(kind, name)
         }
         return checked.result
     }
 
     /// The errors that a text would bring: those in it, and those that others would have because of it.
-    func errors(of text: String, _ kind: Kind, _ name: String, path: String) throws -> (
-        errors: [Diagnostic], warnings: [Diagnostic]
-    ) {
+    func errors(
+        of text: String, _ kind: Kind, _ name: String, path: String, now: Timestamp
+    ) async throws -> (errors: [Diagnostic], warnings: [Diagnostic]) {
+        let starts = try await starts(of: text, kind, name, now: now)
         let users = users(kind, name)
         let before = Set(try checked(users + (isThere(kind, name) ? [path] : []))?.diagnostics ?? [])
-        let found = try checked([path] + users, drafts: [path: text])?.diagnostics ?? []
+        let found = try checked([path] + users, drafts: [path: text], starts)?.diagnostics ?? []
         return (
             found.filter { $0.severity == .error && ($0.path == path || !before.contains($0)) },
             found.filter { $0.severity == .warning && $0.path == path }
@@ -234,13 +238,28 @@ package struct ManageFiles: Sendable {
         kind == .campaign ? [] : uses()[name, default: []].map { "\(configuration.campaigns)/\($0.file)" }
     }
 
+    /// What the check of a start in the past has to know.
+    private struct Starts {
+        var now: Timestamp
+        /// `campaign/occurrence` of past starts that have a run.
+        var started: Set<String>
+    }
+
+    private func starts(of text: String, _ kind: Kind, _ name: String, now: Timestamp) async throws -> Starts {
+        let campaign = kind == .campaign ? campaign(ofText: text, name: name) : nil
+        return Starts(now: now, started: try await store.startedPast(campaign.map { [$0] } ?? [], now: now))
+    }
+
     /// Nil for no paths.
-    private func checked(_ paths: [String], drafts: [String: String] = [:]) throws -> CheckFiles.Checked? {
+    private func checked(
+        _ paths: [String], drafts: [String: String] = [:], _ starts: Starts? = nil
+    ) throws -> CheckFiles.Checked? {
         guard !paths.isEmpty else { return nil }
         let folder = configuration.templates
+        let started = starts?.started ?? []
         return try CheckFiles(
             configuration: configuration, templates: folder, configuredTemplates: { folder }, environment: [:],
-            drafts: drafts
+            now: starts?.now, hasRun: { started.contains("\($0)/\($1)") }, drafts: drafts
         ).check(paths)
     }
 
@@ -325,7 +344,7 @@ extension ManageFiles {
             return try await hold(kind, name, text: text, condition, by: actor, now: now)
         }
         let expected = try Self.expected(condition, at: path)
-        let (errors, warnings) = try errors(of: text, kind, name, path: path)
+        let (errors, warnings) = try await errors(of: text, kind, name, path: path, now: now)
         guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
         let hash = ContentHash.sha256(Array(text.utf8))
         try await store.recordEvent(

@@ -119,7 +119,7 @@ extension ManageFiles {
             }
             return WrittenFileResult(name: name, path: path, etag: hash, isNew: false, warnings: [])
         }
-        let (errors, warnings) = try errors(of: text, kind, name, path: path)
+        let (errors, warnings) = try await errors(of: text, kind, name, path: path, now: now)
         guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
         let change = PendingChange(
             kind: kind.rawValue, name: name, text: text, hash: hash, base: base, author: actor, askedAt: now)
@@ -160,7 +160,7 @@ extension ManageFiles {
         // A release that was cut short has written the file.
         if try AtomicFile.entry(at: path) != .file(hash: change.hash) {
             guard !result.isOutdated else { throw Self.outdated(change, path) }
-            let errors = try errors(of: change.text, kind, change.name, path: path).errors
+            let errors = try await errors(of: change.text, kind, change.name, path: path, now: now).errors
             guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
             // The author is on record for the text, so that they cannot approve its plan.
             try await store.recordEvent(

@@ -52,7 +52,7 @@ package struct ManageDevices: Sendable {
     package func recordExport(of count: Int, to target: String?, by actor: Actor, now: Timestamp) async throws {
         try await store.recordEvent(
             kind: .devicesExported, run: nil, actor: actor,
-            detail: "\(count) devices" + (target.map { " to \($0)" } ?? ""), now: now)
+            detail: "\(count.counted("device"))" + (target.map { " to \($0)" } ?? ""), now: now)
     }
 
     /// Deletes one device at somebody's word. One that was sent background pushes lately keeps an empty row, so that

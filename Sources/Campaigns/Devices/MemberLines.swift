@@ -83,7 +83,7 @@ package struct SegmentChangeResult: Codable, Hashable, Sendable {
     /// Of ``numbers``; nil for others.
     package static func words(of numbers: [Int]) -> String? {
         guard numbers.count == 5, numbers.allSatisfy({ $0 >= 0 }) else { return nil }
-        return "\(numbers[0]) lines, \(numbers[1]) devices added, \(numbers[2]) removed, "
-            + "\(numbers[3]) lines without a device, \(numbers[4]) rejected"
+        return "\(numbers[0].counted("line")), \(numbers[1].counted("device")) added, \(numbers[2]) removed, "
+            + "\(numbers[3].counted("line")) without a device, \(numbers[4]) rejected"
     }
 }

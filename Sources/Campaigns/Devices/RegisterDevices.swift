@@ -93,7 +93,7 @@ package struct RegisterDevices: Sendable {
         guard counts.read > 0 else { return }
         try await store.recordEvent(
             kind: .devicesImported, run: nil, actor: actor,
-            detail: "\(counts.read) lines: \(counts.inserted) new, \(counts.updated) updated, "
+            detail: "\(counts.read.counted("line")): \(counts.inserted) new, \(counts.updated) updated, "
                 + "\(counts.tokensReplaced) with a new token, \(counts.merged) merged, \(counts.unchanged) unchanged, "
                 + "\(counts.rejected) rejected, \(counts.notStored) not stored", now: now())
     }

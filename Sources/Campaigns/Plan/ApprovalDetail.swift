@@ -61,7 +61,7 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
     private static func words(ofMembers text: String) -> String {
         let parts = text.split(separator: " ")
         guard parts.count == 2, let count = Int(parts[0]) else { return "members" }
-        return "\(count.grouped) \(count == 1 ? "member" : "members"), \(parts[1].prefix(12))"
+        return "\(count.counted("member")), \(parts[1].prefix(12))"
     }
 }
 

@@ -301,7 +301,7 @@ package struct ApprovePlans: Sendable {
         guard token.reach != current.reach else { return }
         throw Failure(
             .refused,
-            "\(request.words), was shown for \(token.reach.grouped) devices and would reach "
+            "\(request.words), was shown for \(token.reach.counted("device")) and would reach "
                 + "\(current.reach.grouped) by now; look at it again with `fanfare approvals \(digits)`")
     }
 

@@ -50,11 +50,11 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     package var facts: String {
         switch self {
         case .maxReach(let reach, let limit):
-            "the run would reach \(reach.grouped) devices, guards.max_reach is \(limit.grouped)"
+            "the run would reach \(reach.counted("device")), guards.max_reach is \(limit.grouped)"
         case .minReach(let reach, let limit):
-            "the run would reach \(reach.grouped) devices, guards.min_reach is \(limit.grouped)"
+            "the run would reach \(reach.counted("device")), guards.min_reach is \(limit.grouped)"
         case .maxGrowth(let reach, let before, let run, let limitPercent):
-            "the run would reach \(reach.grouped) devices, \(Percent.growth(from: before, to: reach)) than the "
+            "the run would reach \(reach.counted("device")), \(Percent.growth(from: before, to: reach)) than the "
                 + "\(before.grouped) of run \(run); guards.max_growth is \(limitPercent.percentText)"
         case .seeds(let stage): "stage \(stage) is for seeds, and no device is one"
         case .testTemplate(let name): "template \(name) is for tests (test: true)"

@@ -153,7 +153,7 @@ package struct KeylessDevices: Hashable, Sendable, CustomStringConvertible {
     }
 
     package var description: String {
-        "\(devices.grouped) \(environment.rawValue) \(devices == 1 ? "device" : "devices"): the app has no key for "
+        "\(devices.counted("\(environment.rawValue) device")): the app has no key for "
             + "\(environment.rawValue) (keys.\(environment.rawValue) in the configuration); they are not sent to, and the "
             + "run pauses for them when the others are done"
     }

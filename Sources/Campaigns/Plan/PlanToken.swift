@@ -185,7 +185,7 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
         case .variables: "the variables have other values"
         case .contents: "a segment that the audience names, or the prepared correction, has changed"
         case .reach(let planned, let now):
-            "the run would reach \(now.grouped) devices, \(Percent.growth(from: planned, to: now)) than the "
+            "the run would reach \(now.counted("device")), \(Percent.growth(from: planned, to: now)) than the "
                 + "\(planned.grouped) planned"
         }
     }

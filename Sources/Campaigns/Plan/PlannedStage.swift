@@ -43,7 +43,7 @@ package struct PlannedStage: Hashable, Sendable {
         let languages = devices.byLocale.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
             .map { "\($0.key.isEmpty ? "no language" : $0.key) \($0.value.grouped)" }
         let shown = languages.prefix(6).joined(separator: ", ") + (languages.count > 6 ? ", ..." : "")
-        let size = "\(stage.words), \(devices.count.grouped) device\(devices.count == 1 ? "" : "s")"
+        let size = "\(stage.words), \(devices.count.counted("device"))"
         let first = size + (isRest || shown.isEmpty ? "" : ": \(shown)")
         let approval = stage.needsApproval ? "begins when somebody approves of it" : nil
         if isRest { return [first, approval].compactMap(\.self) }
@@ -62,6 +62,6 @@ package struct PlannedStage: Hashable, Sendable {
         if stage.passesAsWhole { return "passes when each is accepted" }
         let tolerated = (stage.tolerated * 100).percentText
         guard isTooSmall else { return "puts up with \(tolerated) of refusals" }
-        return "too few to show that under \(tolerated) fail (\(answersNeeded.grouped) answers): it waits for you"
+        return "too few to show that under \(tolerated) fail (\(answersNeeded.counted("answer"))): it waits for you"
     }
 }

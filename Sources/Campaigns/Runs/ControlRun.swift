@@ -82,7 +82,7 @@ package struct ControlRun: Sendable {
                 .invalidData, "run \(id) waits for nobody to approve of a stage; it is \(RunResult(run).stateWords)")
         }
         let name = StageWords(run, waiting).name
-        let devices = "\(waiting.size.grouped) devices"
+        let devices = waiting.size.counted("device")
         let command = "`fanfare approve \(id) --stage \(waiting.index + 1)`"
         guard let stage else {
             return Failure(

@@ -234,7 +234,7 @@ extension CorrectRun {
         guard let approvals else { return }
         let person = try await approvals.people(in: store).person(actor.identity)
         let what =
-            "a correction that the campaign did not prepare would go to \(devices.grouped) devices without signatures"
+            "a correction that the campaign did not prepare would go to \(devices.counted("device")) without signatures"
         guard approvals.mayBreakGlass(person) else {
             throw Failure(
                 .refused,

@@ -211,7 +211,8 @@ package struct LeftRun: Hashable, Sendable {
     package var leased: Int
 
     package var words: String {
-        let rest = leased > 0 ? "\(leased) deliveries still count as in flight" : "nothing was in flight"
+        let counted = leased.counted("delivery still counts", "deliveries still count")
+        let rest = leased > 0 ? "\(counted) as in flight" : "nothing was in flight"
         let what = owner.map { "was left by \(ProcessName.shown($0)), which has ended: \(rest)" }
         return "run \(run) \(what ?? "was cancelled, and what is left of it still counts as pending"); "
             + "whoever next sends, pauses, resumes or cancels a run puts that in order, this command only reads"

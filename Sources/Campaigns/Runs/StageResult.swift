@@ -63,12 +63,13 @@ package struct StageResult: Codable, Hashable, Sendable {
     package var words: String {
         let released = releasedBy.map { "; \($0) let it go on" } ?? ""
         if let verdict { return verdict + released + (holdsUntil.map { "; holds until \($0)" } ?? "") }
+        let size = devices.counted("device")
         switch state {
-        case "open" where members == Stage(.rest).words: return "\(devices.grouped) devices, begun at \(openedAt ?? "")"
-        case "open": return "\(devices.grouped) devices, \(answered.grouped) answered, \(failed.grouped) refused so far"
+        case "open" where members == Stage(.rest).words: return "\(size), begun at \(openedAt ?? "")"
+        case "open": return "\(size), \(answered.grouped) answered, \(failed.grouped) refused so far"
         default:
             let approval = needsApproval ? approvedBy.map { ", approved by \($0)" } ?? ", needs approval" : ""
-            return "\(devices.grouped) devices\(approval)"
+            return "\(size)\(approval)"
         }
     }
 }

@@ -14,16 +14,9 @@ package struct OpenedStore: Sendable {
 
     package func deviceCounts() async throws -> [DeviceCount] { try await store.deviceCounts() }
 
-    /// The campaigns whose only start is over and has a run, as `campaign/occurrence`.
+    /// See ``RunLog/startedPast(_:now:)``.
     package func startedPast(_ campaigns: [Campaign], now: Timestamp) async throws -> Set<String> {
-        var started: Set<String> = []
-        for campaign in campaigns {
-            guard let key = PastStart(campaign, now: now)?.occurrence.key,
-                try await store.run(campaign: campaign.name, occurrence: key) != nil
-            else { continue }
-            started.insert("\(campaign.name)/\(key)")
-        }
-        return started
+        try await store.startedPast(campaigns, now: now)
     }
 
     /// How many devices of a topic there are in each language. Reads all devices.
@@ -43,8 +36,8 @@ package struct DiagnoseInstallation: Sendable {
         package var openStore: @Sendable (_ address: String) async throws -> OpenedStore
         /// Loads and tries the credential for an environment; throws what is wrong with it.
         package var credential: @Sendable (Configuration.Credential, PushEnvironment) throws -> CredentialFacts
-        /// Why the app's transport cannot get past the proxy that the environment names; nil: it can, or there is none.
-        package var proxyInTheWay: @Sendable (Configuration.App) -> String?
+        /// What the proxy that the environment names means for the app's pushes.
+        package var proxy: @Sendable (Configuration.App) -> ProxyUse
         /// Connects to where the app's pushes of an environment go, without sending one.
         package var reach: @Sendable (Configuration.App, PushEnvironment, _ store: String) async -> Reachability
         /// Why this machine's port of an address, `127.0.0.1:8787`, cannot be listened on; `nil`: it can.
@@ -56,7 +49,7 @@ package struct DiagnoseInstallation: Sendable {
         package init(
             openStore: @escaping @Sendable (_ address: String) async throws -> OpenedStore,
             credential: @escaping @Sendable (Configuration.Credential, PushEnvironment) throws -> CredentialFacts,
-            proxyInTheWay: @escaping @Sendable (Configuration.App) -> String?,
+            proxy: @escaping @Sendable (Configuration.App) -> ProxyUse,
             reach: @escaping @Sendable (Configuration.App, PushEnvironment, _ store: String) async -> Reachability,
             portFault: @escaping @Sendable (_ address: String) -> PortFault? = { _ in nil },
             machine: MachineFacts, service: ServiceFacts? = nil
@@ -65,7 +58,7 @@ package struct DiagnoseInstallation: Sendable {
             self.service = service
             self.openStore = openStore
             self.credential = credential
-            self.proxyInTheWay = proxyInTheWay
+            self.proxy = proxy
             self.reach = reach
             self.machine = machine
         }
@@ -173,8 +166,15 @@ package struct DiagnoseInstallation: Sendable {
     }
 
     private func proxy(_ app: Configuration.App) -> Finding {
-        if let reason = probes.proxyInTheWay(app) { return .wrong(.proxy, "\(app.topic): \(reason)") }
-        return .ok(.proxy, "\(app.topic): nothing in the way of the \(app.transport.rawValue) transport")
+        switch probes.proxy(app) {
+        case .direct: .ok(.proxy, "\(app.topic): nothing in the way of the \(app.transport.rawValue) transport")
+        case .used(let variable, let proxy):
+            .ok(
+                .proxy,
+                "\(app.topic): the \(app.transport.rawValue) transport goes to APNs through \(proxy), which \(variable) "
+                    + "names; no_proxy excepts a host")
+        case .inTheWay(let reason): .wrong(.proxy, "\(app.topic): \(reason)")
+        }
     }
 
     private func reach(_ configuration: Configuration) async -> [Finding] {
@@ -201,11 +201,24 @@ package struct CredentialFacts: Hashable, Sendable {
     package var isReadableByOthers: Bool
     /// Nil for keys, which do not end.
     package var expiresAt: Timestamp?
+    /// The topics that a certificate is for; empty for keys.
+    package var topics: [String]
 
-    package init(isReadableByOthers: Bool, expiresAt: Timestamp? = nil) {
+    package init(isReadableByOthers: Bool, expiresAt: Timestamp? = nil, topics: [String] = []) {
         self.isReadableByOthers = isReadableByOthers
         self.expiresAt = expiresAt
+        self.topics = topics
     }
+}
+
+/// What a proxy that the environment names means for an app's pushes.
+package enum ProxyUse: Hashable, Sendable {
+    /// No proxy is named for the app's endpoints.
+    case direct
+    /// The transport connects through the proxy, which is named without user and password.
+    case used(variable: String, proxy: String)
+    /// The transport knows no proxy, and does not pass one.
+    case inTheWay(reason: String)
 }
 
 /// How an attempt to connect ended.
@@ -264,7 +277,7 @@ package struct Finding: Codable, Hashable, Sendable {
     package static func wrong(_ check: Check, _ message: String) -> Finding {
         Finding(check: check, state: .wrong, message: message)
     }
-    static func skipped(_ check: Check, _ message: String) -> Finding {
+    package static func skipped(_ check: Check, _ message: String) -> Finding {
         Finding(check: check, state: .skipped, message: message)
     }
 

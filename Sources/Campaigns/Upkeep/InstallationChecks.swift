@@ -173,7 +173,8 @@ struct CredentialChecks {
             let facts = try tried(app.credential, environment)
             let doubts = doubts(facts, path, id)
             guard doubts.isEmpty else { return doubts.map { .warning(.credential, "\(name): \($0)") } }
-            let end = facts.expiresAt.map { ", valid until \($0.iso8601.prefix(10))" } ?? ", which signs"
+            let topics = facts.topics.isEmpty ? "" : ", for \(facts.topics.joined(separator: ", "))"
+            let end = facts.expiresAt.map { "\(topics), valid until \($0.iso8601.prefix(10))" } ?? ", which signs"
             return [.ok(.credential, "\(name): \(path)\(end)")]
         } catch {
             if let hidden = HiddenFile.finding(.credential, path) { return [hidden] }
@@ -190,6 +191,11 @@ struct CredentialChecks {
             doubts.append(
                 "the file's name is that of key \(named), and key_id says \(id): APNs answers InvalidProviderToken if "
                     + "they do not belong together")
+        }
+        if !facts.topics.isEmpty, !facts.topics.contains(app.topic) {
+            doubts.append(
+                "\(path) is for \(facts.topics.joined(separator: ", ")), and topic says \(app.topic): APNs takes no push "
+                    + "for another topic than the certificate's")
         }
         if let end = facts.expiresAt, end < now + Self.expiryWarning {
             doubts.append(

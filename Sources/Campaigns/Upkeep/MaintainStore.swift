@@ -165,7 +165,7 @@ package struct RestoreResult: Codable, Hashable, Sendable {
     }
 
     package var text: String {
-        "\(store): restored from \(file), \(devices.grouped) devices, \(runs.grouped) runs"
+        "\(store): restored from \(file), \(devices.counted("device")), \(runs.counted("run"))"
             + (setAside.map { "; the store that was there is \($0)" } ?? "")
     }
 }

@@ -66,6 +66,8 @@ package struct ObservationResult: Codable, Hashable, Sendable {
     package var failingFeeds: Int
     /// `nil` if `backup` never copied the store.
     package var backedUpAt: Timestamp?
+    /// When the first entry of the audit was made; `nil` if there is none.
+    package var beganAt: Timestamp?
 
     package init(_ observation: StoreObservation, now: Timestamp) {
         halts = observation.halts
@@ -76,6 +78,7 @@ package struct ObservationResult: Codable, Hashable, Sendable {
         oldestWebhookSeconds = observation.oldestWebhookMessage.map { max(0, (now - $0).inSeconds) } ?? 0
         failingFeeds = observation.failingFeeds
         backedUpAt = observation.backedUpAt
+        beganAt = observation.beganAt
         runs = observation.runs
         queues = observation.queues.map { queue in
             Queue(

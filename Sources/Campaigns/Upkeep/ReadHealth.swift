@@ -100,7 +100,7 @@ package struct ReadHealth: Sendable {
             return problem.keepsOld
                 ? Finding.warning(.files, words + "\nthe earlier version stays in force") : .wrong(.files, words)
         }
-        return problems.isEmpty ? [.ok(.files, "\(status.campaigns) campaigns, all of them right")] : problems
+        return problems.isEmpty ? [.ok(.files, "\(status.campaigns.counted("campaign")), no errors")] : problems
     }
 
     private func otherFiles(_ overview: FollowRuns.Overview) -> [Finding] {

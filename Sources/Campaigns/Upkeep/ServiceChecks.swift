@@ -85,7 +85,7 @@ struct ServiceChecks {
     }
 
     func all() -> [Finding] {
-        let findings = store() + read() + edited() + handedOver()
+        let findings = store() + read() + edited() + handedOver() + password()
         return findings.isEmpty
             ? [.ok(.rights, "the service (\(service.user.name)) can read and write what it has to")] : findings
     }
@@ -159,6 +159,21 @@ struct ServiceChecks {
                         + "restart fanfare")
             ]
         }
+    }
+
+    /// The service has a copy of the password of a database. Commands by `sudo -u` have none, and open the store themselves.
+    private func password() -> [Finding] {
+        guard let address = StoreAddress(configuration.store).postgres, address.password == nil else { return [] }
+        let exists = { (path: String) in FileManager.default.fileExists(atPath: path) }
+        let passfile = service.credentials.values.sorted().map { "\($0)/pgpass" }.first(where: exists)
+        let named = address.options[.passwordFile]
+        guard let file = named ?? passfile, exists(file), service.user.obstacle(to: file) != nil else { return [] }
+        let name = service.user.name
+        let words =
+            "commands by `sudo -u \(name) fanfare` cannot read the store's password in \(file); write the password alone "
+            + "into /etc/fanfare/store.password, run: chown root:\(name) /etc/fanfare/store.password; chmod 640 "
+            + "/etc/fanfare/store.password, and end the store's URL in ?password_file=/etc/fanfare/store.password"
+        return [named.map { copyName(of: $0) == nil } == true ? .wrong(.rights, words) : .warning(.rights, words)]
     }
 
     private var secrets: [String] {

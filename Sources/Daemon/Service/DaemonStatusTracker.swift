@@ -172,7 +172,7 @@ struct AnswerRate {
 extension Scheduler.CampaignSnapshot {
     /// For the audit.
     var summary: String {
-        var words = "\(hashes.count) changed, \(campaigns.count) campaigns"
+        var words = "\(hashes.count) changed, \(campaigns.count.counted("campaign"))"
         if !problems.isEmpty { words += "; not taken over: " + problems.map(\.path).joined(separator: ", ") }
         return words
     }

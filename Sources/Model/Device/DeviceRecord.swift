@@ -79,7 +79,7 @@ package enum PushEnvironment: String, Hashable, Sendable, Codable, CaseIterable 
 
     /// `PRODUCTION: 18,812 devices`.
     package func words(devices: Int) -> String {
-        "\(warningName): \(devices.grouped) device\(devices == 1 ? "" : "s")"
+        "\(warningName): \(devices.counted("device"))"
     }
 }
 

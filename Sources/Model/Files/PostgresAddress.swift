@@ -149,6 +149,8 @@ package enum PostgresAddressFault: Error, Hashable, Sendable {
     case unknownOption(String?)
     case badValue(option: PostgresOption, allowed: [String])
     case unreadablePassword(path: String, reason: String)
+    /// The file of the password, or a folder on the way to it, is closed to this user.
+    case forbiddenPassword(path: String)
 }
 
 extension PostgresAddressFault: CustomStringConvertible {
@@ -173,6 +175,10 @@ extension PostgresAddressFault: CustomStringConvertible {
             "\(option.rawValue) of the store's URL is none of " + allowed.joined(separator: ", ")
         case .unreadablePassword(let path, let reason):
             "cannot read the password of the store from \(path): \(reason); put the path of password_file right"
+        case .forbiddenPassword(let path):
+            "cannot read the password of the store from \(path): Permission denied; put the file where this user may read "
+                + "it (as root: install -o root -g fanfare -m 640 \(path) /etc/fanfare/store.password), and name it as "
+                + "password_file"
         }
     }
 }

@@ -35,6 +35,13 @@ extension Int {
         let groups = stride(from: digits.count, to: 0, by: -3).map { String(digits[Swift.max(0, $0 - 3)..<$0]) }
         return (self < 0 ? "-" : "") + groups.reversed().joined(separator: ",")
     }
+
+    /// With what is counted: `1 device`, `1,234 devices`.
+    ///
+    /// - Parameter nouns: the words for any other number than one; `nil`: `noun` with an s.
+    package func counted(_ noun: String, _ nouns: String? = nil) -> String {
+        "\(grouped) \(self == 1 ? noun : nouns ?? "\(noun)s")"
+    }
 }
 
 extension Double {

@@ -47,7 +47,8 @@ extension PostgresAddress {
         do {
             return try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
         } catch {
-            let reason = FileManager.default.fileExists(atPath: path) ? "this user may not read it" : "there is no file"
+            if access(path, R_OK) != 0, errno == EACCES { throw .forbiddenPassword(path: path) }
+            let reason = FileManager.default.fileExists(atPath: path) ? "it is no text" : "there is no file"
             throw .unreadablePassword(path: path, reason: reason)
         }
     }

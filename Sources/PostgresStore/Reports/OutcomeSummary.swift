@@ -110,7 +110,7 @@ extension PostgresDatabase {
         }
         if !dryRun { try await write(.durable) { db in try CapLedger(db).prune(at: now) } }
         if !dryRun, counts.runs > 0 {
-            let detail = "\(counts.deliveries) of \(counts.runs) runs"
+            let detail = "\(counts.deliveries) of \(counts.runs.counted("run"))"
             try await recordEvent(kind: .outcomesPruned, run: nil, actor: actor, detail: detail, files: [:], now: now)
         }
         return counts

@@ -4,7 +4,9 @@ import Store
 
 /// The numbered migrations; the table `fanfare_migration` says which were applied. Never edited after release.
 enum Schema {
-    static let migrations: [String] = [SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql]
+    static let migrations: [String] = [
+        SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql,
+    ]
 
     static var version: Int { migrations.count }
 

@@ -51,6 +51,8 @@ extension PostgresDatabase {
             try db.first(
                 "SELECT at FROM event WHERE kind = '\(EventKind.backedUp.rawValue)' ORDER BY id DESC LIMIT 1"
             ) { try $0.timestampOrNil(0) } ?? nil
+        observation.beganAt =
+            try db.first("SELECT at FROM event ORDER BY id LIMIT 1") { try $0.timestampOrNil(0) } ?? nil
     }
 
     private static func firstDue(_ run: Int64, _ db: PostgresSession) throws -> Timestamp? {

@@ -8,11 +8,12 @@ import Store
 /// | `device_view` | id, topic, environment, status, status_reason, installation_id, user_id, locale, time_zone, country, app_version, os_version, model, alerts_allowed, badge, registered_at, last_seen_at, attributes (JSON), and app_version_key, os_version_key, which compare as versions do |
 /// | `tag_view` | device_id, tag |
 /// | `segment_view` | segment, device_id: of imported segments, defined ones hold no devices |
-/// | `delivery_view` | run_id, campaign, occurrence, device_id, environment, state, status, reason, attempts, variant, changed_at: test runs are left out |
+/// | `delivery_view` | run_id, campaign, occurrence, device_id, environment, state, status, reason, attempts, variant, changed_at, and what the delivery was: text_locale, locale, app_version, time_zone, country, wave_at, stage. Test runs are left out |
 /// | `run_view` | id, campaign, occurrence, state, is_test, created_at, started_at, finished_at, holdout_seed, variant_seed |
 ///
-/// `state` is pending (also while it is in flight), accepted, rejected, unknown or suppressed. The seeds are those of
-/// ``CampaignSplit``.
+/// `state` is pending (also while it is in flight), accepted, rejected, unknown or suppressed. `locale`, `app_version`,
+/// `time_zone` and `country` are the device's at the freeze, `text_locale` is that of the chosen text, and `stage` counts
+/// from 1; each is NULL if it is not known or there is none. The seeds are those of ``CampaignSplit``.
 ///
 /// A store has the same views, for a SQLite shell: those of its migrations, which are frozen. A change here needs a
 /// migration that makes them anew.
@@ -77,8 +78,31 @@ struct AnalystView {
         \(SQLConstants.word(of: "delivery.state", DeliveryState.allCases.map { ($0.code, $0.name) })) AS state,
         delivery.status AS status, delivery.reason AS reason, delivery.attempt AS attempts,
         json_extract(run.definition, '$.campaign.variants[' || delivery.variant || '].name') AS variant,
-        delivery.changed_at AS changed_at
-        """, from: "delivery JOIN", "run ON run.id = delivery.run_id", rest: "WHERE run.is_test = 0")
+        delivery.changed_at AS changed_at,
+        json_extract(
+            coalesce(
+                run.definition -> '$.variantTemplates'
+                    -> json_extract(run.definition, '$.campaign.variants[' || delivery.variant || '].name'),
+                run.definition -> '$.template'
+            ),
+            '$.alert.localized._0[' || delivery.locale_index || '].locale'
+        ) AS text_locale,
+        nullif(delivery_profile.locale, '') AS locale, nullif(delivery_profile.app_version, '') AS app_version,
+        nullif(delivery_profile.time_zone, '') AS time_zone, nullif(delivery_profile.country, '') AS country,
+        delivery.wave AS wave_at,
+        CASE
+            WHEN delivery.stage IS NOT NULL THEN delivery.stage + 1
+            WHEN \(frozenOut)
+                THEN NULL
+            ELSE nullif(json_array_length(run.definition, '$.campaign.stages'), 0)
+        END AS stage
+        """, from: "delivery JOIN", "run ON run.id = delivery.run_id LEFT JOIN",
+        "delivery_profile ON delivery_profile.id = delivery.profile", rest: "WHERE run.is_test = 0")
+
+    /// A delivery that the freeze left out is in no stage, as in ``DeliveryBreakdown``.
+    private static let frozenOut =
+        "delivery.state = \(DeliveryState.suppressed.rawValue) AND delivery.attempt = 0 AND delivery.reason IN ("
+        + SQLConstants.list(FreezePolicy.reasons.map(\.rawValue)) + ")"
 
     private static let run = AnalystView(
         "run_view",

@@ -123,7 +123,7 @@ extension SQLiteFileStore {
         }
         if !dryRun { try await write { db in try CapLedger(db).prune(at: now) } }
         if !dryRun, counts.runs > 0 {
-            let detail = "\(counts.deliveries) of \(counts.runs) runs"
+            let detail = "\(counts.deliveries) of \(counts.runs.counted("run"))"
             try await recordEvent(kind: .outcomesPruned, run: nil, actor: actor, detail: detail, now: now)
         }
         return counts

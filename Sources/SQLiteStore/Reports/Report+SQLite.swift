@@ -59,7 +59,7 @@ struct RunAudit {
         var problems = SumCheck.problems(stored: stored, recounted: recounted)
         let open = try count("SELECT coalesce(sum(open), 0) FROM lease WHERE run_id = :run")
         if open != stored.leased {
-            problems.append("leases wait for \(open) outcomes, the account for \(stored.leased)")
+            problems.append("leases wait for \(open.counted("outcome")), the account for \(stored.leased)")
         }
         let stranded = try count(
             """

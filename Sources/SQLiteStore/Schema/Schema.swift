@@ -7,7 +7,7 @@ import Store
 enum Schema {
     static let migrations: [String] = [
         SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql, SchemaVersion5.sql,
-        SchemaVersion6.sql, SchemaVersion7.sql,
+        SchemaVersion6.sql, SchemaVersion7.sql, SchemaVersion8.sql,
     ]
 
     static var version: Int { migrations.count }

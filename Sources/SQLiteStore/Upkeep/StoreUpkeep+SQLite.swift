@@ -198,6 +198,8 @@ extension SQLiteFileStore {
             stored: try Int64.fetchOne(
                 db,
                 sql: "SELECT at FROM event WHERE kind = '\(EventKind.backedUp.rawValue)' ORDER BY id DESC LIMIT 1"))
+        observation.beganAt = Timestamp(
+            stored: try Int64.fetchOne(db, sql: "SELECT at FROM event ORDER BY id LIMIT 1"))
     }
 
     /// A slice per transaction, so that whoever sends goes on meanwhile. A store made before version 3 is rewritten as a

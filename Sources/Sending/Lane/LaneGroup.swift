@@ -160,6 +160,7 @@ package final class LaneGroup: Sendable {
             let name = [environment.rawValue, sender.credentials[environment]].compactMap(\.self)
             return "\(name.joined(separator: ", ")): \(reason)"
         }
-        return reasons.joined(separator: "; and ") + ". \(left) deliveries there wait for `fanfare resume`"
+        let waiting = left.counted("delivery there waits", "deliveries there wait")
+        return reasons.joined(separator: "; and ") + ". \(waiting) for `fanfare resume`"
     }
 }

@@ -58,10 +58,11 @@ package struct RecoveryCounts: Hashable, Sendable {
     /// For a person, after "which has ended: ".
     package var words: String {
         var parts: [String] = []
-        if notStarted > 0 { parts.append("\(notStarted) deliveries were not started") }
-        if answered > 0 { parts.append("\(answered) were answered") }
-        if resent > 0 { parts.append("\(resent) were on the wire and are sent once more") }
-        if unknown > 0 { parts.append("\(unknown) were on the wire and are unknown") }
+        if notStarted > 0 { parts.append("\(notStarted.counted("delivery was", "deliveries were")) not started") }
+        if answered > 0 { parts.append("\(answered.counted("was", "were")) answered") }
+        func onTheWire(_ count: Int) -> String { count.counted("was on the wire and is", "were on the wire and are") }
+        if resent > 0 { parts.append("\(onTheWire(resent)) sent once more") }
+        if unknown > 0 { parts.append("\(onTheWire(unknown)) unknown") }
         if let distrust { parts.append("all of them are in doubt, since \(distrust)") }
         return parts.isEmpty ? "nothing was in flight" : parts.joined(separator: ", ")
     }

@@ -187,7 +187,8 @@ package struct StopNote: Hashable, Sendable {
     init(_ order: StopOrder, left: Int) {
         self.left = left
         words =
-            "\(left) requests were started after the stop of \(order.scope.words) by \(order.by) at \(order.at.iso8601)"
+            "\(left) \(left == 1 ? "request was" : "requests were") started after the stop of "
+            + "\(order.scope.words) by \(order.by) at \(order.at.iso8601)"
     }
 
     /// As it stands in an event.

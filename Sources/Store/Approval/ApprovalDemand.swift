@@ -143,7 +143,7 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
     package var isWaiting: Bool { if case .waits = cause { true } else { false } }
 
     package var description: String {
-        let reached = "campaign \(campaign) would reach \(reach.grouped) devices"
+        let reached = "campaign \(campaign) would reach \(reach.counted("device"))"
         switch cause {
         case .ceiling(let limit):
             return "\(reached), approvals.ceiling is \(limit.grouped), which nothing passes; narrow the audience"

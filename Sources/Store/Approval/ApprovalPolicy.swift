@@ -85,7 +85,7 @@ extension ApprovalPolicy.Fault {
         case .samePerson(let person): "\(person) has signed with another account"
         case .lapsed: "it has lapsed"
         case .fromFuture: "the clock was set back since"
-        case .drifted(let reach): "it was for \(reach.grouped) devices"
+        case .drifted(let reach): "it was for \(reach.counted("device"))"
         }
     }
 }

@@ -19,16 +19,16 @@ package struct StageWords {
     /// How many there are is known when the audience is frozen.
     var opened: String {
         "\(name) of \(run.definition.campaign.stages?.count ?? 1) begins"
-            + (run.isFrozen ? ": \(record.size.grouped) devices" : "")
+            + (run.isFrozen ? ": \(record.size.counted("device"))" : "")
     }
 
     var approval: String {
-        "\(name), \(record.size.grouped) devices, waits for somebody to approve of it; `fanfare approve \(run.id) "
+        "\(name), \(record.size.counted("device")), waits for somebody to approve of it; `fanfare approve \(run.id) "
             + "--stage \(record.index + 1)` sends it, `fanfare cancel \(run.id)` does not"
     }
 
     package func approved(by actor: Actor) -> String {
-        "\(name), \(record.size.grouped) devices, approved by \(actor.name)"
+        "\(name), \(record.size.counted("device")), approved by \(actor.name)"
     }
 
     /// `stage 2 (1 %) was halted, too many were refused: 5 of 9 …`, and what to do; empty before there is a verdict.
@@ -63,13 +63,13 @@ package struct StageWords {
         let bad = decision.isAboutGone ? answers.gone : answers.failed
         let what = decision.isAboutGone ? "say that the device is gone" : "are refusals"
         let gone = decision.goneTolerated.map {
-            "\(answers.gone.grouped) devices are gone (\(($0 * 100).percentText) is tolerated)"
+            "\(answers.gone.counted("device is", "devices are")) gone (\(($0 * 100).percentText) is tolerated)"
         }
         let parts = [
             "\(bad.grouped) of \(answers.answered.grouped) answers\(whose(decision.group)) \(what)",
             gone,
-            answers.unknown > 0 ? "\(answers.unknown.grouped) were never answered" : nil,
-            decision.unanswered.map { "\($0.grouped) more were on their way" },
+            answers.unknown > 0 ? "\(answers.unknown.counted("was", "were")) never answered" : nil,
+            decision.unanswered.map { "\($0.counted("more was on its way", "more were on their way"))" },
             leftOut(decision),
             stage.passesAsWhole
                 ? "each has to be accepted" : "\((decision.tolerated * 100).percentText) is put up with",

@@ -85,7 +85,7 @@ package struct TableProof: Codable, Hashable, Sendable {
     /// In words, what tells it from another one of the same table; nil: nothing.
     package func difference(from other: TableProof) -> String? {
         guard self != other else { return nil }
-        guard rows == other.rows else { return "\(rows) rows here, \(other.rows) there" }
+        guard rows == other.rows else { return "\(rows.counted("row")) here, \(other.rows) there" }
         let columns = Set(sums.keys).union(other.sums.keys).filter { sums[$0] != other.sums[$0] }.sorted()
         return columns.isEmpty
             ? "equal numbers of rows, and other contents"

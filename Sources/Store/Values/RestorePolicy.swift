@@ -30,7 +30,7 @@ package struct RestorePolicy: Sendable {
 
     private func left(_ run: Run) -> String {
         let open = run.counts.pending + run.counts.leased
-        return open == 0 ? "all of its deliveries" : "any of \(open.grouped) deliveries"
+        return open == 0 ? "all of its deliveries" : "any of \(open.counted("delivery", "deliveries"))"
     }
 }
 

@@ -240,7 +240,7 @@ extension StoreError: CustomStringConvertible {
                 + "took over what it sent; it has stopped. Run the same command again"
         case .runIsOver(let run, let state): "run \(run) is \(state.rawValue); nothing is left to send"
         case .notFinished(let run, let pending, let leased):
-            "run \(run) is not finished: \(pending) deliveries are pending and \(leased) leased"
+            "run \(run) is not finished: \(pending.counted("delivery is", "deliveries are")) pending and \(leased) leased"
         case .outcomesPruned(let run, let moment):
             "the outcomes of run \(run) by device were pruned on \(moment.iso8601.prefix(10)); its report is left: "
                 + "`fanfare report \(run)`"

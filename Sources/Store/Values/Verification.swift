@@ -116,6 +116,8 @@ package struct StoreObservation: Hashable, Sendable {
     package var failingFeeds = 0
     /// When `backup` last copied the store; `nil` if it never did.
     package var backedUpAt: Timestamp?
+    /// When the first entry of the audit was made; `nil` if there is none.
+    package var beganAt: Timestamp?
 
     package init(runs: [RunState: Int], queues: [Queue], logBytes: Int) {
         self.runs = runs

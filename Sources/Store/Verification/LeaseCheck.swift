@@ -64,7 +64,8 @@ package struct LeaseCheck {
             faults.append(StoreFault(run: lease.run, "lease \(lease.id) \(problem)"))
         }
         if lease.entries.count % LeaseEntry.byteCount != 0 {
-            faults.append(StoreFault(run: lease.run, "lease \(lease.id) is cut off after \(lease.entries.count) bytes"))
+            let length = lease.entries.count.counted("byte")
+            faults.append(StoreFault(run: lease.run, "lease \(lease.id) is cut off after \(length)"))
         }
         var waiting = 0
         for entry in LeaseEntry.unpack(lease.entries) {
@@ -74,7 +75,7 @@ package struct LeaseCheck {
             faults.append(
                 StoreFault(
                     run: lease.run,
-                    "lease \(lease.id) waits for \(lease.open) outcomes, its deliveries for \(waiting)"))
+                    "lease \(lease.id) waits for \(lease.open.counted("outcome")), its deliveries for \(waiting)"))
         }
     }
 
@@ -98,7 +99,7 @@ package struct LeaseCheck {
             doubles.append(
                 StoreFault(
                     run: lease.run, device: entry.device,
-                    "\(standing.state.name) after \(standing.leases) leases, and in lease \(lease.id) as number "
+                    "\(standing.state.name) after \(standing.leases.counted("lease")), and in lease \(lease.id) as number "
                         + "\(entry.number)"))
             return false
         }

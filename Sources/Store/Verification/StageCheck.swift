@@ -11,7 +11,8 @@ package enum StageCheck {
         guard stages.count == records.count else {
             return [
                 StoreFault(
-                    run: run.id, "it has \(records.count) stages on record, and \(stages.count) in its definition")
+                    run: run.id,
+                    "it has \(records.count.counted("stage")) on record, and \(stages.count) in its definition")
             ]
         }
         var faults: [String] = []

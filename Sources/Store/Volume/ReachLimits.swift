@@ -61,13 +61,13 @@ package struct ReachLimits: Hashable, Sendable {
         if let bound, reach > bound {
             return GrownRun(
                 run: run, reach: reach, halt: .grown,
-                reason: "would reach \(reach.grouped) devices by now, and approvals let \(bound.grouped) at most; "
+                reason: "would reach \(reach.counted("device")) by now, and approvals let \(bound.grouped) at most; "
                     + "`fanfare cancel \(run)` ends it, and another run can be approved")
         }
         if let most, reach > most {
             return GrownRun(
                 run: run, reach: reach, halt: .volume,
-                reason: "would reach \(reach.grouped) devices by now, and was weighed with \(self.reach.grouped); "
+                reason: "would reach \(reach.counted("device")) by now, and was weighed with \(self.reach.grouped); "
                     + "`fanfare resume \(run)` sends it, `fanfare cancel \(run)` does not")
         }
         return nil

@@ -59,7 +59,7 @@ private struct WavesChart {
         let devices = waves.reduce(0.0) { $0 + Double($1.devices) }
         return Chart(
             id: id, title: "Waves",
-            summary: "\(waves.count.grouped) planned starts for \(ShortNumber.text(devices)) devices. \(axis.note)",
+            summary: "\(waves.count.counted("planned start")) for \(ShortNumber.text(devices)) devices. \(axis.note)",
             height: PlotFrame.drawingHeight, drawing: drawing(axis), legend: [],
             note: "Planned devices by the start of their wave. \(axis.note)", table: table)
     }
@@ -91,7 +91,7 @@ private struct WavesChart {
     private func name(_ wave: WaveBar) -> String {
         let time = wave.startsAt.iso8601.dropFirst(11).prefix(5)
         let zones = zones(wave, atMost: 1).cut(toWidth: 40)
-        let text = "\(time) UTC: \(wave.devices.grouped) devices" + (zones.isEmpty ? "" : ", \(zones)")
+        let text = "\(time) UTC: \(wave.devices.counted("device"))" + (zones.isEmpty ? "" : ", \(zones)")
         return "<title>\(text.escapedHTML)</title>"
     }
 

@@ -75,6 +75,10 @@ extension GaugeFamily {
             GaugeFamily(
                 lastBackup, "When `fanfare backup` last copied the store; 0: never.",
                 observation.backedUpAt.map { Double($0.milliseconds) / 1000 } ?? 0),
+            GaugeFamily(
+                "fanfare_store_began_timestamp_seconds",
+                "When the first entry of the store's audit was made; 0: there is none.",
+                observation.beganAt.map { Double($0.milliseconds) / 1000 } ?? 0),
         ]
     }
 }

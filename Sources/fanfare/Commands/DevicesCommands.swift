@@ -71,7 +71,7 @@ struct DevicesExportCommand: AsyncParsableCommand {
         let count = try await devices.export(matching: matching, topic: topic, now: session.now) { try sink.write($0) }
         try file.finish()
         try await devices.recordExport(of: count, to: output, by: session.actor, now: session.now)
-        Console.note("\(count.grouped) devices")
+        Console.note(count.counted("device"))
     }
 }
 
@@ -216,7 +216,7 @@ struct DevicesImportCommand: AsyncParsableCommand {
     private static func text(_ result: ImportResult) -> String {
         var text =
             (result.dryRun ? "nothing was changed; an import would be " : "")
-            + "\(result.read == 1 ? "1 line" : "\(result.read.grouped) lines"): \(result.inserted.grouped) new, \(result.updated.grouped) updated, "
+            + "\(result.read.counted("line")): \(result.inserted.grouped) new, \(result.updated.grouped) updated, "
             + "\(result.unchanged.grouped) unchanged, \(result.tokensReplaced.grouped) with a new token, \(result.merged.grouped) merged, "
             + "\(result.rejected.grouped) rejected"
         if let path = result.rejectsFile { text += "; see \(path)" }
@@ -240,7 +240,7 @@ private final class ImportMeter {
         guard now - shown > .seconds(1) else { return }
         shown = now
         let rate = Int(Double(devices) / (now - start).inSeconds)
-        let line = "\(devices.grouped) devices, \(rate.grouped)/s"
+        let line = "\(devices.counted("device")), \(rate.grouped)/s"
         Console.isTerminal ? Console.progress(line) : Console.note(line)
     }
 }

@@ -67,11 +67,10 @@ extension DiagnoseInstallation.Probes {
         return DiagnoseInstallation.Probes(
             openStore: { try await StoreOpening.open($0, .reading) },
             credential: { try CredentialFacts(trying: $0, for: $1) },
-            proxyInTheWay: { app in
-                guard app.transport == .native else { return nil }
-                return PushEnvironment.allCases.filter(app.credential.environments.contains).lazy
+            proxy: { app in
+                let hosts = PushEnvironment.allCases.filter(app.credential.environments.contains)
                     .compactMap { try? SendingSetup.endpoint(app, $0).host }
-                    .compactMap { ProxySetting.refusal(of: $0, in: environment) }.first
+                return ProxySetting.use(by: app.transport, to: hosts, in: environment)
             },
             reach: { await EndpointProbe(app: $0, environment: $1, store: $2).reach() },
             portFault: ListenProbe.fault, machine: .ofThisMachine, service: .ofThisMachine)
@@ -87,8 +86,13 @@ extension CredentialFacts {
         case .certificate(let certificatePath, let privateKeyPath, let passwordPath):
             let credential = try PushCredential(
                 certificatePath: certificatePath, privateKeyPath: privateKeyPath, passwordPath: passwordPath)
-            let end = if case .certificate(let certificate) = credential { certificate.expiresAt } else { Int64?.none }
-            self.init(isReadableByOthers: false, expiresAt: end.map { Timestamp(milliseconds: $0) })
+            guard case .certificate(let certificate) = credential else {
+                self.init(isReadableByOthers: false)
+                return
+            }
+            self.init(
+                isReadableByOthers: false, expiresAt: Timestamp(milliseconds: certificate.expiresAt),
+                topics: certificate.topics)
         }
     }
 

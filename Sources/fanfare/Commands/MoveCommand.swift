@@ -55,7 +55,7 @@ struct MoveCommand: AsyncParsableCommand {
         Console.print(
             json
                 ? try ResultJSON.text(result)
-                : "moved to \(result.to): \(result.rows.grouped) rows of \(result.tables.count) tables, equal in both stores; "
+                : "moved to \(result.to): \(result.rows.counted("row")) of \(result.tables.count.counted("table")), equal in both stores; "
                     + "put `store: \(StoreAddress(Self.absolute(to)))` into the configuration")
     }
 
@@ -86,7 +86,7 @@ private final class MoveProgressPrinter: Sendable {
             case .provingNew: "reading the new store again"
             case .provingOld: "reading the old store again"
             }
-        let line = "\(verb): \(progress.rows.grouped) rows, at \(progress.table)"
+        let line = "\(verb): \(progress.rows.counted("row")), at \(progress.table)"
         Console.isTerminal ? Console.progress(line) : Console.note(line)
     }
 }

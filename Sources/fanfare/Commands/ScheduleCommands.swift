@@ -258,10 +258,11 @@ enum FeedPollText {
     private static func words(_ poll: FeedPoll) -> String {
         switch poll.found {
         case .unchanged: "nothing has changed"
-        case .catalogue(let items): "polled for the first time; its \(items.grouped) items are the back catalogue"
-        case .items(let count): "\(count.grouped) items, \((poll.runs.count + poll.ended.count).grouped) new"
+        case .catalogue(let items):
+            "polled for the first time; its \(items.counted("item is", "items are")) the back catalogue"
+        case .items(let count): "\(count.counted("item")), \((poll.runs.count + poll.ended.count).grouped) new"
         case .tooManyNew(let count, let max):
-            "\(count.grouped) items are new at once, max_new is \(max); none is sent, `fanfare run` sends one by hand"
+            "\(count.counted("item is", "items are")) new at once, max_new is \(max); none is sent, `fanfare run` sends one by hand"
         case .failed(let reason): reason
         case .overtaken: "another process has just polled it"
         }

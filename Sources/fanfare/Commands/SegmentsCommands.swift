@@ -125,9 +125,9 @@ struct SegmentsImportCommand: AsyncParsableCommand {
     }
 
     private static func words(_ result: SegmentImportResult) -> String {
-        "\(result.read.grouped) lines, \(result.added.grouped) devices added, "
-            + "\(result.alreadyIn.grouped) were in it, \(result.removed.grouped) removed, "
-            + "\(result.unmatched.grouped) lines without a device, \(result.rejected.grouped) rejected"
+        "\(result.read.counted("line")), \(result.added.counted("device")) added, "
+            + "\(result.alreadyIn.counted("was", "were")) in it, \(result.removed.grouped) removed, "
+            + "\(result.unmatched.counted("line")) without a device, \(result.rejected.grouped) rejected"
     }
 
     private func text(_ result: SegmentImportResult) -> String {

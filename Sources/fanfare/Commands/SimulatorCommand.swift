@@ -66,10 +66,10 @@ struct SimulatorCommand: AsyncParsableCommand {
         simulator.stop()
         let counts = simulator.counts()
         Console.print(
-            "\(counts.requests.grouped) requests, \(counts.accepted.grouped) accepted, "
-                + "\(counts.connections.grouped) connections"
+            "\(counts.requests.counted("request")), \(counts.accepted.grouped) accepted, "
+                + counts.connections.counted("connection")
                 + (counts.faults == 0
-                    ? "" : ", \(counts.faults.grouped) faults, \(counts.lostAnswers.grouped) answers lost"))
+                    ? "" : ", \(counts.faults.counted("fault")), \(counts.lostAnswers.counted("answer")) lost"))
     }
 
     private func options() throws -> SimulatorOptions {

@@ -110,7 +110,7 @@ struct BackupCommand: AsyncParsableCommand {
         let text =
             json
             ? try ResultJSON.text(result)
-            : "\(file): \(result.bytes.grouped) bytes, \(result.devices.grouped) devices, \(result.runs.grouped) runs; "
+            : "\(file): \(result.bytes.counted("byte")), \(result.devices.counted("device")), \(result.runs.counted("run")); "
                 + "checked, and on disk"
         // Standard output may be the copy.
         if (try? OutputPath(file).entry()) == .stream { Console.note(text) } else { Console.print(text) }
@@ -161,7 +161,8 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
         }
         if shrink { try await maintenance.shrink() }
         if counts.kept > 0 {
-            Console.note("\(counts.kept) runs keep their outcomes: their sums do not close; see `fanfare verify`")
+            let runs = counts.kept.counted("run keeps its outcomes", "runs keep their outcomes")
+            Console.note("\(runs): the counts do not balance; see `fanfare verify`")
         }
         try show(counts, age, try await maintenance.size())
     }
@@ -184,7 +185,7 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
     }
 
     private static func words(_ counts: OutcomePruneCounts, _ age: Duration) -> String {
-        "\(counts.deliveries.grouped) outcomes of \(counts.runs) \(counts.runs == 1 ? "run" : "runs") over for more than "
+        "\(counts.deliveries.counted("outcome")) of \(counts.runs.counted("run")) over for more than "
             + WrittenDuration.text(age)
     }
 

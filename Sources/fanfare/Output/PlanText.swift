@@ -161,7 +161,7 @@ extension Timestamp {
 
 extension Int {
     /// `1,234 devices`, `1 device`.
-    var devices: String { self == 1 ? "1 device" : "\(grouped) devices" }
+    var devices: String { counted("device") }
 }
 
 /// When a plan's pushes leave, and how long that takes.
@@ -177,7 +177,7 @@ struct PlanWavesText {
         }
         page.row(
             "Start",
-            "\(wall) by each device's clock, in \(plan.waves.count == 1 ? "1 wave" : "\(plan.waves.count) waves"):")
+            "\(wall) by each device's clock, in \(plan.waves.count.counted("wave")):")
         for wave in plan.waves.prefix(Self.wavesShown) {
             page.row("", "\(wave.startsAt.shown)  \(wave.devices.devices)\(zones(wave))\(end(wave))", lateness(wave))
         }

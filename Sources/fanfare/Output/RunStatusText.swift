@@ -139,10 +139,10 @@ struct RunList {
 extension DaemonStatus {
     /// How the daemon is, in one line.
     var line: String {
-        var parts = ["\(campaigns.grouped) campaigns, \(scheduled.grouped) scheduled"]
+        var parts = ["\(campaigns.counted("campaign")), \(scheduled.grouped) scheduled"]
         if let nextStart, let nextCampaign { parts.append("next \(nextCampaign) at \(nextStart.shown)") }
-        if !running.isEmpty { parts.append(running.count == 1 ? "1 run" : "\(running.count) runs") }
-        if !problems.isEmpty { parts.append(problems.count == 1 ? "1 file wrong" : "\(problems.count) files wrong") }
+        if !running.isEmpty { parts.append(running.count.counted("run")) }
+        if !problems.isEmpty { parts.append(problems.count.counted("file wrong", "files wrong")) }
         return parts.joined(separator: "; ")
     }
 }

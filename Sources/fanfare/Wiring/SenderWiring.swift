@@ -185,9 +185,12 @@ enum ProxySetting {
 
     /// The name of the variable that sets one; nil: the way is open. A host of this machine needs no proxy.
     static func variable(for host: String, in environment: [String: String]) -> String? {
-        guard !isThisMachine(host), !isExcepted(host, environment["no_proxy"] ?? environment["NO_PROXY"] ?? "") else {
-            return nil
-        }
+        isThisMachine(host) ? nil : variable(ofCurlFor: host, in: environment)
+    }
+
+    /// The same as curl sees it, which goes to this machine by a proxy as well.
+    private static func variable(ofCurlFor host: String, in environment: [String: String]) -> String? {
+        guard !isExcepted(host, environment["no_proxy"] ?? environment["NO_PROXY"] ?? "") else { return nil }
         return variables.first { !(environment[$0] ?? "").isEmpty }
     }
 
@@ -197,6 +200,28 @@ enum ProxySetting {
             "\(variable) is set, and the native transport knows no proxy; write transport: curl in the configuration, or "
                 + "name \(host) in no_proxy if the way to it is open"
         }
+    }
+
+    /// What the environment's proxy means for a transport that connects to some hosts.
+    static func use(
+        by transport: Configuration.Transport, to hosts: [String], in environment: [String: String]
+    ) -> ProxyUse {
+        switch transport {
+        case .native:
+            let reasons = hosts.compactMap { refusal(of: $0, in: environment) }
+            return reasons.first.map { ProxyUse.inTheWay(reason: $0) } ?? ProxyUse.direct
+        case .curl:
+            let names = hosts.compactMap { variable(ofCurlFor: $0, in: environment) }
+            guard let name = names.first else { return .direct }
+            return .used(variable: name, proxy: address(environment[name] ?? ""))
+        }
+    }
+
+    /// Host and port of a proxy, which may be written with a user and a password.
+    private static func address(_ proxy: String) -> String {
+        let parts = URLComponents(string: proxy.contains("://") ? proxy : "http://\(proxy)")
+        guard let parts, let host = parts.host, !host.isEmpty else { return "a proxy" }
+        return "the proxy " + host + (parts.port.map { ":\($0)" } ?? "")
     }
 
     /// As curl reads it: names with all below them, separated by commas or blanks, or a star for every host.

@@ -46,6 +46,26 @@ extension DeviceRegistryContract {
             let known = "SELECT 1 FROM run_view WHERE is_test AND id = \(run.id)"
             #expect(try await store.reach(of: AnalystQueries.campaign(known), budget: nil, now: noon).total == 1)
         }
+        Promise.asked("analysts see what a delivery was, which no later import changes") { store in
+            let seeds = AudienceExpression.comparison(.country, .equal, .text("DE"))
+            _ = try await store.startRun(try definition("staged") { $0.stages = [Stage(.seeds(seeds)), Stage(.rest)] })
+            let changed = try record(1) {
+                $0.locale = "fr"
+                $0.country = "FR"
+                $0.appVersion = "9.9"
+            }
+            _ = try await store.importDevices([changed], now: noon)
+            let rows = [
+                ("stage = 1", 5), ("stage = 2", 1), ("locale = 'de' AND country = 'DE' AND app_version = '4.7'", 1),
+                ("locale = 'fr' OR country = 'FR' OR app_version = '9.9'", 0), ("country IS NULL", 1),
+                ("time_zone IS NULL AND wave_at IS NULL AND text_locale IS NULL", 6),
+            ]
+            for (condition, count) in rows {
+                let sql = "SELECT device_id FROM delivery_view WHERE campaign = 'staged' AND (\(condition))"
+                let found = try await store.reach(of: AnalystQueries.campaign(sql), budget: nil, now: noon).total
+                #expect(found == count, "\(condition)")
+            }
+        }
         Promise.asked("an audience_sql sees the rows of its campaign's app alone, and of all its topics") { store in
             let run = try await AnalystQueries.addAnotherApp(store)
             for sql in AnalystQueries.ofAnotherApp(run: run) {
@@ -189,6 +209,7 @@ private enum AnalystQueries {
             WHERE status = 200 AND attempts = 1 AND changed_at = :now AND environment = 'production'
             """, [1, 2]
         ),
+        ("SELECT device_id FROM delivery_view WHERE text_locale = 'en' AND stage IS NULL", [1, 2]),
         (
             """
             -- Everybody who did not get the last one: für alle.

@@ -100,7 +100,7 @@ extension StoreUpkeepContract {
             let empty = try await store.observation(now: noon)
             #expect(empty.halts.isEmpty && empty.pausedByPeople == 0 && empty.openApprovals == 0)
             #expect(empty.webhookMessages == 0 && empty.oldestWebhookMessage == nil)
-            #expect(empty.failingFeeds == 0 && empty.backedUpAt == nil)
+            #expect(empty.failingFeeds == 0 && empty.backedUpAt == nil && empty.beganAt == nil)
             try await store.setWebhooks([Configuration.Webhook(url: "https://a.example", secretPath: "s")])
             for (number, halt) in [RunHalt.breaker, .breaker, .late].enumerated() {
                 let run = try await store.startRun(try definition(), occurrence: "\(number)")
@@ -116,7 +116,7 @@ extension StoreUpkeepContract {
             let seen = try await store.observation(now: late)
             #expect(seen.halts == [.breaker: 2, .late: 1] && seen.pausedByPeople == 1)
             #expect(seen.webhookMessages == 3 && seen.oldestWebhookMessage != nil)
-            #expect(seen.failingFeeds == 1 && seen.backedUpAt == late)
+            #expect(seen.failingFeeds == 1 && seen.backedUpAt == late && seen.beganAt == noon)
         }
     }
 

@@ -276,7 +276,7 @@ struct CampaignAccess: Sendable {
     func validatedForCaller(
         _ kind: ManageFiles.Kind, _ name: String, text: String
     ) async throws -> ValidationResult {
-        var result = try validated(kind, name, text: text)
+        var result = try await validated(kind, name, text: text)
         if !caller.role.may(.run), try await cases.files.startsAutomatically(kind, name, text: text) {
             result.held = true
         }
@@ -284,12 +284,12 @@ struct CampaignAccess: Sendable {
     }
 
     /// What is wrong with a text that is not saved, as far as it is theirs to know.
-    func validated(_ kind: ManageFiles.Kind, _ name: String, text: String) throws -> ValidationResult {
+    func validated(_ kind: ManageFiles.Kind, _ name: String, text: String) async throws -> ValidationResult {
         switch kind {
         case .campaign: try requireTemplates(ofText: text, campaign: name)
         case .template: try requireTemplate(name)
         }
-        return visible(try cases.files.validate(kind, name, text: text))
+        return visible(try await cases.files.validate(kind, name, text: text, now: cases.now))
     }
 
     /// What a text shows is what it names: no other app's template.

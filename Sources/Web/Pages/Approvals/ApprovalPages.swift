@@ -17,6 +17,8 @@ struct ApprovalPages: Sendable {
         var state: String
         var colour: String
         var reach: String
+        /// `4 devices`.
+        var devices: String
         var asked: String
         /// As it is shown, with its reach.
         var hash: String
@@ -117,10 +119,11 @@ extension ApprovalPages.Plan {
         name = [approval.campaign, approval.occurrence].compactMap(\.self).joined(separator: " ")
         hash = approval.plan
         isOpen = approval.isOpen
-        let signed = "\(approval.needs - approval.missing) of \(approval.needs) signatures"
+        let signed = "\(approval.needs - approval.missing) of \(approval.needs.counted("signature"))"
         state = !isOpen ? approval.state : (approval.missing == 0 ? "approved, " : "awaiting approval, ") + signed
         colour = !isOpen ? "" : approval.missing == 0 ? "accepted" : "paused"
         reach = approval.reach.grouped
+        devices = approval.reach.counted("device")
         asked = "\(approval.askedBy), \(approval.askedAt.shownTime)"
     }
 }

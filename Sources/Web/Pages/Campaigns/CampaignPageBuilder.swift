@@ -41,7 +41,7 @@ struct CampaignPageBuilder: Sendable {
             mayPlan: campaign.ok && caller.role.may(.plan), mayTest: campaign.ok && caller.role.may(.testSend))
         if caller.role.may(.halt) { page.stopAddress = "\(page.address)/stop" }
         try await putChanges(into: &page)
-        if let draft { try put(draft, into: &page) }
+        if let draft { try await put(draft, into: &page) }
         await putPhones(input, draft, into: &page)
         return page
     }
@@ -119,7 +119,7 @@ struct CampaignPageBuilder: Sendable {
             let draft = Draft(
                 kind: page.files[index].kind == "campaign" ? .campaign : .template, file: change.name, text: text,
                 etag: change.etag)
-            try put(draft, into: &page)
+            try await put(draft, into: &page)
         }
     }
 
@@ -139,11 +139,12 @@ struct CampaignPageBuilder: Sendable {
     }
 
     /// The file's editor with a text that is not saved, and what is wrong with that.
-    private func put(_ draft: Draft, into page: inout CampaignPage) throws {
+    private func put(_ draft: Draft, into page: inout CampaignPage) async throws {
         guard let index = page.files.firstIndex(where: { $0.kind == draft.kind.rawValue && $0.file == draft.file })
         else { throw Problem.notFound("no \(draft.kind.rawValue) \"\(draft.file)\" belongs to this campaign") }
         let path = page.files[index].path
-        let found = try CampaignAccess(cases, caller).validated(draft.kind, draft.file, text: draft.text).problems
+        let access = CampaignAccess(cases, caller)
+        let found = try await access.validated(draft.kind, draft.file, text: draft.text).problems
         page.files[index] = FileEditor(
             draft.kind, file: draft.file, path: path, of: CampaignPage.address(name), text: draft.text,
             etag: draft.etag, problems: found, readOnly: page.files[index].reason)

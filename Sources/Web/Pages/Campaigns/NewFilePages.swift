@@ -15,7 +15,7 @@ struct NewFilePages: Sendable {
     }
 
     @Sendable private func begin(_ request: PageRequest) async throws -> Response {
-        var page = try page(request)
+        var page = try await page(request)
         guard let name = request.query("name") else { return try answer(request, page) }
         let kind = try kind(request)
         page.name = name
@@ -24,7 +24,7 @@ struct NewFilePages: Sendable {
         } catch let refusal as FileRefusal {
             return try refused(request, page, refusal)
         }
-        page.show(try editor(kind, name, text: try beginning(kind, name, page), request))
+        page.show(try await editor(kind, name, text: try beginning(kind, name, page), request))
         return try answer(request, page)
     }
 
@@ -37,14 +37,14 @@ struct NewFilePages: Sendable {
     /// The text as it is typed, with what is wrong in it; for the script that part alone.
     @Sendable private func check(_ request: PageRequest) async throws -> Response {
         let fields = try await request.form()
-        let page = try page(request, try .init(fields))
+        let page = try await page(request, try .init(fields))
         guard fields["part"] == "check" else { return try answer(request, page) }
         return try request.part(.campaignParts, page)
     }
 
     @Sendable private func save(_ request: PageRequest) async throws -> Response {
         let draft = try CampaignPageBuilder.Draft(try await request.form())
-        var page = try page(request, draft)
+        var page = try await page(request, draft)
         let caller = try request.caller
         do {
             try cases.files.requireNew(draft.kind, draft.file)
@@ -95,7 +95,9 @@ struct NewFilePages: Sendable {
     }
 
     /// What there is to choose from, and the text that is being written, if there is one.
-    private func page(_ request: PageRequest, _ draft: CampaignPageBuilder.Draft? = nil) throws -> NewFilePage {
+    private func page(
+        _ request: PageRequest, _ draft: CampaignPageBuilder.Draft? = nil
+    ) async throws -> NewFilePage {
         let kind = try kind(request)
         let caller = try request.caller
         let access = CampaignAccess(cases, caller)
@@ -112,20 +114,20 @@ struct NewFilePages: Sendable {
                 throw Problem.invalid([.init(detail: "the form is one for a \(draft.kind.rawValue)")])
             }
             page.name = draft.file
-            page.show(try editor(kind, draft.file, text: draft.text, request))
+            page.show(try await editor(kind, draft.file, text: draft.text, request))
         }
         return page
     }
 
     private func editor(
         _ kind: ManageFiles.Kind, _ name: String, text: String, _ request: PageRequest
-    ) throws -> FileEditor {
+    ) async throws -> FileEditor {
         let access = CampaignAccess(cases, try request.caller)
         // A template that is not there yet shows nobody's; whose its name is, saving finds out.
         let found =
             switch kind {
-            case .campaign: try access.validated(kind, name, text: text)
-            case .template: access.visible(try cases.files.validate(kind, name, text: text))
+            case .campaign: try await access.validated(kind, name, text: text)
+            case .template: access.visible(try await cases.files.validate(kind, name, text: text, now: cases.now))
             }
         return FileEditor(
             kind, file: name, path: cases.files.pathOfNew(kind, name), of: "/new/\(kind.rawValue)", text: text,

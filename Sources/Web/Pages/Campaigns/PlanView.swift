@@ -61,7 +61,7 @@ struct PlanView: Sendable {
         let next = plan.localTime.map { "\($0) by each device's clock" } ?? plan.waves.first?.startsAt
         when = isNow ? "now" : next.map { "at its next time, \($0)" } ?? "now"
         let left = plan.selected - plan.reach
-        reach = plan.reach == 1 ? "1 device" : "\(plan.reach.grouped) devices"
+        reach = plan.reach.counted("device")
         sentTo = plan.sentTo.isEmpty ? reach : plan.sentTo
         isProduction = plan.byEnvironment[PushEnvironment.production.rawValue, default: 0] > 0
         isEmpty = plan.reach == 0

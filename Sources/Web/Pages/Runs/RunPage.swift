@@ -117,7 +117,7 @@ struct RunPage: Sendable {
     /// Of what went, and is where it was: an alert that stays on a screen.
     private static func corrections(of run: Run, _ caller: Caller) -> [Action] {
         guard caller.role.may(.run), CorrectRun.isOffered(for: run) else { return [] }
-        let whom = "\((run.counts.accepted + run.counts.unknown).grouped) devices that got it, the last ones first"
+        let whom = "\((run.counts.accepted + run.counts.unknown).counted("device")) that got it, the last ones first"
         var actions = [
             Action(
                 address: "/runs/\(run.id)/recall", label: "Take it off the screens",

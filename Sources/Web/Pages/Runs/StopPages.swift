@@ -27,7 +27,7 @@ struct StopBanner: Sendable {
         at = order.at.iso8601.shownTimeAndZone
         reason = order.reason
         let count = stop.runs.reduce(0) { $0 + $1.startedAfter }
-        started = stop.runs.isEmpty ? nil : "\(count.grouped) requests were started after it."
+        started = stop.runs.isEmpty ? nil : "\(count.counted("request was", "requests were")) started after it."
         scope = order.scope.text
         name = caller.name
         mayLift = caller.role.may(.lift)

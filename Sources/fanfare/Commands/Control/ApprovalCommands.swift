@@ -154,7 +154,7 @@ enum ApprovalText {
     static func text(_ approval: ApprovalResult) -> String {
         var lines = [
             head(approval),
-            "  plan \(approval.plan), digest \(approval.digest.prefix(12)), \(approval.reach.grouped) devices",
+            "  plan \(approval.plan), digest \(approval.digest.prefix(12)), \(approval.reach.counted("device"))",
             "  asked by \(approval.askedBy) at \(approval.askedAt); made by \(approval.authors.joined(separator: ", "))",
         ]
         lines += approval.signatures.map { signature in
@@ -183,7 +183,7 @@ enum ApprovalText {
     }
 
     private static func state(_ approval: ApprovalResult) -> String {
-        let signed = "\(approval.needs - approval.missing) of \(approval.needs) signatures"
+        let signed = "\(approval.needs - approval.missing) of \(approval.needs.counted("signature"))"
         switch approval.state {
         case ApprovalRequest.State.open.rawValue:
             return approval.missing == 0 ? "approved, \(signed)" : "awaiting approval, \(signed)"

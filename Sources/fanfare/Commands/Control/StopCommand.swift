@@ -195,14 +195,13 @@ private enum StopText {
             lines.append(
                 runs.isEmpty
                     ? "Nobody was sending it."
-                    : "\(runs.count) runs were being sent; \(left.grouped) requests were started after the stop.")
+                    : "\(runs.count.counted("run was", "runs were")) being sent; "
+                        + "\(left.counted("request was", "requests were")) started after the stop.")
         }
         let unconfirmed = result.unconfirmed ?? []
         if !unconfirmed.isEmpty {
             lines.append(
-                unconfirmed.count == 1
-                    ? "1 sender has not confirmed the stop:"
-                    : "\(unconfirmed.count) senders have not confirmed the stop:")
+                "\(unconfirmed.count.counted("sender has", "senders have")) not confirmed the stop:")
             lines += unconfirmed.map { "  \($0.summary)." }
         } else if result.quiet == false {
             lines.append("A sender still waits for answers; nothing new is started.")

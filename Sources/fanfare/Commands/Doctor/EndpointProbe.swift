@@ -50,7 +50,9 @@ struct EndpointProbe {
             }
             let milliseconds = (ContinuousClock.now - start) / .milliseconds(1)
             reached.words = "answers over HTTP/2, with a certificate that is trusted, in \(Int(milliseconds)) ms"
-            if token != nil {
+            if case .certificate = app.credential {
+                reached.credential = .skipped(.credential, "a certificate is looked at, and not tried over the network")
+            } else if token != nil {
                 reached.credential =
                     ProbeAnswer(
                         status: response.status, body: response.body, topic: app.topic,
