@@ -9,7 +9,7 @@ import TransportContract
 
 /// A request that the layer below has taken and not written yet when its push may not start any more: libcurl keeps it
 /// until there is a connection, or a stream on one, and nghttp2 until the peer's window lets its body through.
-@Suite(.timeLimit(.minutes(2))) struct `What has not left the machine` {
+@Suite(.timeLimit(.minutes(10))) struct `What has not left the machine` {
     /// Why it may not start any more.
     enum Reason: CaseIterable {
         /// A pause, a cancel, a stop.

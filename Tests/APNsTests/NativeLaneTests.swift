@@ -8,7 +8,7 @@ import TransportContract
 import TestSupport
 
 /// What the native transport alone can do, and what no simulator of APNs does: a server that is driven frame by frame.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct NativeLaneTests {
     private static let defaults: (UInt16, UInt32) = (3, 1000)
 

@@ -10,7 +10,7 @@ import TransportContract
 @testable import HTTP2
 
 /// A process that is stopped for longer than a request may take, with all answers in its socket when it continues.
-@Suite(.timeLimit(.minutes(2))) struct `After a pause of the process` {
+@Suite(.timeLimit(.minutes(10))) struct `After a pause of the process` {
     /// A clock that stops the thread which reads it, as SIGSTOP does.
     private final class StoppedClock: Sendable {
         private struct State {

@@ -36,10 +36,7 @@ final class ScriptedServer: Sendable {
     init(_ options: Options = Options(), script: @escaping Script) throws {
         directory = try TemporaryDirectory()
         authorityPath = directory.file("server.pem")
-        try OpenSSLCommand.run(
-            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "3", "-subj",
-            "/CN=scripted", "-addext", "subjectAltName=\(options.subjectAltName)", "-keyout",
-            directory.file("server.key"), "-out", authorityPath)
+        try Self.writeIdentity(options.subjectAltName, to: directory)
         (listener, port) = try Self.listen()
         let context = try Self.context(options, directory)
         signal(SIGPIPE, SIG_IGN)
@@ -91,6 +88,27 @@ final class ScriptedServer: Sendable {
                 state.withLock { $0.faults.append("\(error)") }
             }
         }
+    }
+
+    private typealias Identity = (key: String, certificate: String)
+
+    /// In PEM, made once for each subject: a process for each server takes longer than its test, and holds one of the threads
+    /// that tests share.
+    private static let identities = Mutex<[String: Identity]>([:])
+
+    private static func writeIdentity(_ subjectAltName: String, to directory: TemporaryDirectory) throws {
+        let (key, certificate) = (directory.file("server.key"), directory.file("server.pem"))
+        let identity = try identities.withLock { identities -> Identity in
+            if let known = identities[subjectAltName] { return known }
+            try OpenSSLCommand.run(
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "3", "-subj",
+                "/CN=scripted", "-addext", "subjectAltName=\(subjectAltName)", "-keyout", key, "-out", certificate)
+            let made = (key: try directory.read("server.key"), certificate: try directory.read("server.pem"))
+            identities[subjectAltName] = made
+            return made
+        }
+        try directory.write(identity.key, to: "server.key")
+        try directory.write(identity.certificate, to: "server.pem")
     }
 
     private struct Context: @unchecked Sendable {

@@ -5,7 +5,7 @@ import TransportContract
 @testable import APNs
 
 /// One provider token for several processes, each played by a source of its own.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct SharedProviderTokenTests {
     let directory: TemporaryDirectory
     let key: SigningKey

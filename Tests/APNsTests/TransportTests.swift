@@ -234,7 +234,7 @@ extension TransportKind {
 }
 
 /// What every transport promises under the faults of the simulator, counted from both sides.
-@Suite(.timeLimit(.minutes(2))) struct `A transport under faults` {
+@Suite(.timeLimit(.minutes(10))) struct `A transport under faults` {
     @Test(arguments: TransportKind.all, TransportPromises.goAways + TransportPromises.otherFaults)
     func `no push is lost, doubled or misjudged`(kind: TransportKind, row: TransportPromises.FaultRow) async throws {
         try await TransportPromises(kind).`no push is lost, doubled or misjudged`(row: row)

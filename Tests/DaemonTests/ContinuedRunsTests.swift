@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 
 /// A run that stopped by itself continues by itself once the cause is gone.
-@Suite(.timeLimit(.minutes(3))) struct `A run that paused itself` {
+@Suite(.timeLimit(.minutes(10))) struct `A run that paused itself` {
     private func messages(_ scene: DaemonScene) async throws -> [WebhookMessage] {
         try await scene.store.takeWebhookMessages(
             now: scene.clock.now + .seconds(86_400), limit: 99, until: scene.clock.now + .seconds(90_000))

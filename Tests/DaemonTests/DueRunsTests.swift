@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// What is due becomes runs.
-@Suite(.timeLimit(.minutes(2))) struct `Due runs` {
+@Suite(.timeLimit(.minutes(10))) struct `Due runs` {
     private static func moment(_ text: String) throws -> Timestamp {
         Timestamp(seconds: try #require(WallTime(text)).seconds)
     }

@@ -14,7 +14,7 @@ import WebClient
 @testable import Daemon
 
 /// What is wrong with one campaign, run or feed delays no other.
-@Suite(.timeLimit(.minutes(3))) struct `A fault of one` {
+@Suite(.timeLimit(.minutes(10))) struct `A fault of one` {
     private let whole = ScriptedTransport { _, _ in ScriptedTransport.accepted }
 
     private static func ofNobody(_ campaign: inout Campaign) {

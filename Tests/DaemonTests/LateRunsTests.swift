@@ -13,7 +13,7 @@ import Testing
 import WebClient
 
 /// A daemon that is killed in a run and started again hours later, under a clock that is turned by hand.
-@Suite(.timeLimit(.minutes(5))) struct `A daemon that comes back` {
+@Suite(.timeLimit(.minutes(10))) struct `A daemon that comes back` {
     private static let devices = 100
 
     private func daemon(

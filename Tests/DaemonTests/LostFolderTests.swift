@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// The folder of the campaigns vanishes under a daemon, as when its file system is not mounted.
-@Suite(.timeLimit(.minutes(1))) struct `A campaign folder that vanishes` {
+@Suite(.timeLimit(.minutes(10))) struct `A campaign folder that vanishes` {
     private let folder: TemporaryDirectory
     private let reloading: Reloading
 

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// The files of a daemon whose folder does not answer: the thread that reads them stands still.
-@Suite(.timeLimit(.minutes(1))) struct `Files that take their time` {
+@Suite(.timeLimit(.minutes(10))) struct `Files that take their time` {
     private let folder: TemporaryDirectory
     private let queue = DispatchQueue(label: "files that hang")
     private let reloading: Reloading

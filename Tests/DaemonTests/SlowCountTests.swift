@@ -14,7 +14,7 @@ import WebClient
 @testable import Daemon
 
 /// A campaign or a feed that takes long delays no other.
-@Suite(.timeLimit(.minutes(3))) struct `Slow counts` {
+@Suite(.timeLimit(.minutes(10))) struct `Slow counts` {
     private static let devices = 5_000
     private let whole = ScriptedTransport { _, _ in ScriptedTransport.accepted }
 

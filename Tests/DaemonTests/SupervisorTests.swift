@@ -13,7 +13,7 @@ import Testing
 @testable import Daemon
 
 /// The daemon ends for the reasons on one list, and for nothing else.
-@Suite(.timeLimit(.minutes(3))) struct `The supervisor of the daemon` {
+@Suite(.timeLimit(.minutes(10))) struct `The supervisor of the daemon` {
     private struct Strange: Error {}
 
     private let clock = ManualClock()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SQLiteStore
 
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.timeLimit(.minutes(10)))
 struct BackupTests {
     @Test func `what is pruned leaves space in the file until it is shrunk`() async throws {
         try await withStore { store in

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SQLiteStore
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct ImportCacheTests {
     private func cacheKiB(_ store: SQLiteFileStore) async throws -> Int {
         try await store.pool.writeWithoutTransaction { -(try Int.fetchOne($0, sql: "PRAGMA cache_size") ?? 0) }
@@ -44,7 +44,7 @@ struct ImportCacheTests {
 }
 
 /// A first load of many devices does without the indexes of devices, and makes them at its end.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct `A first load` {
     private static let indexes = ["device_installation", "device_token", "device_user"]
 

@@ -6,7 +6,7 @@ import Testing
 import Store
 
 /// The write-ahead log under readers that overlap, so that there is never a moment without one.
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.timeLimit(.minutes(10)))
 struct LogKeeperTests {
     private static let limits = LogLimits(checkpointPages: 200, restartPages: 500, restartWaitMs: 250)
 

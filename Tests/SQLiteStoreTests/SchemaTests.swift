@@ -8,7 +8,7 @@ import Testing
 @testable import SQLiteStore
 
 /// Stores made by earlier versions are opened by this one: what they were made with never changes.
-@Suite(.timeLimit(.minutes(4)))
+@Suite(.timeLimit(.minutes(10)))
 struct SchemaTests {
     /// A store of an earlier version with runs in all states, as its own code wrote it.
     private static func golden(version: Int = 1, in folder: URL) throws -> String {

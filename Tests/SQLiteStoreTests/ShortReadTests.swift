@@ -9,7 +9,7 @@ import Synchronization
 import Testing
 
 /// A read that calls itself short touches few rows, however much the store holds: everything else waits for them.
-@Suite(.timeLimit(.minutes(3))) struct `Short reads` {
+@Suite(.timeLimit(.minutes(10))) struct `Short reads` {
     /// Two a day for ten years.
     private static let runs = 8_000
     private static let deliveries = 200_000

@@ -11,7 +11,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `A run in trouble` {
+@Suite(.timeLimit(.minutes(10))) struct `A run in trouble` {
     let accepting = ScriptedTransport { _, _ in ScriptedTransport.accepted }
 
     @Test func `5,000 production tokens at a sandbox host: no device is changed, and nobody is lost`() async throws {

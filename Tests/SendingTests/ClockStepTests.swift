@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// Somebody sets the wall clock in the middle of a run.
-@Suite(.timeLimit(.minutes(2))) struct `A wall clock that is set` {
+@Suite(.timeLimit(.minutes(10))) struct `A wall clock that is set` {
     private static let hours = [Duration.seconds(3600), .seconds(-3600)]
     private let accepting = ScriptedTransport { _, _ in ScriptedTransport.accepted }
 

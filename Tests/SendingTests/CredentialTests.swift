@@ -9,7 +9,7 @@ import Store
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `A refused credential` {
+@Suite(.timeLimit(.minutes(10))) struct `A refused credential` {
     private static let sandbox = 10_000
     private let scene: PipelineScene
 
@@ -166,7 +166,7 @@ import Testing
 }
 
 /// Two processes on one store, each with sources of its own, and several apps in each.
-@Suite(.timeLimit(.minutes(2))) struct `Provider tokens of a store` {
+@Suite(.timeLimit(.minutes(10))) struct `Provider tokens of a store` {
     private let folder: TemporaryDirectory
     private let time = ManualTime()
 

@@ -74,7 +74,7 @@ extension `A run in trouble` {
     }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct `A token found gone` {
+@Suite(.timeLimit(.minutes(10))) struct `A token found gone` {
     /// The answer comes 10 s after the push has left; in between the app registers the token again.
     @Test(arguments: [
         (nil as Int64?, nil as Int64?, DeviceStatus.gone), (nil, 5000, .active), (1, nil, .gone),

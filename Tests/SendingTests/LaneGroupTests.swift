@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `Runs that share lanes` {
+@Suite(.timeLimit(.minutes(10))) struct `Runs that share lanes` {
     private let scene: PipelineScene
     private let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
 

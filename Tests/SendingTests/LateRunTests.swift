@@ -7,7 +7,7 @@ import Store
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `A run that is late` {
+@Suite(.timeLimit(.minutes(10))) struct `A run that is late` {
     private let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
 
     /// Begun, and given up before anything was sent.

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What a run does while its store takes nothing.
-@Suite(.timeLimit(.minutes(1))) struct `A run whose store takes nothing` {
+@Suite(.timeLimit(.minutes(10))) struct `A run whose store takes nothing` {
     private static let locked = StoreError.busy(path: "/s")
     private static let window: Duration = .seconds(600)
     private let clock = ManualClock()

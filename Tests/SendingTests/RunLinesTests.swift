@@ -5,7 +5,7 @@ import SendingScene
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `The log lines of a run` {
+@Suite(.timeLimit(.minutes(10))) struct `The log lines of a run` {
     private static let order = StopOrder(
         .all, by: "ray", at: Timestamp(milliseconds: 0), reason: "wrong text")
     private static let ends: [RunEnd] = [

@@ -10,7 +10,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `A sender's post` {
+@Suite(.timeLimit(.minutes(10))) struct `A sender's post` {
     private let folder: TemporaryDirectory
     private let senders: SenderFolder
 
@@ -319,7 +319,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct `A sender whose post is lost` {
+@Suite(.timeLimit(.minutes(10))) struct `A sender whose post is lost` {
     @Test func `stops, records what it has heard, and says why`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<100)

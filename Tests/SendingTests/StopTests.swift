@@ -11,7 +11,7 @@ import TestSupport
 import Testing
 
 /// A stop of a run that goes on, heard of by the file, by the record, or before it began.
-@Suite(.timeLimit(.minutes(2))) struct `A stop` {
+@Suite(.timeLimit(.minutes(10))) struct `A stop` {
     private static let all = StopOrder(.all, by: "anna", at: Timestamp(milliseconds: 0), reason: "wrong text")
     private static let scopes: [StopOrder.Scope] = [.all, .campaign("c"), .run(1)]
 
@@ -186,7 +186,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct `The file that stops` {
+@Suite(.timeLimit(.minutes(10))) struct `The file that stops` {
     private let folder: TemporaryDirectory
     private let senders: SenderFolder
     private static let noon = Timestamp(milliseconds: 1_800_000_000_000)

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// What the store says after each thing that can go wrong between us and APNs, compared with what the other side saw.
-@Suite(.timeLimit(.minutes(2))) struct StoreAfterFaultTests {
+@Suite(.timeLimit(.minutes(10))) struct StoreAfterFaultTests {
     private static let all = FaultScene.devices
 
     @Test func `every row runs on each transport that a configuration may name, the default first`() {

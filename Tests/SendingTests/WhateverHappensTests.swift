@@ -13,7 +13,7 @@ import TestSupport
 import Testing
 
 /// What happens around a run costs nobody their push: no store that is busy, no host that is away, no answer that is lost.
-@Suite(.timeLimit(.minutes(4))) struct `Whatever happens` {
+@Suite(.timeLimit(.minutes(10))) struct `Whatever happens` {
     private static let all = FaultScene.devices
 
     @Test(arguments: Model.Configuration.Transport.allCases)

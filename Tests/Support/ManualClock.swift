@@ -180,7 +180,7 @@ package final class ManualClock: Sendable {
         guard left <= .zero, !sleeps.isEmpty || isWaitedFor else {
             return abandonWhenStalled(after: max(.seconds(10), left))
         }
-        let words = "a manual clock stood still for \(Self.stallMax) with sleepers for \(sleeps): it runs by itself now\n"
+        let words = "a manual clock stood still for \(Self.stallMax), with sleepers for \(sleeps): it runs on its own\n"
         FileHandle.standardError.write(Data(words.utf8))
         abandon()
     }

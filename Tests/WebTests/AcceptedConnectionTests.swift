@@ -5,7 +5,7 @@ import Testing
 
 @testable import Web
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct AcceptedConnectionTests {
     @Test func `a connection that is dropped before it is handled is closed, and the process lives`() async throws {
         let channel = NIOAsyncTestingChannel()

@@ -5,7 +5,7 @@ import Testing
 @testable import Web
 
 /// Reads that take minutes, and everything that must not wait for them.
-@Suite(.timeLimit(.minutes(3))) struct ExpensiveReadTests {
+@Suite(.timeLimit(.minutes(10))) struct ExpensiveReadTests {
     /// So many tags for each of so many devices: minutes of work for a database.
     private static let slow = (0..<800).map { "tag(\\\"t\($0)\\\")" }.joined(separator: " or ")
     private static let devices = 5_000

@@ -37,7 +37,11 @@ struct PlanAuthors: Sendable {
             authors.formUnion(since.map(\.actor.identity))
             if writes.isCut, since.count == known.count { authors.insert(Self.unknown("who wrote \(path) before")) }
             let isWritten = !hash.isEmpty && known.first?.files[path] == hash
-            authors.formUnion(Self.whoCommitted(path, hash: hash, sent: sent[path], isWritten: isWritten))
+            let sentHash = sent[path]
+            authors.formUnion(
+                await GitThread.run {
+                    Self.whoCommitted(path, hash: hash, sent: sentHash, isWritten: isWritten)
+                })
         }
         return authors
     }
@@ -291,5 +295,17 @@ private struct GitFile {
         let data = (try? output.fileHandleForReading.readToEnd()) ?? Data()
         process.waitUntilExit()
         return process.terminationStatus == 0 ? data : nil
+    }
+}
+
+/// The bridge between a task and git: a thread of its own, because git may take 10 s for each question. On a machine with
+/// two processors one such wait would hold half of the threads that tasks share, which also send pushes.
+private enum GitThread {
+    static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+        await withCheckedContinuation { continuation in
+            let thread = Thread { continuation.resume(returning: body()) }
+            thread.name = "git"
+            thread.start()
+        }
     }
 }

@@ -12,7 +12,8 @@ package struct WebhookDispatcher: Sendable {
     private static let heldFor: Duration = .seconds(60)
     private static let firstPause: Duration = .milliseconds(500)
     private static let pauseMax: Duration = .seconds(3600)
-    private static let keptFor: Duration = .seconds(3 * 86_400)
+    /// After this time a message is given up.
+    package static let keptFor: Duration = .seconds(3 * 86_400)
 
     private let store: any AllRoles
     private let actor: Actor
@@ -119,11 +120,16 @@ package struct WebhookDispatcher: Sendable {
         }
     }
 
+    /// The pause until the next attempt, without jitter: twice as long each time, up to ``pauseMax``.
+    package static func pause(afterAttempts attempts: Int) -> Duration {
+        var pause = firstPause
+        for _ in 1..<min(max(attempts, 1), 14) { pause = pause * 2 }
+        return min(pause, pauseMax)
+    }
+
     private func postpone(_ message: WebhookMessage, _ problem: String) async throws {
         let now = clock.now()
-        var pause = Self.firstPause
-        for _ in 1..<min(max(message.attempts, 1), 14) { pause = pause * 2 }
-        pause = min(pause, Self.pauseMax)
+        let pause = Self.pause(afterAttempts: message.attempts)
         let metadata: Logger.Metadata = .facts([
             .url: "\(ShownURL.text(message.url))", .run: "\(message.run)", .reason: "\(problem)",
         ])
