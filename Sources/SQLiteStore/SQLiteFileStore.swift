@@ -33,7 +33,8 @@ package final class SQLiteFileStore: AllRoles {
     let isAlive: OwnerLiveness.IsAlive
     let importCache = ImportCache()
     let freezeConnections: OwnReaders
-    package let freezeTurns = ReadTurns(atOnceMax: StoreLimits.freezesMax)
+    package let freezeTurns = ReadTurns(
+        atOnceMax: StoreLimits.freezesMax, lineMax: StoreLimits.freezesWaitingMax)
     private let expensiveReaders: OwnReaders
 
     private enum Connections {

@@ -36,8 +36,10 @@ package struct DueRuns: Sendable {
     /// The longest time of one expensive read for an occurrence that waits for approval: others wait for this look.
     private static let lookLimit: Duration = .seconds(5)
 
-    /// The number of campaigns whose occurrences ``make(_:now:)`` starts at the same time.
-    private static let campaignsAtOnce = 2
+    /// The number of campaigns whose occurrences ``make(_:now:)`` starts at the same time: one that is slow to count delays
+    /// no other. A daemon starts one campaign in each call. `run --due` starts all in one call, in a process without outside
+    /// callers, and reads as many audiences at the same time as ``ReadTurns`` lets such callers read.
+    private static let campaignsAtOnce = ReadTurns.atOnceMax
 
     private static let awaitedMax = 1000
 

@@ -178,6 +178,8 @@ package enum StoreLimits {
     /// that these hold no other run: reading goes on side by side, and each batch waits for the one writing connection.
     /// More of them wait for their turn, see ``FreezeDelayed``.
     static let freezesMax = 32
+    /// Above the number of runs that start in the same moment: a full line puts a run off at once.
+    static let freezesWaitingMax = 1_000
     /// The log goes back into the file after 16 MiB. SQLite's default of 4 MiB copies hot index pages four times
     /// as often during an import; much more makes each reader search a longer log.
     static let walAutocheckpointPages = 4_096

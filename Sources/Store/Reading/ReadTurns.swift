@@ -31,8 +31,14 @@ package final class ReadTurns: Sendable {
 
     private let state: Mutex<State>
 
-    /// - Parameter atOnceMax: the number of callers that have a turn at the same time.
-    package init(atOnceMax: Int = ReadTurns.atOnceMax) {
+    /// The number of reads that may be in line.
+    package let lineMax: Int
+
+    /// - Parameters:
+    ///   - atOnceMax: the number of callers that have a turn at the same time.
+    ///   - lineMax: the number of reads that may be in line.
+    package init(atOnceMax: Int = ReadTurns.atOnceMax, lineMax: Int = ReadTurns.waitingMax) {
+        self.lineMax = lineMax
         state = Mutex(State(atOnceMax: atOnceMax))
     }
 
@@ -93,7 +99,7 @@ package final class ReadTurns: Sendable {
             }
             let own = state.waiting.count { $0.caller == caller }
             guard own < Self.waitingOfCallerMax else { throw ReadRefusal.tooMany(waiting: own) }
-            guard state.waiting.count < Self.waitingMax else { throw ReadRefusal.tooMany(waiting: state.waiting.count) }
+            guard state.waiting.count < lineMax else { throw ReadRefusal.tooMany(waiting: state.waiting.count) }
             state.lastID += 1
             state.arriving[state.lastID] = false
             return state.lastID
