@@ -18,7 +18,7 @@ enum Operations {
     ///   - stops: those in force.
     ///   - outages: endpoints that give this process no responses.
     ///   - health: why the daemon does not do its work; nil when it does.
-    ///   - readiness: why it could carry out no run now; nil when it could.
+    ///   - readiness: why it could serve nobody now; nil when it could.
     static func server(
         _ configuration: Configuration, studio: Studio, observer: ObserveStore,
         now: @escaping @Sendable () -> Timestamp, scrape: Scrape, logger: Logger,
@@ -49,7 +49,8 @@ enum Operations {
                 } catch {
                     return "\(error)"
                 }
-            })
+            },
+            outages: { outages().map(\.description) })
         return HTTPServer(host: host, port: port, sources: sources, studio: studio, logger: logger)
     }
 
