@@ -11,7 +11,7 @@ package struct InstalledUnit {
     package private(set) var user = "root"
     package private(set) var credentials: [String: String] = [:]
     package private(set) var stateDirectory = "fanfare"
-    /// Of `--config` in its command.
+    /// The path behind `--config` in its command.
     package private(set) var configuration: String?
 
     /// `nil`: none of the folders has it.

@@ -26,7 +26,8 @@ package struct OwnProcess: Hashable, Sendable {
         // The name of the program is in parentheses, and may hold anything.
         let fields = text("stat").split(separator: ")").last.map { numbers(in: String($0)) } ?? []
         let now = Date().timeIntervalSince1970
-        // Of the fields behind the name, the state is no number. The start is the 19th number, in ticks since the boot.
+        // The first field behind the name is the state, which is no number. The start is the 19th number, in ticks since
+        // the boot.
         guard fields.count > 18 else { return now }
         var uptime = timespec()
         clock_gettime(CLOCK_BOOTTIME, &uptime)

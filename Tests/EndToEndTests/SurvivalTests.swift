@@ -78,7 +78,9 @@ import Testing
             try daemon.wait { place.simulator.counts().accepted >= 20 }
             place.simulator.setFaults([FaultRule(when: .always, action: .silence)])
             try daemon.wait { daemon.errors.contains("APNs cannot be reached; retrying") }
-            #expect(try LocalPage.text("http://\(address)/readyz").contains("cannot be reached since"))
+            let ready = try LocalPage.text("http://\(address)/readyz")
+            #expect(ready.hasPrefix("ready: APNs (production, "), "\(ready)")
+            #expect(ready.contains("cannot be reached since"), "\(ready)")
             #expect(
                 try LocalPage.text("http://\(address)/metrics").contains(
                     #"fanfare_endpoint_up{environment="production"} 0"#))

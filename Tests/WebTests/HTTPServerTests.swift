@@ -19,6 +19,7 @@ struct HTTPServerTests {
     private func withServer(
         health: @escaping @Sendable () async -> String? = { nil },
         readiness: @escaping @Sendable () async -> String? = { nil },
+        outages: @escaping @Sendable () -> [String] = { [] },
         registry: PrometheusRegistry = PrometheusRegistry(),
         _ body: (Listening) async throws -> Void
     ) async throws {
@@ -26,7 +27,7 @@ struct HTTPServerTests {
             host: "127.0.0.1", port: 0,
             sources: OperationsSources(
                 registry: registry, gauges: { [GaugeFamily("now", "Read now.", [MetricSample([], 1)])] },
-                health: health, readiness: readiness),
+                health: health, readiness: readiness, outages: outages),
             logger: Self.silent)
         try await withThrowingTaskGroup(of: Void.self) { group in
             let (ports, port) = AsyncStream.makeStream(of: Int.self)
@@ -84,6 +85,20 @@ struct HTTPServerTests {
             #expect(answer.status == 503)
             #expect(answer.text == "not ready: the store is held by another process\n")
             #expect(try await get("/healthz", server).status == 200)
+        }
+    }
+
+    /// A load balancer must not take the pages away from those who want to stop a campaign.
+    @Test func `an outage of APNs is named, and requests are served all the same`() async throws {
+        let reason = Reason()
+        let outages = ["APNs cannot be reached", "nor in the sandbox"]
+        try await withServer(readiness: { reason.text }, outages: { outages }) { server in
+            let answer = try await get("/readyz", server)
+            #expect(answer.status == 200)
+            #expect(answer.text == "ready: APNs cannot be reached\nnor in the sandbox\n")
+            reason.text = "the store is away"
+            let away = try await get("/readyz", server)
+            #expect(away.status == 503 && away.text == "not ready: the store is away\n")
         }
     }
 

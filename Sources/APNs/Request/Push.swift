@@ -50,7 +50,7 @@ package struct PushBatch: Sendable {
     package var journal: JournalSheet?
     /// Asked before each request; nil: nothing holds them back.
     package var gate: StartGate? { didSet { recallCount = gate?.recallCount ?? 0 } }
-    /// Of the gate, when it was set.
+    /// The gate's count of recalls when the gate was set.
     private(set) var recallCount: UInt64 = 0
     /// No request starts from this moment on, by ``BootClock``.
     package var startBefore = BootClock.never

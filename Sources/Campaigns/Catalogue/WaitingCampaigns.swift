@@ -5,7 +5,7 @@ import Synchronization
 package struct CampaignNames: Hashable, Sendable {
     package var topic: String
     package var templates: Set<String>
-    /// Of the audience and the stages.
+    /// The segments that the audience and the stages name.
     var segments: Set<String>
     var startsAutomatically: Bool
     var readsSegmentsBySQL: Bool

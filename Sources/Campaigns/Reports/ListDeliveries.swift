@@ -50,7 +50,7 @@ package struct DeliveryResult: Codable, Hashable, Sendable {
     package var token: String?
     package var environment: String
     package var locale: String?
-    /// Of the text that was rendered; absent where nothing is localized, or before it was rendered.
+    /// The locale of the text that was rendered; absent where nothing is localized, or before it was rendered.
     package var textLocale: String?
     /// The device's, as it was when the audience was frozen; absent: not known.
     package var appVersion: String?

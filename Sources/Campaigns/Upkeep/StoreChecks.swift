@@ -9,7 +9,7 @@ struct StoreChecks {
     private static let freeBytesMin = 500_000_000
 
     let address: String
-    /// Of the configuration.
+    /// The people that the configuration names.
     let people: ConfiguredPeople
     let probes: DiagnoseInstallation.Probes
     let now: Timestamp

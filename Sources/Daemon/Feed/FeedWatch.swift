@@ -7,7 +7,7 @@ import Synchronization
 
 /// Polls the feeds of the campaigns, each at its own pace. The runs of new items are found in the store like all others.
 struct FeedWatch: Sendable {
-    /// Of ``pollDue()``.
+    /// The number of feeds that ``pollDue()`` reads at once.
     private static let pollsAtOnce = 4
 
     let poller: FeedPoller

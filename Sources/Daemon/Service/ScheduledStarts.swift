@@ -22,7 +22,7 @@ extension Scheduler {
                 let new = tracker.due(at: try await time.now().moment)
                 backlog.withLock { $0.add(new) }
                 let approvals = approvals()
-                // As if nobody were here: once it is lifted, lateness decides.
+                // Nothing starts while a stop is in force: once it is lifted, lateness decides.
                 try await senders.waitForLift()
                 let found = try await time.now()
                 let (now, uptime) = (found.moment, clock.uptime())
@@ -32,7 +32,7 @@ extension Scheduler {
                 for due in backlog.withLock({ $0.begin(at: uptime, with: awaited) }) {
                     starts.yield(DueStart(due: due, now: now))
                 }
-                // Whoever signs does not tell the daemon.
+                // An approver does not tell the daemon.
                 var wait = approvals == nil ? intervals.sleepMax : min(intervals.sleepMax, Self.approvalInterval)
                 if let next = tracker.nextStart { wait = min(wait, next - clock.now() + found.lag) }
                 if let next = backlog.withLock({ $0.nextTry(after: uptime) }) {

@@ -115,10 +115,10 @@ package struct Scheduler: Sendable {
     /// False when it has not turned for so long that something in it must hang.
     package var isAlive: Bool { tracker.loopedAt.map { clock.uptime() - $0 < Self.hungAfter } ?? true }
 
-    /// Why no run could be carried out now: the store takes nothing, as its last sign of life has shown; nil when one could.
-    package var unready: String? { tracker.unwritable(at: clock.uptime()) ?? outages.first?.description }
+    /// Why it can do nothing for anybody now: the store takes nothing, as its last sign of life has shown. Nil: it can.
+    package var unready: String? { tracker.unwritable(at: clock.uptime()) }
 
-    /// Endpoints that give this process no responses.
+    /// Endpoints that give this process no responses. People can still be served, and stop what goes wrong.
     package var outages: [EndpointOutage] { senders.outages }
 
     /// Works until cancelled; then runs are stopped in good order, and go on with the next start. Once it has begun, it

@@ -1,6 +1,6 @@
 /// Which accounts are one person's: `anna: [os:anna, token:anna-mac, git:anna@example.org]`, tokens by name alone.
 package struct People: Hashable, Sendable {
-    /// Before a public key in Base64, by which somebody signs without an account.
+    /// Stands before a public key in Base64, by which a person signs without an account.
     package static let keyPrefix = "ed25519:"
 
     /// By person.
@@ -8,13 +8,13 @@ package struct People: Hashable, Sendable {
 
     package init(_ identities: [String: [String]] = [:]) { self.identities = identities }
 
-    /// Whoever is not named stands for a person of their own, called by the account.
+    /// An account that is not named stands for a person of its own, called by the account.
     package func person(_ identity: String) -> String {
         owner(of: identity) ?? AccountName.canonical(identity)
     }
 
-    /// Whether an account may count as somebody: one of those that are named, or any where nobody is. A key counts only
-    /// where it is named.
+    /// Tells whether an account may count as a person: one that is named, or any account if none is named. A key counts
+    /// only if it is named.
     package func knows(_ identity: String) -> Bool {
         if identities.isEmpty { return !identity.hasPrefix(Self.keyPrefix) }
         return owner(of: identity) != nil
@@ -49,7 +49,7 @@ package struct ConfiguredPeople: Hashable, Sendable {
 
     /// Returns the accounts with tokens by name.
     ///
-    /// - Parameter tokenNames: of the tokens in ``tokenIDs`` that exist. An id without a name is nobody's account.
+    /// - Parameter tokenNames: of the tokens in ``tokenIDs`` that exist. An id without a name is no account.
     package func people(tokenNames: [Int64: String]) -> People {
         People(
             identities.mapValues { accounts in

@@ -63,9 +63,9 @@ extension LocaleTag {
         tag.understood.contains(LanguageRange(self))
     }
 
-    /// Of some tags the one that stands for this tag's language in its script: where a language is written in several
-    /// scripts, the region that comes first for a script means just the script, so that `zh-TW` is for `zh-HK` as well. Of
-    /// other languages no region stands for another one: `pt` is never `pt-BR`.
+    /// Returns the tag among some that stands for this tag's language in its script. Where a language is written in
+    /// several scripts, the region that comes first for a script means just the script, so that `zh-TW` is for `zh-HK` as
+    /// well. In other languages no region stands for another one: `pt` is never `pt-BR`.
     func standIn(among tags: [LocaleTag]) -> Int? {
         let parts = LanguageParts(self)
         guard let script = parts.usualScript, !LanguageFacts.regionsOfOtherScripts(parts.language).isEmpty,

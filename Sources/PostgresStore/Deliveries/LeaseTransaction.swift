@@ -295,7 +295,7 @@ struct LeaseDecisions {
     /// Of older runs, by run.
     var replaced: [Int64: Int] = [:]
 
-    /// Of those suppressed, the devices that are gone.
+    /// The devices among the suppressed deliveries that are gone.
     var gone: [Int64] { suppressed.filter { $0.reason == .tokenGone }.map(\.device) }
 
     var suppressions: [SuppressionReason: Int] {

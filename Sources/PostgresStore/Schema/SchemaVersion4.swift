@@ -1,4 +1,4 @@
-/// What a delivery was, in the analysts' view. Frozen, as ``SchemaVersion1`` is.
+/// What a delivery was, in the analysts' view; runs found by their state. Frozen, as ``SchemaVersion1`` is.
 enum SchemaVersion4 {
     static let sql = """
         -- New columns stand last, so that the view is replaced and keeps its grants.
@@ -36,6 +36,10 @@ enum SchemaVersion4 {
                 = ANY (nullif(current_setting('fanfare.topics', true), '')::text[]),
             nullif(current_setting('fanfare.topics', true), '') IS NULL
         );
+
+        -- A store of some years has tens of thousands of runs, of which a few are open.
+        CREATE INDEX run_state ON run (state, id);
+        CREATE INDEX run_campaign_state ON run (campaign, state, id) WHERE NOT is_test;
 
         """
 }

@@ -127,7 +127,7 @@ struct SenderRow {
         store.clock.note(shown, between: asked, and: ServerClock.uptime())
     }
 
-    /// Of senders that left nothing, those whose last heartbeat is `$1` milliseconds ago.
+    /// Deletes senders that left nothing and whose last heartbeat is `$1` milliseconds ago.
     static let forgetting: PostgresStatement = """
         DELETE FROM sender WHERE heartbeat_at < \(StoreTime.now) - $1::bigint AND NOT \(leftWork)
         """

@@ -126,7 +126,7 @@ extension PostgresDatabase {
             try await read(.reading.within(Self.beatTime), from: beats) { db in
                 let isAlive = try LivingSenders(db, self)
                 let at = try AtRun.read(db, runs: asked.map(\.run))
-                // A lease that nobody heard of is given back, see UnheardLease: it is not in flight.
+                // A lease that no lane heard of is given back, see UnheardLease: it is not in flight.
                 let unheard = Set(self.unheard.withLock { $0 }.map(\.id))
                 return Dictionary(
                     uniqueKeysWithValues: asked.map { question in

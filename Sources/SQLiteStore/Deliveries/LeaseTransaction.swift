@@ -113,7 +113,7 @@ struct LeaseTransaction {
         var suppressed: [SuppressionReason: Int] = [:]
         /// Of those, the devices of early stages that had been sent to before.
         var leftOut: [Int64] = []
-        /// Of those suppressed, the devices that are gone.
+        /// The devices among the suppressed deliveries that are gone.
         var gone: [Int64] = []
         var moved = 0
         /// A delivery of an early stage moved that had been sent to before.

@@ -48,7 +48,7 @@ struct EndpointReach: Hashable, Sendable {
         return .lost(since: moment)
     }
 
-    /// Since when the endpoint has given no response. `nil`: it has, or nobody has looked lately.
+    /// Since when the endpoint has given no response. `nil`: it has, or no sender has looked lately.
     func outage(at uptime: Duration) -> Timestamp? {
         lookedAt.map { uptime - $0 < Self.lookMax } ?? false ? downSince : nil
     }

@@ -95,7 +95,7 @@ final class RunShare: Sendable {
     ///
     /// - Parameters:
     ///   - held: the deliveries that this sender has leased and not settled.
-    ///   - pending: those that nobody has leased.
+    ///   - pending: those that no sender has leased.
     func look(_ company: RunCompany, held: Int, pending: Int, at uptime: Duration) -> Look {
         state.withLock { state in
             state.company = company

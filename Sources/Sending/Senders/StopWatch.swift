@@ -100,7 +100,7 @@ package final class StopWatch: Sendable {
                 switch order.scope {
                 case .run(let run): try await record(order, of: run, in: store, now: now)
                 case .occurrence(let campaign, let occurrence):
-                    // A run that does not exist yet is stopped by the file until somebody makes it.
+                    // A run that does not exist yet is stopped by the file until it is created.
                     if let run = try await store.run(campaign: campaign, occurrence: occurrence) {
                         try await record(order, of: run.id, in: store, now: now)
                     } else {

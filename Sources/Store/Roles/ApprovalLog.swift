@@ -22,7 +22,7 @@ package protocol ApprovalLog: Sendable {
     func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord]
 
     /// Returns the names of access tokens by id, for accounts in `people` that are written as `token:#17`. A token of a
-    /// sign-in link (``AccessToken/linkPrefix``) has none: it gets its id from whoever opens the link.
+    /// sign-in link (``AccessToken/linkPrefix``) has none: it gets its id from the person who opens the link.
     func tokenNames(of ids: Set<Int64>) async throws -> [Int64: String]
 
     /// The campaign's newest finished run that had its signatures; nil: none had.

@@ -107,7 +107,7 @@ package enum LeaseShare {
     ///
     /// - Parameters:
     ///   - most: the size of a lease in the middle of a run.
-    ///   - pending: the deliveries that nobody has leased yet.
+    ///   - pending: the deliveries that no sender has leased yet.
     ///   - senders: the senders that share the run.
     ///   - rate: the pushes a second that this sender settled lately; `nil`: not known.
     package static func size(atMost most: Int, pending: Int, senders: Int, rate: Double?) -> Int {

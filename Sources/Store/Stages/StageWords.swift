@@ -23,7 +23,7 @@ package struct StageWords {
     }
 
     var approval: String {
-        "\(name), \(record.size.counted("device")), waits for somebody to approve of it; `fanfare approve \(run.id) "
+        "\(name), \(record.size.counted("device")), waits for approval; `fanfare approve \(run.id) "
             + "--stage \(record.index + 1)` sends it, `fanfare cancel \(run.id)` does not"
     }
 

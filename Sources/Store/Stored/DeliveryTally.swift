@@ -71,7 +71,7 @@ package struct DeliveryTally: Hashable {
         package var variant, localeIndex: Int64?
         package var reason: String?
         package var isLeased: Bool
-        /// Of ``DeliveryProfile``; its wave, and its stage unless it is the last one.
+        /// The number of its ``DeliveryProfile``, its wave, and its stage unless that is the last one.
         package var profile, wave, stage: Int64?
 
         package init(

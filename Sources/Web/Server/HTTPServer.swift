@@ -7,8 +7,10 @@ import ServiceLifecycle
 
 /// The HTTP side of a daemon: the pages, the API, and `/metrics`, `/healthz` and `/readyz` for machines.
 ///
-/// `/healthz` says whether the process does its work and asks no store; `/readyz` says whether it could send now; both are
-/// 503 with a reason where not. `/metrics` is the text that Prometheus reads. These three ask nobody who they are.
+/// `/healthz` says whether the process does its work and asks no store; `/readyz` says whether requests can be served now;
+/// both are 503 with a reason where not. While APNs cannot be reached `/readyz` is 200 and names the outage, so that a
+/// load balancer leaves the pages in service for people who stop a campaign. `/metrics` is the text that Prometheus
+/// reads. These three ask for no token.
 package struct HTTPServer: Sendable {
     /// Bytes of a request's line and headers; more is 400 and the end of the connection.
     private static let headBytesMax = 8 * 1024

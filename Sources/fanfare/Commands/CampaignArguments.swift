@@ -26,7 +26,7 @@ struct VariableArguments: ParsableArguments {
             guard let (name, value) = entry.splitAtSign("="), !name.isEmpty else {
                 throw ValidationError("--var \(entry): write name=value")
             }
-            // Bytes that are no text arrive as this sign, which somebody may also have typed.
+            // Bytes that are no text arrive as this sign, which a person may also have typed.
             if value.unicodeScalars.contains("\u{FFFD}"), let other = ArgumentBytes.notText {
                 throw ValidationError(
                     "--var \(name): the argument \(other) is not UTF-8 text; set the terminal to UTF-8, or give the value "

@@ -41,8 +41,8 @@ struct SegmentsDefineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "define", abstract: "Name an audience expression.",
         discussion: """
-            Such a segment is dynamic: it is whoever the expression selects when a run starts. It may name other segments. \
-            locale in ("zh-Hant") selects the devices that a text in zh-Hant is for, such as those set to zh-TW. \
+            Such a segment is dynamic: it holds the devices that the expression selects when a run starts. It may name \
+            other segments. locale in ("zh-Hant") selects the devices that a text in zh-Hant is for, such as those set to zh-TW. \
             attribute("plan") = "pro" compares an imported attribute, and takes !=, in and is null as well.
 
               fanfare segments define lapsed 'last_seen within 90 days and not last_seen within 30 days'

@@ -18,7 +18,7 @@ enum Operations {
     ///   - stops: those in force.
     ///   - outages: endpoints that give this process no responses.
     ///   - health: why the daemon does not do its work; nil when it does.
-    ///   - readiness: why it could carry out no run now; nil when it could.
+    ///   - readiness: why it cannot serve requests now; `nil` if it can.
     static func server(
         _ configuration: Configuration, studio: Studio, observer: ObserveStore,
         now: @escaping @Sendable () -> Timestamp, scrape: Scrape, logger: Logger,
@@ -49,7 +49,8 @@ enum Operations {
                 } catch {
                     return "\(error)"
                 }
-            })
+            },
+            outages: { outages().map(\.description) })
         return HTTPServer(host: host, port: port, sources: sources, studio: studio, logger: logger)
     }
 
@@ -69,7 +70,7 @@ enum Operations {
                 + ServiceGauges.all(senders) + ServiceGauges.credentials(credentials.look()) + [tokenAges]
         }
 
-        /// Of the keys that the configuration names: a key that it does not name any more signs nothing.
+        /// The ages for the keys that the configuration names. A key that it no longer names signs nothing.
         private var tokenAges: GaugeFamily {
             let names = Set(
                 configuration().apps.flatMap { app in PushEnvironment.allCases.map { app.credential.name(in: $0) } })

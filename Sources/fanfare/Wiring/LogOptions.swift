@@ -12,7 +12,7 @@ struct LogOptions: ParsableArguments {
 
     /// A logger to standard error. What else the process says goes there in the same form.
     ///
-    /// - Parameter usual: the level where nobody names one and standard error is not the journal.
+    /// - Parameter usual: the level if none is named and standard error is not the journal.
     func logger(_ configuration: Configuration, usual: Configuration.Log.Level = .warning) -> Logger {
         let level = logLevel ?? configuration.log.level ?? (Journal.isStandardError ? .info : usual)
         let lines = LogLines(

@@ -217,7 +217,7 @@ struct SegmentPage: Sendable {
     var form: SegmentForm?
     /// Of one with members, for who may change them.
     var changeAddress: String?
-    /// Of a caller who may remove it.
+    /// Set for a caller who may remove it.
     var removeAddress: String?
     /// Of all apps: not for who is confined to one.
     var mayReplace: Bool

@@ -12,7 +12,7 @@ import WebClient
 struct EndpointProbe {
     let app: Configuration.App
     let environment: PushEnvironment
-    /// Of the store, whose senders may share a provider token: APNs wants no new one within 20 minutes.
+    /// The address of the store, whose senders may share a provider token: APNs wants no new one within 20 minutes.
     let store: String
 
     private static let limits: WebLimits = {
