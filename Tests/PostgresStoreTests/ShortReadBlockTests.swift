@@ -10,9 +10,9 @@ import Testing
 @Suite(.timeLimit(.minutes(5)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `Short reads on a server` {
     private static let devices = 20_000
-    /// Of one run; all of them take some 5,000 blocks.
+    /// Of one run; all of them take some 5,000 blocks, and so do the runs.
     private static let deliveries = 200_000
-    private static let runs = 200
+    private static let runs = 5_000
     /// A few times what the largest of these reads takes: ten thousand entries of an index, or the rows of a hundred runs.
     private static let blocksMax = 1_000
     /// Other sessions of the database may be counted as well: the least of so many counts is the read's own.

@@ -61,7 +61,11 @@ package struct SegmentEntry: Sendable {
 /// all of them alike.
 package struct AudienceResolver {
     private static let segmentDepthMax = 10
-    private static let operandsMax = 30_000
+    /// A database looks for each value of a statement among all earlier ones: so many take about a second to prepare, ten
+    /// times as many more than a minute, and nothing can interrupt that.
+    private static let operandsMax = 4_000
+    /// A prefix of locales is compared with three values.
+    private static let operandsPerPrefix = 3
     private static let partsMax = 50_000
     /// SQLite's parser holds at most 100 symbols it has not reduced, and its expressions may be 1,000 levels deep. With
     /// chains of ``chainMax`` in a pair of brackets, which cost 3 symbols, this much nesting stays within both; others take
@@ -96,7 +100,7 @@ package struct AudienceResolver {
         guard symbols <= Self.symbolsMax else { throw StoreError.audienceTooLarge }
         // A few segments that name each other twice would be written out to an endless text.
         parts += 1
-        guard parts <= Self.partsMax, operands <= Self.operandsMax else { throw StoreError.audienceTooLarge }
+        guard parts <= Self.partsMax else { throw StoreError.audienceTooLarge }
         switch expression {
         case .everyone: return .everyone
         case .all(let inner): return try several(inner, symbols, ResolvedAudience.all)
@@ -104,7 +108,7 @@ package struct AudienceResolver {
         case .not(let inner): return .not(try resolve(inner, symbols: symbols + 1))
         case .segment(let name): return try segment(name, symbols)
         case .tag(let name):
-            operands += 1
+            try spend(1)
             return .tagged(name)
         case .comparison(let field, let comparison, let value):
             return .compared(field, comparison, try operand(value, for: field))
@@ -119,15 +123,17 @@ package struct AudienceResolver {
             }
             var known: Set<LocaleCondition> = []
             let distinct = conditions.filter { known.insert($0).inserted }
-            operands += distinct.reduce(0) { $0 + $1.operands }
+            try spend(Self.operandsPerPrefix * distinct.reduce(0) { $0 + $1.operands })
             return .locales(distinct)
         case .oneOf(let field, let values):
-            operands += 1
+            try spend(1)
             return .oneOf(field, try values.map { try AudienceOperand($0, for: field) })
-        case .isNull(let field): return .isNull(field)
+        case .isNull(let field):
+            try spend(1)
+            return .isNull(field)
         case .within(let field, let duration):
             guard field.kind == .time else { throw StoreError.unsuitableValue(field: field.name, value: "a duration") }
-            operands += 1
+            try spend(1)
             return .compared(field, .greaterOrEqual, .time((now - duration).milliseconds))
         }
     }
@@ -164,8 +170,13 @@ package struct AudienceResolver {
         }
     }
 
+    private mutating func spend(_ values: Int) throws {
+        operands += values
+        guard operands <= Self.operandsMax else { throw StoreError.audienceTooLarge }
+    }
+
     private mutating func operand(_ value: AudienceValue, for field: AudienceField) throws -> AudienceOperand {
-        operands += 1
+        try spend(1)
         return try AudienceOperand(value, for: field)
     }
 
@@ -173,7 +184,7 @@ package struct AudienceResolver {
         let entry = try segments[name] ?? catalogue(name)
         segments[name] = entry
         guard let expression = entry.expression else {
-            operands += 1
+            try spend(1)
             return .member(segment: entry.id)
         }
         if let start = openSegments.firstIndex(of: name) {

@@ -57,6 +57,18 @@ extension DeviceRegistryContract {
             reach = try await store.reach(of: .any(parts), topic: wendercast, pushType: .alert, now: noon)
             #expect(reach.total == 1)
         }
+        Promise("what would take minutes to prepare is refused, however it is written") { store in
+            let languages = (0..<8_000).map { locale("\(letters($0))-DE") }
+            let comparisons = (0..<8_000).map { AudienceExpression.comparison(.country, .equal, .text("c\($0)")) }
+            let missing = (0..<8_000).map { AudienceExpression.isNull(.attribute("a\($0)")) }
+            for expression in [.oneOf(.locale, languages), .any(comparisons), .all(missing)] as [AudienceExpression] {
+                await #expect(throws: StoreError.audienceTooLarge) {
+                    try await store.reach(of: expression, topic: wendercast, pushType: .alert, now: noon)
+                }
+            }
+            let many = AudienceExpression.oneOf(.locale, Array(languages.prefix(600)))
+            #expect(try await store.reach(of: many, topic: wendercast, pushType: .alert, now: noon).total == 0)
+        }
         Promise("nesting compiles up to a limit of its own and is refused beyond") { store in
             try await populate(store)
             let deepest = try await store.reach(of: nested(20), topic: wendercast, pushType: .background, now: noon)
@@ -74,6 +86,14 @@ extension DeviceRegistryContract {
                 }
             }
         }
+    }
+
+    /// A language of three letters.
+    private static func letters(_ number: Int) -> String {
+        let letters = (0..<3).map { place in
+            UInt8(ascii: "a") + UInt8(number / [1, 26, 676][place] % 26)
+        }
+        return String(decoding: letters, as: UTF8.self)
     }
 
     struct Row: Sendable, CustomTestStringConvertible {
