@@ -1,4 +1,5 @@
 import Campaigns
+import Model
 import Testing
 
 @testable import fanfare
