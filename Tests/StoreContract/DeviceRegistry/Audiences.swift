@@ -58,6 +58,7 @@ extension DeviceRegistryContract {
             #expect(reach.total == 1)
         }
         Promise("what would take minutes to prepare is refused, however it is written") { store in
+            try await populate(store)
             let languages = (0..<8_000).map { locale("\(letters($0))-DE") }
             let comparisons = (0..<8_000).map { AudienceExpression.comparison(.country, .equal, .text("c\($0)")) }
             let missing = (0..<8_000).map { AudienceExpression.isNull(.attribute("a\($0)")) }
