@@ -36,8 +36,8 @@ package struct NearestWaiting: Sendable {
 
     /// - Parameters:
     ///   - entries: at most ``WaitingDelivery/readMax``, in order of their moments.
-    ///   - count: how many wait for the last moment among them, up to ``WaitingDelivery/countMax`` and one more, and how
-    ///     many wait for a later one, up to 1. Called only if there may be more than were read.
+    ///   - count: how many wait for the last moment among them, up to ``WaitingDelivery/countMax`` and one more, and
+    ///     how many wait for a later one, up to 1. Called only if there may be more than were read.
     package init(
         _ entries: [WaitingDelivery], count: (Timestamp) throws -> (atMoment: Int, later: Int)
     ) rethrows {
@@ -54,8 +54,8 @@ package struct NearestWaiting: Sendable {
 }
 
 extension RunWaits {
-    /// Merges what is known of each environment. An environment with more than were read is known through its last moment
-    /// alone: later deliveries of the others are left out as well, so that each count is that of all environments.
+    /// Merges what is known of each environment. An environment with more than were read is known through its last
+    /// moment alone: later deliveries of the others are left out, so that each count is that of all environments.
     package init(_ environments: [NearestWaiting]) {
         self.init()
         let completeThrough = environments.filter(\.hasLater).compactMap(\.entries.last?.moment).min()
