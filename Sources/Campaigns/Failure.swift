@@ -108,14 +108,14 @@ extension StoreError {
             .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval, .grownBeyondApproval, .tooManySeeds,
             .outcomesPruned, .notStorable:
             .invalidData
-        case .backupExists, .accessTokenExists, .approvalClosed, .moveGivenUp, .runChanged, .segmentIsUsed: .refused
+        case .accessTokenExists, .approvalClosed, .moveGivenUp, .runChanged, .segmentIsUsed: .refused
         case .noSuchRun, .noSuchDevice, .noSuchAccessToken: .notFound
         case .busy, .diskFull, .changedMeanwhile, .lostClaim, .senderLost, .notFinished, .unreachable,
             .outcomeUnknown, .inUse, .readOnlyFileSystem, .exhausted, .displaced:
             .tryAgain
         case .accessRefused, .noFolder, .cannotOpen, .readOnly, .noStore, .notAFile, .moved, .moving, .arriving:
             .configuration
-        case .cannotMake: .cannotMake
+        case .cannotMake, .backupExists: .cannotMake
         case .inputOutput: .inputOutput
         case .failed: .internalError
         }

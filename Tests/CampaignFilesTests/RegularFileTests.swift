@@ -49,6 +49,15 @@ import Testing
         #expect(message.contains("is a device, and is not read"), "\(message)")
     }
 
+    @Test func `a reason that is none of the file's has advice of its own`() {
+        let own = RegularFile.unreadable(EMFILE).description
+        #expect(own.hasPrefix("cannot be read (Too many open files); ") && own.contains("LimitNOFILE="), "\(own)")
+        #expect(RegularFile.unreadable(ENFILE).description.contains("fs.file-max"))
+        let refused = RegularFile.unreadable(EACCES).description
+        #expect(refused == "cannot be read (Permission denied); check its permissions")
+        #expect(RegularFile.unreadable(ENOENT).description == "no such file; check the path")
+    }
+
     @Test func `a file is read to its limit and no further`() throws {
         try folder.write([UInt8](repeating: 0x20, count: FileText.bytesMax), to: "most.yaml")
         try folder.write([UInt8](repeating: 0x20, count: FileText.bytesMax + 1), to: "more.yaml")

@@ -220,18 +220,25 @@ struct CheckFilesTests {
     @Test func `a start in the past is an error, unless it had its run`() throws {
         let schedule = "schedule: {at: 2020-01-01T00:00, zone: Europe/Berlin}\n"
         _ = try folder.write(Self.campaign("spring", schedule), to: "campaigns/spring.yaml")
+        func checked(at seconds: Int64, hasRun: Bool = false) throws -> CheckFiles.Checked {
+            try CheckFiles(
+                configuration: nil, templates: "\(folder.path)/templates", configuredTemplates: { "" },
+                environment: [:], now: Timestamp(seconds: seconds),
+                hasRun: { name, occurrence in hasRun && name == "spring" && occurrence == "2020-01-01T00:00" }
+            ).check(["\(folder.path)/campaigns"])
+        }
         func found(at seconds: Int64, hasRun: Bool = false) throws -> [String] {
-            messages(
-                try CheckFiles(
-                    configuration: nil, templates: "\(folder.path)/templates", configuredTemplates: { "" },
-                    environment: [:], now: Timestamp(seconds: seconds),
-                    hasRun: { name, occurrence in hasRun && name == "spring" && occurrence == "2020-01-01T00:00" }
-                ).check(["\(folder.path)/campaigns"]))
+            messages(try checked(at: seconds, hasRun: hasRun))
         }
         // 2019-12-31T23:00:00Z, and an hour in which it is late and still sent.
         let start: Int64 = 1_577_833_200
         #expect(try found(at: start - 1) == [])
         #expect(try found(at: start + 3600) == [])
+        let due = try checked(at: start + 3600).diagnostics
+        #expect(due.map(\.severity) == [.warning])
+        #expect(due.first?.what == "schedule: its only start, 2020-01-01 00:00 Europe/Berlin, is due now")
+        #expect(try checked(at: start - 1).diagnostics.isEmpty)
+        #expect(try checked(at: start, hasRun: true).diagnostics.isEmpty)
         let late = try found(at: start + 3601)
         #expect(late.count == 1)
         #expect(late.first?.contains("its only start, 2020-01-01 00:00 Europe/Berlin, is over") == true)

@@ -170,6 +170,20 @@ import Testing
         expect(try place.run("new-podcast"), status: 0, says: "chmod 600")
     }
 
+    @Test func `a file of CA certificates that is missing is found before a run is made`() throws {
+        let place = try Installation(devices: 3)
+        try place.importDevices()
+        try place.configure(trust: "absent.pem")
+        expect(
+            try place.run("new-podcast", "--occurrence", "a"), status: 78,
+            says: "absent.pem: No such file or directory; correct `trust` under `endpoints`")
+        expect(try place.fanfare("status", "new-podcast/a"), status: 66, says: "a")
+        let diagnosis = try place.fanfare("doctor")
+        #expect(diagnosis.status == 78 && diagnosis.output.contains("absent.pem: No such file"), "\(diagnosis)")
+        try place.configure()
+        #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
+    }
+
     @Test func `a host that is away, or that nobody vouches for`() throws {
         let place = try Installation(devices: 3)
         try place.importDevices()

@@ -28,6 +28,17 @@ struct `A full disk` {
         #expect(result.output.components(separatedBy: "verify 0").count == 3)
     }
 
+    @Test func `is named by a restore as that of the store, not of the backup`() throws {
+        let place = try Installation(devices: 12_000)
+        try place.importDevices()
+        #expect(try place.fanfare("backup", "copy.sqlite").status == 0)
+        let result = try FullDisk.run(
+            "\"$FANFARE\" restore copy.sqlite --yes > /dev/null; echo \"restored $?\"", in: place.folder)
+        #expect(result.output.contains("restored 75"), "\(result.output) \(result.errors)")
+        #expect(result.errors.contains("full/fanfare.sqlite; free some"), "\(result.errors)")
+        #expect(!result.errors.contains("copy.sqlite"), "\(result.errors)")
+    }
+
     /// It waits for room as long as it may, here for three seconds.
     @Test func `during a run costs nobody: it waits, ends with 75 when stopped, and finishes later`() throws {
         let place = try Installation(devices: 3_000)

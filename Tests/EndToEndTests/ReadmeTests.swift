@@ -20,6 +20,18 @@ import Testing
         return commands
     }
 
+    @Test func `says of exit code 3 what --help and the runbook say`() throws {
+        let words =
+            "refused by a guard, missed, or finished without reaching a device, unless it was left out on purpose"
+        let help = try Program.run(["--help"], in: try TemporaryDirectory()).output
+        let texts = try ["README.md", "systemd/runbook.md"].map {
+            try String(contentsOf: Installation.root.appending(path: $0), encoding: .utf8)
+        }
+        for text in texts + [help] {
+            #expect(text.split(whereSeparator: \.isWhitespace).joined(separator: " ").contains(words), "\(text)")
+        }
+    }
+
     @Test func `names commands that exist`() throws {
         let folder = try TemporaryDirectory()
         for command in try Self.commands() {

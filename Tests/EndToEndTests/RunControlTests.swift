@@ -50,6 +50,8 @@ import Testing
             let run = try place.startSlowRun()
             run.signal(SIGINT)
             #expect(try run.finish().status == 75)
+            #expect(try place.fanfare("status").output.contains(", no process sends it"))
+            #expect(try place.fanfare("status", "slow").output.contains("no process sends it"))
             let before = place.simulator.counts().accepted
             let pass = try RunningProgram(["run", "--due", "--json"], in: place.folder)
             try pass.wait { place.simulator.counts().accepted >= before + 20 }

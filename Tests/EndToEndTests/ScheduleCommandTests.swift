@@ -53,6 +53,19 @@ import Testing
         #expect(checked.output.contains("over.yaml:7:1: error: schedule: its only start"), "\(checked.output)")
     }
 
+    @Test func `a folder of campaigns that is gone is not called an empty schedule or an unknown campaign`() throws {
+        let place = try Installation(devices: 1)
+        let empty = try place.fanfare("schedule", "refresh-episodes")
+        #expect(empty.status == 0 && empty.output.contains("no campaign has a schedule"), "\(empty)")
+        try FileManager.default.removeItem(atPath: "\(place.folder.path)/campaigns")
+        try place.importDevices()
+        for words in [["schedule"], ["plan", "new-podcast"] + Installation.words] {
+            let gone = try place.fanfare(words)
+            #expect(gone.status == 78, "\(words): \(gone)")
+            #expect(gone.errors.contains("campaigns, cannot be read: No such file or directory"), "\(gone.errors)")
+        }
+    }
+
     @Test func `a value that is no UTF-8 is refused`() throws {
         let place = try Installation(devices: 1)
         try place.importDevices()

@@ -121,7 +121,11 @@ import Testing
     @Test func `a timer alone sends what is due, once, and what is four hours late is missed`() throws {
         try campaign("due", startsIn: -20)
         let late = try campaign("late", startsIn: -4 * 3600)
+        let listed = try place.fanfare("schedule").output.split(separator: "\n")
+        #expect(listed.count { $0.contains("due now: the next daemon or `run --due` starts it") } == 1, "\(listed)")
+        #expect(listed.dropFirst().first?.contains(" due now: ") == true, "\(listed)")
         let first = try place.fanfare("run", "--due")
+        #expect(try !place.fanfare("schedule").output.contains("due now"))
         // What it found missed is told once.
         #expect(first.status == 3 && first.errors.contains("is missed: found 4h"), "\(first.errors)")
         #expect(first.output.contains("due, occurrence"))

@@ -41,8 +41,13 @@ import Testing
         #expect(made.status == 0, "\(made.errors)")
         #expect(made.output.contains(#""devices" : 5"#))
         let again = try place.fanfare("backup", "b.sqlite")
-        #expect(again.status == 3)
+        #expect(again.status == 73)
         #expect(again.errors.contains("--force"))
+        for name in ["nope.sqlite", "nowhere/nope.sqlite"] {
+            let missing = try place.fanfare("restore", name, "--yes")
+            #expect(missing.status == 66)
+            #expect(missing.errors.contains("no file \(name); name one made by `fanfare backup`"), "\(missing.errors)")
+        }
         #expect(try place.fanfare("backup", "b.sqlite", "--force").status == 0)
         let nowhere = try place.fanfare("backup", "no/where.sqlite")
         #expect(nowhere.status == 73)

@@ -50,6 +50,13 @@ struct WaitsTextTests {
             ])
     }
 
+    @Test func `a count that is cut says so in the JSON`() {
+        var cut = group(.wave, 10_000, 60)
+        cut.isMore = true
+        #expect(WaitResult(cut).isMore == true)
+        #expect(WaitResult(group(.wave, 10_000, 60)).isMore == nil)
+    }
+
     @Test func `the line says what is waited for in place of a time left`() {
         var counts = DeliveryCounts()
         (counts.audience, counts.accepted, counts.pending) = (1000, 988, 12)

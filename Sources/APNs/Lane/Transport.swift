@@ -79,12 +79,20 @@ package enum TransportError: Error, Hashable, Sendable, CustomStringConvertible 
     package var description: String {
         switch self {
         case .unreachable(let endpoint, let reason):
-            "cannot reach \(endpoint): \(reason); check the host, the network and the firewall (TCP 443 or 2197)"
+            "cannot reach \(endpoint): \(reason); "
+                + (Self.isOwnLimit(reason)
+                    ? "raise LimitNOFILE= in the unit, or ulimit -n in a shell"
+                    : "check the host, the network and the firewall (TCP 443 or 2197)")
         case .untrusted(let endpoint, let reason):
             "cannot trust \(endpoint): \(reason); check the CA certificates, or `trust` in the configuration"
         case .credentialUnusable(let reason):
             reason
         }
+    }
+
+    /// Whether the process has too many files open, so that the way to the host has no part in it.
+    private static func isOwnLimit(_ reason: String) -> Bool {
+        reason.contains("file descriptor") || reason.contains("Too many open files")
     }
 }
 

@@ -56,11 +56,19 @@ package enum RegularFile {
         throw Fault(what: "is \(kind), and is not read", advice: "put a regular file in its place, or move it away")
     }
 
-    /// After a call of the system that failed.
-    private static func unreadable() -> Fault {
-        switch errno {
+    /// Describes the failure of a system call.
+    package static func unreadable(_ code: Int32 = errno) -> Fault {
+        let what = "cannot be read (\(String(cString: strerror(code))))"
+        return switch code {
         case ENOENT, ENOTDIR: Fault(what: Fault.missing, advice: "check the path")
-        default: Fault(what: "cannot be read", advice: "check its permissions")
+        case EMFILE:
+            Fault(
+                what: what,
+                advice: "this process has too many files open; raise LimitNOFILE= in the unit, or ulimit -n in a shell")
+        case ENFILE:
+            Fault(what: what, advice: "the machine has too many files open; close programs, or raise fs.file-max")
+        case EACCES, EPERM: Fault(what: what, advice: "check its permissions")
+        default: Fault(what: what, advice: "check the path and the disk")
         }
     }
 }

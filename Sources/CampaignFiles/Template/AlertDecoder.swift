@@ -111,7 +111,7 @@ private enum AlertDecoder {
     private static func placeholders(of block: Template.LocalizedAlert) -> Set<String> {
         block.texts.reduce(into: []) { names, text in
             names.formUnion(text.variables)
-            names.formUnion(text.deviceFields.map { "device.\($0.name)" })
+            names.formUnion(text.deviceFields.map { "device.\($0.templateName)" })
         }
     }
 

@@ -49,7 +49,8 @@ package struct CampaignCatalogue {
         let paths: [String]
         switch YAMLFolder.listing(of: campaigns) {
         case .failure(let fault):
-            loss = lost(campaigns, "cannot be read (\(fault))", "put the folder back, or empty it and reload")
+            let remedy = "put the folder back, or make an empty one to remove the campaigns, and reload"
+            loss = lost(campaigns, "cannot be read (\(fault))", remedy)
             return []
         case .success(let found) where found.isEmpty && !entries.isEmpty && isSameFolder && !isAsked:
             loss = lost(campaigns, "has become empty", "put the files back, or reload to remove the campaigns")

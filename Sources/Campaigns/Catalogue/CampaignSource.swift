@@ -49,11 +49,21 @@ package struct CampaignSource {
         }
         let path = "\(folder)/\(nameOrPath).yaml"
         if FileManager.default.fileExists(atPath: path) { return path }
+        try requireFolder(folder)
         let suggestion = Suggestion.nearest(to: nameOrPath, among: YAMLFolder.names(in: folder))
         throw Failure(
             .notFound,
             "no campaign \"\(nameOrPath)\" in \(folder); "
                 + (suggestion.map { "did you mean \"\($0)\"?" } ?? "`fanfare validate` lists what is there"))
+    }
+
+    /// Throws unless the folder of campaigns can be read.
+    package static func requireFolder(_ folder: String) throws {
+        guard case .failure(let fault) = YAMLFolder.listing(of: folder) else { return }
+        throw Failure(
+            .configuration,
+            "the folder of campaigns, \(folder), cannot be read: \(fault); put it back, or correct `campaigns` in the "
+                + "configuration")
     }
 }
 

@@ -160,7 +160,7 @@ package struct CheckFiles: Sendable {
         }
     }
 
-    /// Refuses the only start of a campaign when it is over and nothing came of it.
+    /// Refuses the only start of a campaign when it is over and nothing came of it. Warns of one that is due now.
     private func withStart(_ check: CampaignCheck) -> CampaignCheck {
         guard let now, let source = check.loaded?.source, let past = PastStart(source.campaign, now: now),
             setsSchedule(check.path, source.campaign), !hasRun(source.campaign.name, past.occurrence.key)
@@ -169,9 +169,12 @@ package struct CheckFiles: Sendable {
         let location = source.locations["schedule"] ?? SourceLocation()
         check.diagnostics.append(
             Diagnostic(
-                path: check.path, line: location.line, column: location.column, what: "schedule: \(past.words)",
-                advice: "set a time to come, or leave `at` out and start it with `fanfare run \(source.campaign.name)`")
-        )
+                path: check.path, line: location.line, column: location.column,
+                severity: past.isDue ? .warning : .error, what: "schedule: \(past.words)",
+                advice: past.isDue
+                    ? "the next daemon or `fanfare run --due` starts it; set a later time if it is not to start now"
+                    : "set a time to come, or leave `at` out and start it with `fanfare run \(source.campaign.name)`"
+            ))
         return check
     }
 

@@ -241,7 +241,7 @@ package struct ManageFiles: Sendable {
     /// What the check of a start in the past has to know.
     private struct Starts {
         var now: Timestamp
-        /// `campaign/occurrence` of past starts that have a run.
+        /// `campaign/occurrence` of due and past starts that have a run.
         var started: Set<String>
     }
 

@@ -183,7 +183,7 @@ struct PlanBlocks {
 extension PayloadRenderer {
     /// A payload as a person would read it: device fields show their own names, a badge count shows 1.
     package func sample(_ prototype: Int) -> String {
-        let fields = fields.map { Optional("<\($0.name)>") }
+        let fields = fields.map { Optional("<\($0.templateName)>") }
         return String(decoding: prototypes[prototype].payload(fields: fields, badge: 1), as: UTF8.self)
     }
 }

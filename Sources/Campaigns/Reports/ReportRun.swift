@@ -57,6 +57,8 @@ package struct ReportRun: Sendable {
 
     /// Hands out one CSV line per delivery, in batches, the heading first; tokens by their last 8 characters.
     package func outcomes(of run: Run, batch: @escaping @Sendable (String) throws -> Void) async throws {
+        // For a run whose outcomes are pruned this throws before anything is written.
+        if try await prunedAt(run) != nil { _ = try await store.outcomes(run: run.id) { _ in } }
         try batch(CSVLine.text(OutcomeLine.columns) + "\n")
         let ids = OutcomeLine(run: run, namespace: store.namespace)
         _ = try await store.outcomes(run: run.id) { rows in

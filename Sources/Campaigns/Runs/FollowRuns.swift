@@ -23,6 +23,9 @@ package struct FollowRuns: Sendable {
         /// Who started it without its signatures, where somebody asked.
         package var brokenGlass: BrokenGlass?
 
+        /// Whether the run is to be sent now and no process has it.
+        package var isLeft: Bool { run.state == .running && holder == nil }
+
         package var result: RunResult {
             RunResult(run, heldBy: holder, waits, recovery, stages: stages, brokenGlass: brokenGlass)
         }

@@ -47,6 +47,8 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var counts: CountsResult
     /// What those not sent yet wait for, the nearest first; absent where nothing waits, and in lists.
     package var waiting: [WaitResult]?
+    /// Others wait for something later than all of `waiting`; absent: none do.
+    package var hasLater: Bool?
     /// Endpoints that are left alone for now.
     package var holdingBack: [HoldResult]?
     /// Since when its process waits for the store, which does not take what it has to record; absent where it does not.
@@ -88,6 +90,7 @@ package struct RunResult: Codable, Hashable, Sendable {
         test = run.isTest
         counts = CountsResult(run.counts)
         waiting = waits.groups.isEmpty ? nil : waits.groups.map(WaitResult.init)
+        hasLater = waits.hasLater ? true : nil
         holdingBack = waits.holds.isEmpty ? nil : waits.holds.map(HoldResult.init)
         storeWaitSince = holder?.storeWait?.since.iso8601
         storeWait = holder?.storeWait?.reason.rawValue
@@ -124,6 +127,8 @@ package struct WaitResult: Codable, Hashable, Sendable {
     package var reason: String
     /// Counted up to 10,000 for one moment.
     package var deliveries: Int
+    /// More than `deliveries` wait; absent: exactly so many.
+    package var isMore: Bool?
     package var firstAt: String
     package var lastAt: String
     /// Of a wave: some of the devices' time zones.
@@ -132,6 +137,7 @@ package struct WaitResult: Codable, Hashable, Sendable {
     package init(_ group: RunWaits.Group) {
         reason = group.cause.rawValue
         deliveries = group.deliveries
+        isMore = group.isMore ? true : nil
         firstAt = group.first.iso8601
         lastAt = group.last.iso8601
         zones = group.zones.isEmpty ? nil : group.zones

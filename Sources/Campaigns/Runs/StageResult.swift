@@ -10,7 +10,8 @@ package struct StageResult: Codable, Hashable, Sendable {
     package var members: String
     /// Of the audience as it is frozen so far.
     package var devices: Int
-    /// `waiting` (for the one before), `open`, or its last verdict: `go`, `halt`, `undecided`.
+    /// `waiting` (for the one before), `open`, or its last verdict: `go`, `halt`, `undecided`. `ended`: the run ended
+    /// while the stage was open.
     package var state: String
     package var openedAt: String?
     package var decidedAt: String?
@@ -41,7 +42,8 @@ package struct StageResult: Codable, Hashable, Sendable {
         members = stage.words
         devices = record.size
         let last = record.afterGo ?? record.decision
-        state = last?.verdict.rawValue ?? (record.openedAt == nil ? "waiting" : "open")
+        let open = run.state.isFinal ? "ended" : "open"
+        state = last?.verdict.rawValue ?? (record.openedAt == nil ? "waiting" : open)
         openedAt = record.openedAt?.iso8601
         decidedAt = last?.at.iso8601
         if !isOver, let decision = last, decision.verdict == .go, let hold = stage.hold, hold > .zero {
@@ -67,6 +69,7 @@ package struct StageResult: Codable, Hashable, Sendable {
         switch state {
         case "open" where members == Stage(.rest).words: return "\(size), begun at \(openedAt ?? "")"
         case "open": return "\(size), \(answered.grouped) answered, \(failed.grouped) refused so far"
+        case "ended": return "\(size), \(answered.grouped) answered, \(failed.grouped) refused"
         default:
             let approval = needsApproval ? approvedBy.map { ", approved by \($0)" } ?? ", needs approval" : ""
             return "\(size)\(approval)"

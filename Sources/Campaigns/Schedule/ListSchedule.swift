@@ -1,11 +1,16 @@
 package import Foundation
 package import Model
+package import Store
 
 /// Lists what starts by itself next, or rehearses a day.
 package struct ListSchedule: Sendable {
     /// What starts when, in order.
     package struct Coming: Sendable {
         package var entries: [Agenda.Due]
+        /// What the next daemon or `run --due` starts immediately, in order.
+        package var due: [Agenda.Due] = []
+        /// The number of campaigns asked for that have a schedule.
+        package var scheduled = 0
         /// Of some campaign only the first ``ListSchedule/occurrencesMax`` are there.
         package var isCut = false
         /// Runs that began and do not go on by themselves: late, or stopped by a breaker.
@@ -41,11 +46,27 @@ package struct ListSchedule: Sendable {
             ($0.occurrence.startsAt, $0.campaign.campaign.name) < ($1.occurrence.startsAt, $1.campaign.campaign.name)
         }
         var coming = Coming(entries: sorted, zone: zone, now: now)
+        coming.scheduled = try chosen(names).count { $0.timetable != nil }
         guard day == nil else { return coming }
         coming.past = try chosen(names).compactMap { ready in
-            PastStart(ready.campaign, now: now).map { "\(ready.campaign.name): \($0.words)" }
+            guard let past = PastStart(ready.campaign, now: now), !past.isDue else { return nil }
+            return "\(ready.campaign.name): \(past.words)"
         }
         return coming
+    }
+
+    /// Returns the occurrences that the next daemon or `run --due` starts immediately: due now, and without a run.
+    package func due(_ names: [String], in store: any AllRoles, now: Timestamp) async throws -> [Agenda.Due] {
+        try await store.unstarted(due(names, marks: store.scheduleMarks(), now: now))
+    }
+
+    /// Returns the occurrences that are due now and not yet missed, whether they have a run or not.
+    ///
+    /// - Parameter marks: by campaign; a schedule without one is treated as new, as ``Agenda`` does.
+    package func due(_ names: [String], marks: [String: ScheduleMark], now: Timestamp) throws -> [Agenda.Due] {
+        var agenda = Agenda()
+        _ = agenda.update(try chosen(names), marks: marks, now: now)
+        return agenda.due(at: now).filter { now <= $0.occurrence.missedAfter }
     }
 
     /// Everything that starts on the days from one to another, both included: days of the operator's zone, or of each
@@ -160,6 +181,8 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
     package var halted: [Halted]
     /// Of some campaign only the first are here; absent: all are.
     package var truncated: Bool?
+    /// What the next daemon or `run --due` starts immediately; absent: nothing.
+    package var due: [Entry]?
 
     package init(_ coming: ListSchedule.Coming) {
         zone = coming.zone.identifier
@@ -167,6 +190,10 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
         occurrences = coming.entries.map { entry in
             Entry(entry.campaign.campaign, entry.occurrence, entry.campaign.timetable, zone: coming.zone)
         }
+        let dueNow = coming.due.map { entry in
+            Entry(entry.campaign.campaign, entry.occurrence, entry.campaign.timetable, zone: coming.zone)
+        }
+        due = dueNow.isEmpty ? nil : dueNow
         truncated = coming.isCut ? true : nil
         halted = coming.halted.map { run in
             Halted(

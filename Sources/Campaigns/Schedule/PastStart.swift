@@ -1,26 +1,30 @@
 package import Model
 import Store
 
-/// The only start of a campaign, which is over: nothing starts it any more.
+/// The only start of a campaign, once its time has come.
 package struct PastStart: Hashable, Sendable {
     package let occurrence: Occurrence
+    /// Whether the next daemon or `run --due` still starts it; otherwise nothing starts it any more.
+    package let isDue: Bool
     private let zone: String
 
-    /// `nil` for a campaign that may still start, or that never does.
+    /// Returns `nil` for a campaign whose only start is to come, and for one with a rule or without a schedule.
     package init?(_ campaign: Campaign, now: Timestamp) {
         guard let schedule = campaign.schedule, let past = Timetable(schedule)?.past(at: now) else { return nil }
         occurrence = past
+        isDue = now <= past.missedAfter && past.startsAt > now - Agenda.lookBackMax
         zone = if case .named(let name)? = schedule.zone { name } else { "by each device's clock" }
     }
 
     /// `its only start, 2020-01-01 00:00 Europe/Berlin, is over`
     package var words: String {
-        "its only start, \(occurrence.wall.description.replacing("T", with: " ")) \(zone), is over"
+        let state = isDue ? "is due now" : "is over"
+        return "its only start, \(occurrence.wall.description.replacing("T", with: " ")) \(zone), \(state)"
     }
 }
 
 extension RunLog {
-    /// Returns the campaigns whose only start is over and has a run, as `campaign/occurrence`.
+    /// Returns the campaigns whose only start is due or over and has a run, as `campaign/occurrence`.
     func startedPast(_ campaigns: [Campaign], now: Timestamp) async throws -> Set<String> {
         var started: Set<String> = []
         for campaign in campaigns {
@@ -30,5 +34,14 @@ extension RunLog {
             started.insert("\(campaign.name)/\(key)")
         }
         return started
+    }
+
+    /// Returns the occurrences that have no run.
+    func unstarted(_ due: [Agenda.Due]) async throws -> [Agenda.Due] {
+        var known: [String: Set<String>] = [:]
+        for (campaign, entries) in Dictionary(grouping: due, by: \.campaign.campaign.name) {
+            known[campaign] = try await knownOccurrences(of: campaign, among: entries.map(\.occurrence.key))
+        }
+        return due.filter { known[$0.campaign.campaign.name]?.contains($0.occurrence.key) != true }
     }
 }

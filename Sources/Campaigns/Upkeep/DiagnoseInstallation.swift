@@ -90,6 +90,7 @@ package struct DiagnoseInstallation: Sendable {
             now: now)
         var findings = read + files.campaigns() + credentials(configuration) + files.rights()
         findings += files.roleHeader()
+        findings += configuration.apps.compactMap(TrustFile.fault).map { .wrong(.configuration, $0) }
         if let service = probes.service, service.reads(source.path) {
             findings += ServiceChecks(configuration, path: source.path, service: service).all()
         }

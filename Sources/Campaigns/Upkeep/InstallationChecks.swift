@@ -151,6 +151,17 @@ enum HiddenFile {
     }
 }
 
+/// The file of CA certificates that an app's endpoints are verified by.
+package enum TrustFile {
+    /// Why this process cannot read the file, and what to do. `nil`: it can, or the configuration names none.
+    package static func fault(of app: Configuration.App) -> String? {
+        guard let path = app.endpoints.trust, access(path, R_OK) != 0 else { return nil }
+        let reason = String(cString: strerror(errno))
+        return "\(app.topic): cannot read the CA certificates in \(path): \(reason); "
+            + "correct `trust` under `endpoints`, or put the file there"
+    }
+}
+
 /// Keys and certificates against what Apple hands out.
 struct CredentialChecks {
     private static let expiryWarning: Duration = .seconds(30 * 86_400)

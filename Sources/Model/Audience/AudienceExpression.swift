@@ -130,6 +130,12 @@ package enum AudienceField: Hashable, Sendable, Codable {
         return Self.named.first { $0.field == self }?.name ?? ""
     }
 
+    /// The name behind `device.` in the placeholder of a template: `attributes.plan`.
+    package var templateName: String {
+        if case .attribute(let key) = self { return "attributes.\(key)" }
+        return name
+    }
+
     package var kind: Kind {
         switch self {
         case .installationID, .userID, .environment, .timeZone, .country, .model, .attribute: .text

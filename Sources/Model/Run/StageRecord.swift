@@ -99,6 +99,9 @@ package struct StageDecision: Hashable, Sendable, Codable {
     package var unanswered: Int?
     /// Deliveries left out before they were ever sent, by the word of the reason; nil: none.
     package var leftOut: [String: Int]?
+    /// Of the answers' ``StageAnswers/unknown``, those that ended with 429 or a 5xx of APNs. `nil`: not counted, as in a
+    /// halt, in a stage without unknown ones, and in a verdict of an earlier version.
+    package var apnsErrors: Int?
     /// The share of failures put up with; with ``isAboutGone`` of devices that are gone.
     package var tolerated: Double
     package var isAboutGone: Bool
@@ -113,7 +116,7 @@ package struct StageDecision: Hashable, Sendable, Codable {
     private enum CodingKeys: String, CodingKey {
         case verdict = "verdict", at = "at", answers = "answers", unanswered = "unanswered", leftOut = "leftOut"
         case tolerated = "tolerated", isAboutGone = "isAboutGone", group = "group", look = "look"
-        case goneTolerated = "goneTolerated"
+        case goneTolerated = "goneTolerated", apnsErrors = "apnsErrors"
     }
 
     package init(

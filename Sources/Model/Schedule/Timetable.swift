@@ -89,10 +89,10 @@ package struct Timetable: Hashable, Sendable {
         if case .once = times { true } else { false }
     }
 
-    /// The one occurrence of a written-down time that is over: found now, it would be missed. `nil` for rules, and for
-    /// a time that is still to come.
+    /// The one occurrence of a written-down time that has come, whether it is missed already or not. `nil` for rules, and
+    /// for a time that is still to come.
     package func past(at now: Timestamp) -> Occurrence? {
-        guard case .once(let wall) = times, let only = occurrence(at: wall), only.missedAfter < now else { return nil }
+        guard case .once(let wall) = times, let only = occurrence(at: wall), only.startsAt <= now else { return nil }
         return only
     }
 

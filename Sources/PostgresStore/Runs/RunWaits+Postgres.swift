@@ -7,9 +7,8 @@ extension PostgresDatabase {
             let waiting = WaitingDeliveries(db, run: run, now: now)
             var waits = RunWaits()
             if try DeliveryTable(run: run).isThere(db) {
-                for environment in PushEnvironment.allCases { try waiting.add(environment, to: &waits) }
+                waits = RunWaits(try PushEnvironment.allCases.map { try waiting.nearest($0) })
             }
-            waits.groups.sort { ($0.first, $0.last) < ($1.first, $1.last) }
             waits.holds = try EndpointHolds.read(db, run: run, whileOwned: true)
             return waits
         }
@@ -40,9 +39,8 @@ private struct WaitingDeliveries {
         table = DeliveryTable(run: run).name
     }
 
-    func add(_ environment: PushEnvironment, to waits: inout RunWaits) throws {
-        let entries = try nearest(environment)
-        try waits.add(entries) { moment in
+    func nearest(_ environment: PushEnvironment) throws -> NearestWaiting {
+        try NearestWaiting(try entries(environment)) { moment in
             (
                 atMoment: try count(environment, "= $2", moment, limit: WaitingDelivery.countMax + 1),
                 later: try count(environment, "> $2", moment, limit: 1)
@@ -50,7 +48,7 @@ private struct WaitingDeliveries {
         }
     }
 
-    private func nearest(_ environment: PushEnvironment) throws -> [WaitingDelivery] {
+    private func entries(_ environment: PushEnvironment) throws -> [WaitingDelivery] {
         try db.all(
             """
             SELECT delivery.not_before, delivery.reason, delivery.wave, device.time_zone

@@ -169,6 +169,15 @@ struct PostgresStageBook: StageBook {
         return found
     }
 
+    func apnsErrors(of stage: Int) throws -> Int {
+        try db.first(
+            """
+            SELECT count(*) FROM \(DeliveryTable(run: run.id).name)
+            WHERE stage = $1 AND state = \(DeliveryState.rejected.code) AND NOT \(Self.isRefused)
+            """, stage
+        ) { try $0.int(0) } ?? 0
+    }
+
     func attempted(_ devices: [Int64]) throws -> [(stage: Int, group: StageGroup)] {
         try db.all(
             """

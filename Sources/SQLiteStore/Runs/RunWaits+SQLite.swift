@@ -6,9 +6,7 @@ extension SQLiteFileStore {
     package func waits(of run: Int64, now: Timestamp) async throws -> RunWaits {
         try await read(.short) { db in
             let waiting = WaitingDeliveries(db, run: run, now: now)
-            var waits = RunWaits()
-            for environment in PushEnvironment.allCases { try waiting.add(environment, to: &waits) }
-            waits.groups.sort { ($0.first, $0.last) < ($1.first, $1.last) }
+            var waits = RunWaits(try PushEnvironment.allCases.map { try waiting.nearest($0) })
             waits.holds = try EndpointHolds.read(db, run: run, whileOwned: true)
             return waits
         }
@@ -39,9 +37,8 @@ struct WaitingDeliveries {
         self.now = now
     }
 
-    func add(_ environment: PushEnvironment, to waits: inout RunWaits) throws {
-        let entries = try nearest(environment)
-        try waits.add(entries) { moment in
+    func nearest(_ environment: PushEnvironment) throws -> NearestWaiting {
+        try NearestWaiting(try entries(environment)) { moment in
             (
                 atMoment: try count(environment, "not_before = :moment", moment, limit: WaitingDelivery.countMax + 1),
                 later: try count(environment, "not_before > :moment", moment, limit: 1)
@@ -59,7 +56,7 @@ struct WaitingDeliveries {
         ORDER BY delivery.not_before LIMIT \(WaitingDelivery.readMax)
         """
 
-    private func nearest(_ environment: PushEnvironment) throws -> [WaitingDelivery] {
+    private func entries(_ environment: PushEnvironment) throws -> [WaitingDelivery] {
         let rows = try RowStatement(db, Self.nearestSQL)
         defer { rows.reset() }
         try rows.bind(run, rows.parameter(":run"))

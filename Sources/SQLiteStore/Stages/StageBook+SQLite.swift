@@ -186,6 +186,16 @@ struct SQLiteStageBook: StageBook {
         }
     }
 
+    func apnsErrors(of stage: Int) throws -> Int {
+        try Int.fetchOne(
+            db,
+            sql: """
+                SELECT count(*) FROM delivery INDEXED BY delivery_stage
+                WHERE run_id = :run AND stage = :stage AND stage IS NOT NULL
+                    AND state = \(DeliveryState.rejected.rawValue) AND NOT \(Self.isRefused)
+                """, arguments: ["run": run.id, "stage": stage]) ?? 0
+    }
+
     func attempted(_ devices: [Int64]) throws -> [(stage: Int, group: StageGroup)] {
         try Row.fetchAll(
             db.cachedStatement(

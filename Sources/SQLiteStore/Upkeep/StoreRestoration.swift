@@ -29,8 +29,12 @@ package struct StoreRestoration: Sendable {
     package func run(now: Timestamp) throws -> Summary {
         do {
             try requireOther()
-            try StoreFile(path: file).requireFile(for: .reading)
-            try StoreFile(path: file).inspect(for: .writing)
+            do {
+                try StoreFile(path: file).requireFile(for: .reading)
+                try StoreFile(path: file).inspect(for: .writing)
+            } catch {
+                throw StoreError.translated(error, path: file)
+            }
             let part = try OutputPath(store).draftPath()
             do {
                 try StoreFile.makeEmpty(part)
@@ -45,8 +49,15 @@ package struct StoreRestoration: Sendable {
         } catch let fault as OutputFault {
             throw StoreError.cannotMake(path: store, reason: fault.description)
         } catch {
-            throw StoreError.translated(error, path: file)
+            throw StoreError.translated(error, path: Self.isAboutContent(error) ? file : store)
         }
+    }
+
+    /// Whether the backup itself is wrong. All else that a copy meets, such as a full disk, belongs to the store.
+    private static func isAboutContent(_ error: any Error) -> Bool {
+        guard let fault = error as? DatabaseError else { return false }
+        return [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(fault.resultCode)
+            || [.SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ].contains(fault.extendedResultCode)
     }
 
     private func requireOther() throws {
@@ -59,7 +70,12 @@ package struct StoreRestoration: Sendable {
     private func copy(to part: String, now: Timestamp) throws -> BackupSummary {
         var configuration = GRDB.Configuration()
         configuration.readonly = true
-        let source = try DatabaseQueue(path: file, configuration: configuration)
+        let source: DatabaseQueue
+        do {
+            source = try DatabaseQueue(path: file, configuration: configuration)
+        } catch {
+            throw StoreError.translated(error, path: file)
+        }
         defer { try? source.close() }
         // A file that was copied by other means does not say when: it was last written at the latest then.
         var facts = stat()

@@ -15,6 +15,8 @@ package protocol StageBook {
     func unanswered(of stage: Int) throws -> [PushEnvironment: Int]
     /// Deliveries of one stage that were left out before they were ever sent.
     func leftOut(of stage: Int) throws -> [SuppressionReason: Int]
+    /// Deliveries of one stage that ended with an error of APNs: 429 or a 5xx.
+    func apnsErrors(of stage: Int) throws -> Int
     /// The stage and the group of those, among deliveries that were left out, which had been sent before.
     func attempted(_ devices: [Int64]) throws -> [(stage: Int, group: StageGroup)]
     /// Whether something of a stage has no end and was not put off on purpose: for a wave, quiet hours or the silent budget.
@@ -146,6 +148,7 @@ package struct StageGate {
             if !leftOut.isEmpty {
                 decision.leftOut = Dictionary(uniqueKeysWithValues: leftOut.map { ($0.key.rawValue, $0.value) })
             }
+            if decision.answers.unknown > 0 { decision.apnsErrors = try book.apnsErrors(of: current) }
             records[current].decision = decision
             try book.write(records[current])
             if decision.verdict == .go { try book.note(StageWords(run, records[current]).verdict, at: now) }

@@ -68,11 +68,26 @@ package struct StageWords {
         let parts = [
             "\(bad.grouped) of \(answers.answered.grouped) answers\(whose(decision.group)) \(what)",
             gone,
-            answers.unknown > 0 ? "\(answers.unknown.counted("was", "were")) never answered" : nil,
+            unanswered(decision),
             decision.unanswered.map { "\($0.counted("more was on its way", "more were on their way"))" },
             leftOut(decision),
             stage.passesAsWhole
                 ? "each has to be accepted" : "\((decision.tolerated * 100).percentText) is put up with",
+        ]
+        return parts.compactMap(\.self).joined(separator: ", ")
+    }
+
+    /// `105 were never answered, 2 ended with an error of APNs`; `nil` if all were answered.
+    private func unanswered(_ decision: StageDecision) -> String? {
+        let unknown = decision.answers.unknown
+        guard unknown > 0 else { return nil }
+        guard let errors = decision.apnsErrors.map({ min($0, unknown) }) else {
+            return "\(unknown.counted("was", "were")) never answered or ended with an error of APNs"
+        }
+        let silent = unknown - errors
+        let parts = [
+            silent > 0 ? "\(silent.counted("was", "were")) never answered" : nil,
+            errors > 0 ? "\(errors.grouped) ended with an error of APNs" : nil,
         ]
         return parts.compactMap(\.self).joined(separator: ", ")
     }

@@ -26,26 +26,65 @@ package struct WaitingDelivery: Sendable {
     }
 }
 
-extension RunWaits {
-    /// Adds those of one environment.
-    ///
+/// The nearest waiting deliveries of one environment, and what is known of those behind them.
+package struct NearestWaiting: Sendable {
+    fileprivate let entries: [WaitingDelivery]
+    /// How many of the environment wait for the last moment among the entries. `nil`: exactly as many as were read.
+    fileprivate let atLast: Int?
+    /// Whether others of the environment wait for a later moment than any entry.
+    fileprivate let hasLater: Bool
+
     /// - Parameters:
-    ///   - nearest: at most ``WaitingDelivery/readMax``, in order of their moments.
+    ///   - entries: at most ``WaitingDelivery/readMax``, in order of their moments.
     ///   - count: how many wait for the last moment among them, up to ``WaitingDelivery/countMax`` and one more, and
-    ///     whether any wait for a later one; asked where there may be more than were read.
-    package mutating func add(
-        _ nearest: [WaitingDelivery], count: (Timestamp) throws -> (atMoment: Int, later: Int)
+    ///     how many wait for a later one, up to 1. Called only if there may be more than were read.
+    package init(
+        _ entries: [WaitingDelivery], count: (Timestamp) throws -> (atMoment: Int, later: Int)
     ) rethrows {
-        guard let last = nearest.last else { return }
-        for entry in nearest { add(entry.cause, at: entry.moment) }
-        if nearest.count == WaitingDelivery.readMax {
-            let (counted, later) = try count(last.moment)
-            let all = min(counted, WaitingDelivery.countMax)
-            let index = add(last.cause, at: last.moment, all - nearest.count { $0.moment == last.moment })
-            groups[index].isMore = groups[index].isMore || counted > all
-            hasLater = hasLater || later > 0
+        self.entries = entries
+        guard entries.count == WaitingDelivery.readMax, let last = entries.last else {
+            atLast = nil
+            hasLater = false
+            return
         }
-        addZones(nearest)
+        let behind = try count(last.moment)
+        atLast = behind.atMoment
+        hasLater = behind.later > 0
+    }
+}
+
+extension RunWaits {
+    /// Merges what is known of each environment. An environment with more than were read is known through its last
+    /// moment alone: later deliveries of the others are left out, so that each count is that of all environments.
+    package init(_ environments: [NearestWaiting]) {
+        self.init()
+        let completeThrough = environments.filter(\.hasLater).compactMap(\.entries.last?.moment).min()
+        for environment in environments {
+            let shown = environment.entries.filter { entry in completeThrough.map { entry.moment <= $0 } ?? true }
+            add(shown)
+            if shown.count == environment.entries.count { addBehind(environment) }
+        }
+        hasLater = completeThrough != nil
+        groups.sort { ($0.first, $0.last) < ($1.first, $1.last) }
+    }
+
+    private mutating func add(_ entries: [WaitingDelivery]) {
+        for entry in entries { add(entry.cause, at: entry.moment) }
+        addZones(entries)
+    }
+
+    /// Adds those that wait for the last moment read and were not read themselves.
+    private mutating func addBehind(_ environment: NearestWaiting) {
+        guard let atLast = environment.atLast, let last = environment.entries.last else { return }
+        let atMoment = environment.entries.filter { $0.moment == last.moment }
+        let all = min(atLast, WaitingDelivery.countMax)
+        guard all > atMoment.count else { return }
+        let causes = Set(atMoment.map(\.cause))
+        for cause in causes {
+            // With several causes it is not known which of them the others have.
+            let index = add(cause, at: last.moment, causes.count == 1 ? all - atMoment.count : 0)
+            groups[index].isMore = groups[index].isMore || causes.count > 1 || atLast > all
+        }
     }
 
     private mutating func addZones(_ entries: [WaitingDelivery]) {

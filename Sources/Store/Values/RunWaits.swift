@@ -33,7 +33,7 @@ package struct RunWaits: Hashable, Sendable {
 
     /// By cause, each wave by itself; the nearest first.
     package var groups: [Group]
-    /// More wait, for something later than all of these.
+    /// More wait, for something later than all of these; the groups are complete through their last moment.
     package var hasLater: Bool
     /// Endpoints that are left alone for now, as the run's sender says.
     package var holds: [EndpointHold]

@@ -58,6 +58,12 @@ struct RestoreCommand: AsyncParsableCommand {
             opened = try await StoreOpening.open(file, .reading)
         } catch StoreError.olderVersion {
             return
+        } catch StoreError.noStore(_, let isEmptyFile) {
+            throw Failure(
+                .notFound,
+                (isEmptyFile ? "\(file) is an empty file" : "no file \(file)") + "; name one made by `fanfare backup`")
+        } catch StoreError.noFolder {
+            throw Failure(.notFound, "no file \(file); name one made by `fanfare backup`")
         }
         let verification = try await MaintainStore(store: opened.store).verifyCopy(configuration)
         guard verification.isSound else {

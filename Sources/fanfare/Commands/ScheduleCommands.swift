@@ -13,8 +13,8 @@ struct ScheduleCommand: AsyncParsableCommand {
         commandName: "schedule", abstract: "List what starts by itself next, or rehearse a day.",
         discussion: """
             Times are those of this machine's zone (set TZ for another) and of UTC. What is listed starts by itself while \
-            `fanfare serve` is running, or when a timer runs `fanfare run --due`. Runs that began and wait for a person, late \
-            or stopped by a breaker, are named below.
+            `fanfare serve` is running, or when a timer runs `fanfare run --due`. What is due now stands first: the next of \
+            them starts it. Runs that began and wait for a person, late or stopped by a breaker, are named below.
             """)
 
     @OptionGroup var settings: Settings
@@ -33,40 +33,58 @@ struct ScheduleCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try settings.configuration()
+        try CampaignSource.requireFolder(configuration.campaigns)
         var catalogue = CampaignCatalogue()
         catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
         for problem in catalogue.problems { problem.diagnostics.forEach { Console.note($0.description) } }
-        var coming = try ListSchedule(campaigns: catalogue.ready, zone: .current)
-            .coming(campaigns, count: count, on: on.flatMap(WallTime.init), now: WallClock.system.now())
-        if on == nil { coming.halted = await halted(configuration) }
+        let schedule = ListSchedule(campaigns: catalogue.ready, zone: .current)
+        var coming = try schedule.coming(
+            campaigns, count: count, on: on.flatMap(WallTime.init), now: WallClock.system.now())
+        if on == nil {
+            let known = try await stored(configuration, schedule, coming.now)
+            coming.halted = known.halted
+            coming.due = known.due
+        }
         Console.print(json ? try ResultJSON.text(coming.result) : ScheduleList(coming).text)
         if !catalogue.problems.isEmpty { throw ExitStatus.invalidData.exitCode }
     }
 }
 
 extension ScheduleCommand {
-    /// Of the store, if it may be read: the schedule itself is in the files, and where there is no store, that is said.
-    private func halted(_ configuration: Configuration) async -> [Run] {
+    /// Returns the runs that wait for a person, and what is due now. If the store cannot be read, warns, and returns what
+    /// the files alone say is due.
+    private func stored(
+        _ configuration: Configuration, _ schedule: ListSchedule, _ now: Timestamp
+    ) async throws -> (halted: [Run], due: [Agenda.Due]) {
         do {
-            let runs = try await settings.session(configuration, .reading).runs.halted()
-            return campaigns.isEmpty ? runs : runs.filter { campaigns.contains($0.campaign) }
+            let session = try await settings.session(configuration, .reading)
+            let runs = try await session.runs.halted()
+            let due = try await schedule.due(campaigns, in: session.store, now: now)
+            return (campaigns.isEmpty ? runs : runs.filter { campaigns.contains($0.campaign) }, due)
         } catch {
             let why = Failure(error)?.messages.joined(separator: "; ") ?? "\(error)"
-            Console.note("warning: runs that wait for a person are not shown: \(why)")
-            return []
+            Console.note(
+                "warning: runs that wait for a person are not shown, and what is due may have its run already: \(why)")
+            return ([], try schedule.due(campaigns, marks: [:], now: now))
         }
     }
 }
 
 /// What starts when, in the operator's zone and in UTC, and what waits for a person.
 struct ScheduleList {
+    private static let dueWords = " due now: the next daemon or `run --due` starts it"
+
     private let entries: [Agenda.Due]
+    private let due: [Agenda.Due]
+    private let scheduled: Int
     private let halted: [Run]
     private let past: [String]
     private let zone: TimeZone
 
     init(_ coming: ListSchedule.Coming) {
         entries = coming.entries
+        due = coming.due
+        scheduled = coming.scheduled
         halted = coming.halted
         past = coming.past
         zone = coming.zone
@@ -80,15 +98,18 @@ struct ScheduleList {
     }
 
     private var table: String {
-        guard !entries.isEmpty else {
-            return past.isEmpty
-                ? "nothing starts by itself; give a campaign a `schedule` with cron or at" : "nothing is to start"
+        let listed = due + entries
+        guard !listed.isEmpty else {
+            return scheduled == 0
+                ? "no campaign has a schedule; give a campaign a `schedule` with cron or at"
+                : "nothing is to start: each scheduled start has its run, is over or is on another day"
         }
         let shown = zone.identifier
         let width = max(20, shown.count) + 2
-        let names = max(10, entries.map { $0.campaign.campaign.name.count }.max() ?? 0) + 2
+        let names = max(10, listed.map { $0.campaign.campaign.name.count }.max() ?? 0) + 2
         let heading = shown.padded(to: width) + "UTC".padded(to: 22) + "campaign".padded(to: names) + "occurrence"
-        return ([heading] + entries.map { line($0, width: width, names: names) }).joined(separator: "\n")
+        let dueLines = due.map { line($0, width: width, names: names) + Self.dueWords }
+        return ([heading] + dueLines + entries.map { line($0, width: width, names: names) }).joined(separator: "\n")
     }
 
     private func line(_ entry: Agenda.Due, width: Int, names: Int) -> String {

@@ -46,6 +46,8 @@ struct RunStatus {
         if let holder = held.holder {
             let heard = run.heartbeatAt.map { ", heard of at \($0.iso8601)" } ?? ""
             page.row("Process", holder.words + heard)
+        } else if held.isLeft {
+            page.row("Process", "no process sends it; a daemon or `fanfare run` with its occurrence continues it")
         }
         page.row(
             "Settled",
@@ -67,8 +69,9 @@ struct RunStatus {
         let holder = held.holder.flatMap {
             $0.state == .running ? nil : ", held by \($0.process) (\($0.state.rawValue))"
         }
+        let nobody = held.isLeft ? ", no process sends it" : ""
         let wait = held.holder?.storeWait == nil ? "" : ", waiting for the store"
-        return state(held.run) + (holder ?? "") + wait
+        return state(held.run) + (holder ?? nobody) + wait
     }
 }
 

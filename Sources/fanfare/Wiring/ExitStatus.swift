@@ -7,7 +7,8 @@ import Daemon
 /// The exit codes of every command.
 enum ExitStatus: Int32, CaseIterable {
     case done = 0
-    /// Refused by a guard, or missed; also when it was so before.
+    /// Refused by a guard, missed, or finished without reaching a device, unless it was left out on purpose; also when it
+    /// was so before.
     case refused = 3
     /// Invalid file or data.
     case invalidData = 65

@@ -24,13 +24,14 @@ extension SendingSetup {
     }
 
     /// Loads the app's credentials and points its lanes at Apple, or at the configured endpoints. An environment without
-    /// a key gets none.
+    /// a key gets none. Throws if a file that the lanes need cannot be read: such a run would pause when it connects.
     init(_ app: Configuration.App, _ tokens: ProviderTokens, logger: Logger) throws {
         let all: [PushEnvironment: PushEndpoint] = [
             .production: try Self.endpoint(app, .production), .sandbox: try Self.endpoint(app, .sandbox),
         ]
         let endpoints = all.filter { app.credential.environments.contains($0.key) }
         if app.transport == .native { try Self.refuseProxy(endpoints.values.map(\.host)) }
+        if let fault = TrustFile.fault(of: app) { throw Failure(.configuration, fault) }
         self.init(
             transports: try UnreadableSecret.explained { try Self.credentials(app, tokens) }.mapValues {
                 Self.transport(app, $0, logger)

@@ -254,6 +254,9 @@ extension DeliveryQueueContract {
             let stage = try await store.stages(of: run)[0]
             #expect(busy > 0 && stage.answers == StageAnswers(answered: 0, unknown: busy))
             #expect(stage.decision?.verdict != .halt && stage.decision?.verdict != .go)
+            let reason = try await store.run(run)?.stateReason ?? ""
+            #expect(reason.contains("\(busy) ended with an error of APNs"), "\(reason)")
+            #expect(!reason.contains("never answered"), "\(reason)")
             #expect(try await store.verify(budgets: [:]).faultCount == 0)
         }
         Promise("a cancelled run closes its sums whatever stage it was in") { store in

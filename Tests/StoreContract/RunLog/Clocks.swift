@@ -158,6 +158,37 @@ extension RunLogContract {
             #expect(wave.cause == .wave && wave.deliveries == 1200 && wave.zones == ["Europe/Berlin"])
             #expect(wave.first.iso8601 == "2027-01-16T11:00:00Z" && wave.last == wave.first)
         }
+        Promise("a count of a wave is that of all environments, however many of one wait") { store in
+            var schedule = Schedule(trigger: .at("2027-01-16T12:00"))
+            schedule.zone = .recipient
+            schedule.unknownZone = .drop
+            let far = "America/Los_Angeles"
+            let zones = ["Europe/Berlin", "Europe/London", "America/New_York", far]
+            // 1,100 and 100 in production, 15 of each in the sandbox.
+            let production = try (0..<1200).map { number in
+                try record(number) { $0.timeZone = number < 1100 ? zones[0] : zones[2] }
+            }
+            let sandbox = try (1200..<1260).map { number in
+                try record(number, environment: .sandbox) { $0.timeZone = zones[number % 4] }
+            }
+            _ = try await store.importDevices(production + sandbox, now: noon)
+            let occurrence = try #require(Timetable(schedule)?.occurrence(named: "2027-01-16T12:00"))
+            let run = try await store.startRun(try definition { $0.schedule = schedule }.planned(for: occurrence))
+            let there = [
+                "2027-01-16T11:00:00Z": 1115, "2027-01-16T12:00:00Z": 15, "2027-01-16T17:00:00Z": 115,
+                "2027-01-16T20:00:00Z": 15,
+            ]
+            let waits = try await store.waits(of: run, now: noon)
+            #expect(waits.hasLater)
+            #expect(waits.groups.first?.first.iso8601 == "2027-01-16T11:00:00Z")
+            for group in waits.groups where !group.isMore {
+                #expect(there[group.first.iso8601] == group.deliveries, "\(group)")
+            }
+            // Once the first wave is due the rest is few, and told of whole.
+            let later = try await store.waits(of: run, now: noon + .seconds(27 * 3600 + 1800))
+            #expect(!later.hasLater)
+            #expect(later.groups.map(\.deliveries) == [15, 115, 15])
+        }
         Promise("an endpoint that is left alone is told of for as long as its run has a sender") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let run = try await store.startRun(try definition())
