@@ -109,7 +109,7 @@ extension SumCheck {
 package struct OutcomeLine: Sendable {
     package static let columns = [
         "device", "installation_id", "token", "environment", "locale", "state", "status", "reason", "attempts",
-        "settled_at", "apns_id", "text_locale", "app_version", "variant",
+        "settled_at", "apns_id", "text_locale", "app_version", "variant", "doubts",
     ]
 
     private let run: Run
@@ -141,7 +141,7 @@ package struct OutcomeLine: Sendable {
             wasSent
                 ? DeliveryID.text(namespace: namespace, run: run.id, device: row.device, generation: row.generation)
                 : "",
-            textLocale(row), row.appVersion ?? "", variant(row),
+            textLocale(row), row.appVersion ?? "", variant(row), "\(row.doubts)",
         ]) + "\n"
     }
 }
