@@ -212,6 +212,9 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var test: Bool
     /// Accepted after an attempt that stayed without an answer: APNs may have had them twice.
     package var possibleDuplicates: Int
+    /// Ended rejected or suppressed, after an attempt that stayed without an answer: APNs may have accepted that attempt.
+    /// Absent if an earlier version summarized the run.
+    package var mayHaveArrived: Int?
     package var devicesGone: Int
     package var devicesSuspended: Int
     /// Of a run that has just ended without anything sent; absent otherwise, and in `report`.
@@ -247,6 +250,7 @@ package struct ReportResult: Codable, Hashable, Sendable {
         brokenGlass = report.brokenGlass.map(BrokenGlassResult.init)
         test = report.run.isTest
         possibleDuplicates = report.possibleDuplicates
+        mayHaveArrived = report.mayHaveArrived
         devicesGone = report.devicesGone
         devicesSuspended = report.devicesSuspended
     }
