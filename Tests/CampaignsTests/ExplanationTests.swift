@@ -81,6 +81,33 @@ struct ExplanationTests {
             sent.lines.last?.text == "c: waited for its silent slot until \(slot.iso8601), then accepted by APNs")
     }
 
+    @Test func `a push whose answer was lost before may have arrived, whatever its end is`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(1..<2)
+        let transport = ScriptedTransport { _, times in
+            times == 0 ? .unknown(.deadline) : ScriptedTransport.refused(413, .payloadTooLarge)
+        }
+        let refused = try await scene.start(try scene.definition())
+        #expect(try await scene.execute(refused, transport).isFinished)
+        let mayHaveArrived = "; an earlier answer was lost: it may have arrived"
+        let told = try await explanation(scene).lines.last?.text
+        #expect(told == "c: refused by APNs: 413 PayloadTooLarge, at attempt 2\(mayHaveArrived)")
+        let cancelled = try await scene.start(try scene.definition(), occurrence: "cancelled")
+        let now = scene.clock.now + .seconds(60)
+        _ = try await scene.store.claim(cancelled.id, by: "x", now: now)
+        _ = try await scene.store.freeze(cancelled.id, by: "x", now: now) { _ in }
+        let lease = try await scene.store.lease(
+            LeaseRequest(run: cancelled.id, environment: .production, limit: 10, now: now, owner: "x"))
+        let sent = try #require(lease.deliveries.first)
+        let lost = Settlement(
+            lease: lease.id, device: sent.device, generation: sent.generation, leaseNumber: sent.leaseNumber,
+            attempt: sent.attempt, verdict: .retry(notBefore: now), isInDoubt: true, reason: "DeadlineExceeded")
+        _ = try await scene.store.settle(run: cancelled.id, [lost], now: now)
+        try await scene.store.release(cancelled.id, by: "x", state: .cancelled, reason: nil, now: now)
+        let last = try await explanation(scene).lines.last?.text
+        #expect(last == "c: not sent again: the run was cancelled\(mayHaveArrived)")
+    }
+
     @Test func `how a device stands under each frequency cap is told`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(1..<2)

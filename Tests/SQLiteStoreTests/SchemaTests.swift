@@ -119,6 +119,17 @@ struct SchemaTests {
         }
     }
 
+    @Test func `a summary of an earlier version does not say how many may have arrived`() async throws {
+        try await withStore { store in
+            let run = try await StoreUpkeepContract.finishedRun(in: store)
+            try await store.summarizeOutcomes(run: run)
+            #expect(try await store.report(run).mayHaveArrived == 0)
+            try await store.write { try $0.execute(sql: "DELETE FROM outcome_slice WHERE dimension = 'responses'") }
+            #expect(try await store.report(run).mayHaveArrived == nil)
+            #expect(try await store.check(run).problems == [])
+        }
+    }
+
     /// The views of the schema are frozen, those of `audience_sql` are made of the types: they must select the same.
     @Test func `the views a store has are those that analysts may read`() async throws {
         try await withFolder { folder in

@@ -71,7 +71,7 @@ final class FaultScene: Sendable {
         let (base, started) = (base, started)
         return WallClock(
             now: { base.clock.now + (ContinuousClock.now - started) * 1000 },
-            uptime: { (ContinuousClock.now - started) * 1000 },
+            uptime: { base.clock.uptime + (ContinuousClock.now - started) * 1000 },
             sleep: { duration in
                 do {
                     try await Task.sleep(for: duration / 1000)
@@ -81,11 +81,13 @@ final class FaultScene: Sendable {
             })
     }
 
-    func start(_ onUnknown: Campaign.OnUnknown) async throws -> Run {
+    func start(
+        _ onUnknown: Campaign.OnUnknown, expiresAfter: Duration = .seconds(20 * 86_400)
+    ) async throws -> Run {
         try await base.start(
             try base.definition {
                 $0.onUnknown = onUnknown
-                $0.expiresAfter = .seconds(20 * 86_400)
+                $0.expiresAfter = expiresAfter
                 // The time between two starts is long for this clock.
                 $0.schedule = Schedule(trigger: .none)
                 $0.schedule?.lateByMax = .seconds(20 * 86_400)

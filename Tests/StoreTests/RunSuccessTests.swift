@@ -66,6 +66,28 @@ import Testing
         #expect(success.problem(counts, suppressed: [], gone: 1_200)?.contains("min_accepted") == true)
     }
 
+    @Test func `a run says how many of its pushes may have arrived after a lost answer`() {
+        var counts = DeliveryCounts()
+        (counts.suppressed, counts.audience) = (2, 2)
+        let success = RunSuccess(Configuration.SuccessLimits())
+        let expired = [Report.Reason(status: 0, reason: "expired", count: 2)]
+        let few =
+            "0 of 2 pushes were accepted for certain, 2 may have arrived: 0 were rejected, 0 ended unknown, "
+            + "2 were suppressed after an attempt (success.min_accepted is 1)"
+        #expect(success.problem(counts, suppressed: expired, attempted: 2, mayHaveArrived: 2) == few)
+        #expect(!RunSuccess.hasNoRequest(counts, reason: few))
+        let none = "no device was reached: all 2 were left out (expired 2)"
+        #expect(success.problem(counts, suppressed: expired) == none)
+        #expect(RunSuccess.hasNoRequest(counts, reason: none))
+        (counts.accepted, counts.rejected, counts.suppressed, counts.audience) = (1, 9, 0, 10)
+        let many =
+            "9 of 10 pushes were rejected, 90 % (success.max_rejected is 50 %); 7 that ended rejected or suppressed may "
+            + "have arrived"
+        #expect(success.problem(counts, suppressed: [], mayHaveArrived: 7) == many)
+        (counts.accepted, counts.rejected) = (9, 1)
+        #expect(success.problem(counts, suppressed: [], mayHaveArrived: 1) == nil)
+    }
+
     @Test func `the limits are the configuration's`() {
         let none = Configuration.SuccessLimits(minAccepted: 0, maxRejectedPercent: 100, maxUnknownPercent: 100)
         for row in Self.rows { #expect(Self.problem(row, none) == nil) }

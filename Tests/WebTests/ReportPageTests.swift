@@ -60,7 +60,8 @@ struct ReportPageTests {
             "<dt>Started (UTC)</dt><dd>2026-11-21 09:00:00</dd>", "<dd>3m59s</dd>", "<dd>24,000</dd>",
             "accepted</span></th><td>17,000</td><td>85.0 %</td>", "410 new-podcast</th><td>1,200</td><td>6.0 %</td>",
             "audience</th><td>20,000</td>", "The sum closes", "By environment", "By locale", "By variant",
-            "Possible duplicates: 61", "62 with a token that is gone, 63 suspended", "nothing of this run was pruned",
+            "Possible duplicates: 61", "May have arrived: not known",
+            "62 with a token that is gone, 63 suspended", "nothing of this run was pruned",
             "Outcomes over time", "Latency of APNs over time", "Waves", "Suppressed by reason",
             "Accepted share by locale", "Accepted share by variant", "fanfare 9.9",
         ] { #expect(html.contains(part), "\(part)") }
@@ -83,8 +84,12 @@ struct ReportPageTests {
             (report.startedAt, report.finishedAt, report.stateReason) = (nil, nil, nil)
             (report.byLocale, report.byVariant, report.byEnvironment) = ([], [], [])
             report.possibleDuplicates = 0
+            report.mayHaveArrived = 0
         }.html()
         #expect(new.contains("<dd>not yet</dd>") && new.contains("No possible duplicates"))
+        #expect(new.contains("None that ended rejected or suppressed had an attempt whose answer was lost."))
+        let doubtful = try Self.page { $0.mayHaveArrived = 1_234 }.html()
+        #expect(doubtful.contains("May have arrived: 1,234 ended rejected or suppressed"))
         #expect(!new.contains("By locale") && !new.contains("Accepted share"))
     }
 

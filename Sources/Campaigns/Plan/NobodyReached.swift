@@ -52,9 +52,11 @@ package struct NobodyReached: Codable, Hashable, Sendable, CustomStringConvertib
             let other = try await OtherTopics.selected(by: campaign, in: store, now: now)
             return try await selectingNobody(campaign, other, store)
         }
-        let reasons = try await store.report(run.id).suppressed
+        let report = try await store.report(run.id)
+        // Requests of which none was accepted for certain: APNs may have accepted one whose response was lost.
+        guard report.attempts == 0 else { return nil }
         return leavingOut(
-            reasons.reduce(into: [:]) { $0[$1.reason, default: 0] += $1.count }, of: counts.audience)
+            report.suppressed.reduce(into: [:]) { $0[$1.reason, default: 0] += $1.count }, of: counts.audience)
     }
 
     private static func selectingNobody(

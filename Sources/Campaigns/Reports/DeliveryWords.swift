@@ -18,14 +18,21 @@ struct DeliveryWords {
     private var outcome: String {
         switch delivery.outcome.state {
         case .accepted: waited + accepted
-        case .rejected: waited + rejected
+        case .rejected: waited + rejected + mayHaveArrived
         case .unknown: "\(waited)sent, and the answer was lost (\(reason)); it may have arrived"
-        case .suppressed: suppressed
+        case .suppressed: suppressed + mayHaveArrived
         case .pending: pending
         }
     }
 
     private var reason: String { delivery.outcome.reason ?? "no reason" }
+
+    /// Of a delivery whose last attempt failed, or that was not sent again.
+    private var mayHaveArrived: String {
+        delivery.outcome.doubts > 0 ? "; an earlier answer was lost: it may have arrived" : ""
+    }
+
+    private var notSent: String { delivery.outcome.doubts > 0 ? "not sent again" : "not sent" }
 
     private var answer: String {
         delivery.outcome.status > 0 ? "\(delivery.outcome.status) \(reason)" : reason
@@ -56,7 +63,8 @@ struct DeliveryWords {
         var text = "accepted by APNs"
         if let variant { text += ", variant \(variant)" }
         if attempts > 1 { text += ", at attempt \(attempts)" }
-        if delivery.doubts > 0 { text += ", after \(delivery.doubts) lost answer(s): it may have come twice" }
+        let doubts = delivery.outcome.doubts
+        if doubts > 0 { text += ", after \(doubts) lost answer(s): it may have come twice" }
         return text
     }
 
@@ -93,23 +101,23 @@ struct DeliveryWords {
     private var suppressed: String {
         switch delivery.outcome.reason.flatMap(SuppressionReason.init) {
         case .holdout: "held out"
-        case .silentBudget: "not sent: its silent budget was used up, and the next slot comes after the push expires"
+        case .silentBudget: "\(notSent): its silent budget was used up, and the next slot comes after the push expires"
         case .frequencyCap:
-            "not sent: a frequency cap was used up, and the next slot comes after the push expires or is late"
-        case .coalesced: "\(waited)not sent: a newer background push of the same kind took its place"
-        case .quietHours: "not sent: it was within its quiet hours"
+            "\(notSent): a frequency cap was used up, and the next slot comes after the push expires or is late"
+        case .coalesced: "\(waited)\(notSent): a newer background push of the same kind took its place"
+        case .quietHours: "\(notSent): it was within its quiet hours"
         case .expired:
-            "\(waited)not sent: the push had expired by then"
+            "\(waited)\(notSent): the push had expired by then"
                 + (delivery.outcome.attempts > 0 ? ", after \(delivery.outcome.attempts) attempt(s)" : "")
-        case .alertsNotAllowed: "not sent: alerts are not allowed on the device"
-        case .wrongEnvironment: "not sent: the device was suspended"
-        case .tokenGone: "not sent: its token was gone"
-        case .payloadTooLarge: "not sent: the payload would have been larger than Apple takes"
-        case .cancelled: "\(waited)not sent: the run was cancelled"
-        case .late: "not sent: its time had passed when the run started"
-        case .unknownZone: "not sent: its time zone is not known, and the campaign leaves such devices out"
-        case .duplicateOfUser: "not sent: another device of the same user was to get it (dedupe: user)"
-        case nil: "not sent: \(reason)"
+        case .alertsNotAllowed: "\(notSent): alerts are not allowed on the device"
+        case .wrongEnvironment: "\(notSent): the device was suspended"
+        case .tokenGone: "\(notSent): its token was gone"
+        case .payloadTooLarge: "\(notSent): the payload would have been larger than Apple takes"
+        case .cancelled: "\(waited)\(notSent): the run was cancelled"
+        case .late: "\(notSent): its time had passed when the run started"
+        case .unknownZone: "\(notSent): its time zone is not known, and the campaign leaves such devices out"
+        case .duplicateOfUser: "\(notSent): another device of the same user was to get it (dedupe: user)"
+        case nil: "\(notSent): \(reason)"
         }
     }
 }

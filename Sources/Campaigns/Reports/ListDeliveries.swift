@@ -65,6 +65,8 @@ package struct DeliveryResult: Codable, Hashable, Sendable {
     package var settledAt: String?
     /// Of one that waits.
     package var notBefore: String?
+    /// Attempts whose answer was lost: APNs may have accepted each of them, whatever the state is.
+    package var doubts: Int
 
     package init(_ entry: DeliveryPage.Entry, of run: Run) {
         let outcome = entry.outcome
@@ -84,5 +86,6 @@ package struct DeliveryResult: Codable, Hashable, Sendable {
         variant = outcome.variant.flatMap { variants.indices.contains($0) ? variants[$0].name : nil }
         settledAt = outcome.settledAt?.iso8601
         notBefore = entry.notBefore?.iso8601
+        doubts = outcome.doubts
     }
 }

@@ -111,7 +111,7 @@ extension SumCheck {
 package struct OutcomeLine: Sendable {
     package static let columns = [
         "device", "installation_id", "token", "environment", "locale", "state", "status", "reason", "attempts",
-        "settled_at", "apns_id", "text_locale", "app_version", "variant",
+        "settled_at", "apns_id", "text_locale", "app_version", "variant", "doubts",
     ]
 
     private let run: Run
@@ -143,7 +143,7 @@ package struct OutcomeLine: Sendable {
             wasSent
                 ? DeliveryID.text(namespace: namespace, run: run.id, device: row.device, generation: row.generation)
                 : "",
-            textLocale(row), row.appVersion ?? "", variant(row),
+            textLocale(row), row.appVersion ?? "", variant(row), "\(row.doubts)",
         ]) + "\n"
     }
 }
@@ -214,6 +214,9 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var test: Bool
     /// Accepted after an attempt that stayed without an answer: APNs may have had them twice.
     package var possibleDuplicates: Int
+    /// Ended rejected or suppressed, after an attempt that stayed without an answer: APNs may have accepted that attempt.
+    /// Absent if an earlier version summarized the run.
+    package var mayHaveArrived: Int?
     package var devicesGone: Int
     package var devicesSuspended: Int
     /// Of a run that has just ended without anything sent; absent otherwise, and in `report`.
@@ -249,6 +252,7 @@ package struct ReportResult: Codable, Hashable, Sendable {
         brokenGlass = report.brokenGlass.map(BrokenGlassResult.init)
         test = report.run.isTest
         possibleDuplicates = report.possibleDuplicates
+        mayHaveArrived = report.mayHaveArrived
         devicesGone = report.devicesGone
         devicesSuspended = report.devicesSuspended
     }

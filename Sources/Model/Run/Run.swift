@@ -105,6 +105,11 @@ package struct Report: Hashable, Sendable {
     package var attempts: Int
     /// Accepted deliveries of which an earlier attempt stayed without an answer: APNs may have had them twice.
     package var possibleDuplicates: Int
+    /// Deliveries that ended rejected or suppressed, and of which an earlier attempt stayed without an answer: APNs may
+    /// have accepted that attempt. `nil` if an earlier version summarized the run.
+    package var mayHaveArrived: Int?
+    /// Suppressed deliveries of which a request was started before. `nil` if an earlier version summarized the run.
+    package var suppressedAfterRequest: Int?
     /// In order; empty in a run without stages.
     package var stages: [StageRecord]
     /// The runs that put this one right, in order.

@@ -182,7 +182,7 @@ private struct DeviceRuns {
         let rows = try db.rows(
             .once(
                 """
-                SELECT \(OutcomeColumns.sql), delivery.run_id, delivery.not_before, delivery.doubts, delivery.held_for,
+                SELECT \(OutcomeColumns.sql), delivery.run_id, delivery.not_before, delivery.held_for,
                     delivery.held_until
                 FROM (\(parts.joined(separator: " UNION ALL "))) AS delivery
                 LEFT JOIN device ON device.id = delivery.device_id
@@ -202,9 +202,8 @@ private struct DeviceRuns {
         return DeviceDelivery(
             run: run.run, campaign: run.campaign, occurrence: run.occurrence, isTest: run.isTest, outcome: outcome,
             notBefore: outcome.state == .pending ? notBefore : nil, isLeased: false,
-            doubts: try row.int(OutcomeColumns.count + 2),
-            heldFor: try row.textOrNil(OutcomeColumns.count + 3).flatMap(SuppressionReason.init),
-            heldUntil: try row.timestampOrNil(OutcomeColumns.count + 4))
+            heldFor: try row.textOrNil(OutcomeColumns.count + 2).flatMap(SuppressionReason.init),
+            heldUntil: try row.timestampOrNil(OutcomeColumns.count + 3))
     }
 
     private func isLeased(_ delivery: DeviceDelivery) throws -> Bool {

@@ -28,7 +28,8 @@ enum SchemaVersion4 {
                 ) THEN NULL
                 WHEN json_typeof(run.definition::json #> '{campaign,stages}') = 'array'
                     THEN nullif(json_array_length(run.definition::json #> '{campaign,stages}'), 0)
-            END AS stage
+            END AS stage,
+            delivery.doubts AS doubts
         FROM delivery JOIN run ON run.id = delivery.run_id
         LEFT JOIN delivery_profile ON delivery_profile.id = delivery.profile
         WHERE NOT run.is_test AND coalesce(

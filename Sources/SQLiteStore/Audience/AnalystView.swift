@@ -8,12 +8,13 @@ import Store
 /// | `device_view` | id, topic, environment, status, status_reason, installation_id, user_id, locale, time_zone, country, app_version, os_version, model, alerts_allowed, badge, registered_at, last_seen_at, attributes (JSON), and app_version_key, os_version_key, which compare as versions do |
 /// | `tag_view` | device_id, tag |
 /// | `segment_view` | segment, device_id: of imported segments, defined ones hold no devices |
-/// | `delivery_view` | run_id, campaign, occurrence, device_id, environment, state, status, reason, attempts, variant, changed_at, and what the delivery was: text_locale, locale, app_version, time_zone, country, wave_at, stage. Test runs are left out |
+/// | `delivery_view` | run_id, campaign, occurrence, device_id, environment, state, status, reason, attempts, variant, changed_at, and what the delivery was: text_locale, locale, app_version, time_zone, country, wave_at, stage, doubts. Test runs are left out |
 /// | `run_view` | id, campaign, occurrence, state, is_test, created_at, started_at, finished_at, holdout_seed, variant_seed |
 ///
 /// `state` is pending (also while it is in flight), accepted, rejected, unknown or suppressed. `locale`, `app_version`,
 /// `time_zone` and `country` are the device's at the freeze, `text_locale` is that of the chosen text, and `stage` counts
-/// from 1; each is NULL if it is not known or there is none. The seeds are those of ``CampaignSplit``.
+/// from 1; each is NULL if it is not known or there is none. `doubts` counts the attempts whose answer was lost: if it is
+/// above 0, the push may have arrived in any state. The seeds are those of ``CampaignSplit``.
 ///
 /// A store has the same views, for a SQLite shell: those of its migrations, which are frozen. A change here needs a
 /// migration that makes them anew.
@@ -95,7 +96,8 @@ struct AnalystView {
             WHEN \(frozenOut)
                 THEN NULL
             ELSE nullif(json_array_length(run.definition, '$.campaign.stages'), 0)
-        END AS stage
+        END AS stage,
+        delivery.doubts AS doubts
         """, from: "delivery JOIN", "run ON run.id = delivery.run_id LEFT JOIN",
         "delivery_profile ON delivery_profile.id = delivery.profile", rest: "WHERE run.is_test = 0")
 

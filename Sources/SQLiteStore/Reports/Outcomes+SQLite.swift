@@ -121,10 +121,10 @@ enum OutcomeColumns {
             ELSE (SELECT nullif(locale, '') FROM delivery_profile WHERE id = delivery.profile) END,
         delivery.state, delivery.status, delivery.reason, delivery.attempt, delivery.changed_at,
         delivery.generation, delivery.variant, delivery.locale_index,
-        (SELECT nullif(app_version, '') FROM delivery_profile WHERE id = delivery.profile)
+        (SELECT nullif(app_version, '') FROM delivery_profile WHERE id = delivery.profile), delivery.doubts
         """
     /// Where further columns begin.
-    static let count: Int32 = 14
+    static let count: Int32 = 15
 
     static func outcome(_ rows: RowStatement) -> OutcomeRow {
         let state = DeliveryState(code: rows.int64(5))
@@ -132,7 +132,7 @@ enum OutcomeColumns {
         return OutcomeRow(
             device: rows.int64(0), installationID: rows.text(1), tokenEnd: end == "" ? nil : end,
             environment: PushEnvironment(code: rows.int64(3)), locale: rows.text(4), state: state, status: rows.int(6),
-            reason: rows.text(7), attempts: rows.int(8),
+            reason: rows.text(7), attempts: rows.int(8), doubts: rows.int(14),
             settledAt: state == .pending ? nil : Timestamp(milliseconds: rows.int64(9)), generation: rows.int(10),
             variant: rows.int64OrNil(11).map(Int.init), localeIndex: rows.int64OrNil(12).map(Int.init),
             appVersion: rows.text(13))
@@ -142,7 +142,7 @@ enum OutcomeColumns {
     static let deliverySQL =
         sql
             + """
-            , run.id, run.campaign, run.occurrence, run.is_test, delivery.not_before, delivery.doubts, delivery.held_for,
+            , run.id, run.campaign, run.occurrence, run.is_test, delivery.not_before, delivery.held_for,
             delivery.held_until
             """
 
@@ -153,8 +153,8 @@ enum OutcomeColumns {
             run: rows.int64(count), campaign: rows.text(count + 1) ?? "", occurrence: rows.text(count + 2) ?? "",
             isTest: rows.int64(count + 3) != 0, outcome: outcome,
             notBefore: outcome.state == .pending ? NotBefore.moment(notBefore) : nil,
-            isLeased: false, doubts: rows.int(count + 5), heldFor: rows.text(count + 6).flatMap(SuppressionReason.init),
-            heldUntil: Timestamp(stored: rows.int64OrNil(count + 7)))
+            isLeased: false, heldFor: rows.text(count + 5).flatMap(SuppressionReason.init),
+            heldUntil: Timestamp(stored: rows.int64OrNil(count + 6)))
     }
 }
 

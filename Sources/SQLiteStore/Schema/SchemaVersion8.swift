@@ -30,7 +30,8 @@ enum SchemaVersion8 {
                 )
                 THEN NULL
             ELSE nullif(json_array_length(run.definition, '$.campaign.stages'), 0)
-        END AS stage
+        END AS stage,
+        delivery.doubts AS doubts
         FROM delivery JOIN run ON run.id = delivery.run_id
         LEFT JOIN delivery_profile ON delivery_profile.id = delivery.profile
         WHERE run.is_test = 0;

@@ -1,4 +1,5 @@
 package import Model
+import Store
 
 /// How ``Pipeline/execute(_:as:idleLimit:watch:)`` left a run.
 package enum RunEnd: Hashable, Sendable {
@@ -41,7 +42,8 @@ extension RunEnd {
         switch run.state {
         case .scheduled, .running: return nil
         case .finished where run.halt == .unsuccessful:
-            self = run.counts.suppressed == run.counts.audience ? .nobodyReached(reason) : .unsuccessful(reason)
+            self =
+                RunSuccess.hasNoRequest(run.counts, reason: reason) ? .nobodyReached(reason) : .unsuccessful(reason)
         case .finished: self = .finished
         case .cancelled: self = .cancelled
         case .missed: self = .missed(reason)

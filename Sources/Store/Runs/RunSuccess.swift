@@ -16,16 +16,33 @@ package struct RunSuccess: Sendable {
     ///   - suppressed: the deliveries that were suppressed, by reason.
     ///   - gone: the rejected deliveries whose device is gone (410). They count as neither success nor failure, unless
     ///     nothing else was answered: ``GoneShare`` asks a person about them.
-    package func problem(_ counts: DeliveryCounts, suppressed: [Report.Reason], gone: Int = 0) -> String? {
+    ///   - attempted: the suppressed deliveries of which a request was started before.
+    ///   - mayHaveArrived: the rejected and suppressed deliveries of which an earlier request had no response.
+    package func problem(
+        _ counts: DeliveryCounts, suppressed: [Report.Reason], gone: Int = 0, attempted: Int = 0,
+        mayHaveArrived: Int = 0
+    ) -> String? {
         let leftOut = suppressed.filter { Self.onPurpose.contains($0.reason) }.reduce(0) { $0 + $1.count }
-        let sent = counts.accepted + counts.rejected + counts.unknown
+        let ended = counts.accepted + counts.rejected + counts.unknown
         if counts.accepted < limits.minAccepted, leftOut * 2 <= counts.audience {
-            return sent > 0 ? few(counts, of: sent) : nobody(counts, suppressed)
+            guard ended + attempted > 0 else { return nobody(counts, suppressed) }
+            return few(counts, of: ended + attempted, attempted: attempted, mayHaveArrived: mayHaveArrived)
         }
-        let judged = sent - gone + leftOut
-        return share(counts.rejected - gone, of: judged, "were rejected", "max_rejected", limits.maxRejectedPercent)
+        let judged = ended - gone + leftOut
+        let excess =
+            share(counts.rejected - gone, of: judged, "were rejected", "max_rejected", limits.maxRejectedPercent)
             ?? share(counts.unknown, of: judged, "ended unknown", "max_unknown", limits.maxUnknownPercent)
+        return mayHaveArrived == 0
+            ? excess
+            : excess.map { "\($0); \(mayHaveArrived.grouped) that ended rejected or suppressed may have arrived" }
     }
+
+    /// Whether no request of a run that is no success was started, as the `reason` says that ``problem`` returned.
+    package static func hasNoRequest(_ counts: DeliveryCounts, reason: String) -> Bool {
+        counts.suppressed == counts.audience && reason.hasPrefix(noDevice)
+    }
+
+    private static let noDevice = "no device was reached"
 
     /// The reasons by which the campaign, the configuration or a person leaves deliveries out.
     private static let onPurpose = Set(
@@ -34,15 +51,18 @@ package struct RunSuccess: Sendable {
             .cancelled,
         ].map(\.rawValue))
 
-    private func few(_ counts: DeliveryCounts, of sent: Int) -> String {
-        "\(counts.accepted.grouped) of \(sent.grouped) pushes were accepted: \(counts.rejected.grouped) were rejected, "
-            + "\(counts.unknown.grouped) ended unknown (success.min_accepted is \(limits.minAccepted.grouped))"
+    private func few(_ counts: DeliveryCounts, of sent: Int, attempted: Int, mayHaveArrived: Int) -> String {
+        let doubts = mayHaveArrived > 0 ? " for certain, \(mayHaveArrived.grouped) may have arrived" : ""
+        let suppressed = attempted > 0 ? ", \(attempted.grouped) were suppressed after an attempt" : ""
+        return "\(counts.accepted.grouped) of \(sent.grouped) pushes were accepted\(doubts): "
+            + "\(counts.rejected.grouped) were rejected, \(counts.unknown.grouped) ended unknown\(suppressed) "
+            + "(success.min_accepted is \(limits.minAccepted.grouped))"
     }
 
     private func nobody(_ counts: DeliveryCounts, _ suppressed: [Report.Reason]) -> String {
-        guard counts.audience > 0 else { return "no device was reached: the audience selected none" }
+        guard counts.audience > 0 else { return "\(Self.noDevice): the audience selected none" }
         let reasons = suppressed.map { "\($0.reason) \($0.count.grouped)" }.joined(separator: ", ")
-        return "no device was reached: all \(counts.audience.grouped) were left out (\(reasons))"
+        return "\(Self.noDevice): all \(counts.audience.grouped) were left out (\(reasons))"
     }
 
     private func share(_ count: Int, of judged: Int, _ what: String, _ key: String, _ limit: Double) -> String? {

@@ -1,7 +1,7 @@
 package import Model
 
-/// The deliveries of a run by what they were when its audience was frozen. Each dimension counts every delivery once, so
-/// that its counts add up to the audience.
+/// The deliveries of a run by what they were when its audience was frozen, and by what APNs answered. Each dimension counts
+/// every delivery once, so that its counts add up to the audience.
 package struct DeliveryBreakdown: Hashable, Sendable {
     /// Stored as its word.
     package enum Dimension: String, Hashable, Sendable, CaseIterable {
@@ -12,6 +12,9 @@ package struct DeliveryBreakdown: Hashable, Sendable {
         case wave
         /// By the index into the campaign's stages; ``DeliveryBreakdown/rest`` for the last one.
         case stage
+        /// By whether APNs answered each request: empty without a request, ``DeliveryBreakdown/complete``, or
+        /// ``DeliveryBreakdown/lost``. A summary of an earlier version does not have it.
+        case responses
     }
 
     package struct Key: Hashable, Sendable {
@@ -31,12 +34,23 @@ package struct DeliveryBreakdown: Hashable, Sendable {
 
     /// The stage of all who are in no earlier one.
     package static let rest = "rest"
+    /// The responses of a delivery if each of its requests was answered, and if at least one was not.
+    package static let complete = "complete"
+    package static let lost = "lost"
 
     package private(set) var counts: [Key: Int] = [:]
 
     package init() {}
 
     package mutating func add(_ count: Int, _ key: Key) { counts[key, default: 0] += count }
+
+    /// Returns the counts of those dimensions that `other` has, too.
+    func shared(with other: DeliveryBreakdown) -> DeliveryBreakdown {
+        let dimensions = Set(other.counts.keys.map(\.dimension))
+        var shared = DeliveryBreakdown()
+        shared.counts = counts.filter { dimensions.contains($0.key.dimension) }
+        return shared
+    }
 
     /// What is counted of one dimension, by value.
     package func values(of dimension: Dimension) -> [String: DeliveryCounts] {
@@ -74,13 +88,30 @@ extension DeliveryCounts {
     }
 }
 
-/// Counts rows by profile, wave and stage while they are read. The texts of the profiles come at the end.
+/// Counts rows by profile, wave, stage and responses while they are read. The texts of the profiles come at the end.
 struct BreakdownCounter: Hashable {
     private struct Place: Hashable {
         /// -1: none.
         var profile, wave, stage: Int64
+        var responses: Responses
         var state: Int64
         var isLeased: Bool
+    }
+
+    private enum Responses: Hashable {
+        case none, complete, lost
+
+        init(_ row: DeliveryTally.Row) {
+            self = row.doubts > 0 ? .lost : row.attempt > 0 ? .complete : .none
+        }
+
+        var value: String {
+            switch self {
+            case .none: ""
+            case .complete: DeliveryBreakdown.complete
+            case .lost: DeliveryBreakdown.lost
+            }
+        }
     }
 
     /// In no stage: left out at the freeze.
@@ -96,7 +127,8 @@ struct BreakdownCounter: Hashable {
             && row.reason.map(Self.frozenOut.contains) == true
         let place = Place(
             profile: row.profile ?? -1, wave: row.wave ?? -1,
-            stage: row.stage ?? (isFrozenOut ? Self.noStage : Self.restStage), state: row.state, isLeased: row.isLeased)
+            stage: row.stage ?? (isFrozenOut ? Self.noStage : Self.restStage), responses: Responses(row),
+            state: row.state, isLeased: row.isLeased)
         counts[place, default: 0] += 1
     }
 
@@ -111,6 +143,7 @@ struct BreakdownCounter: Hashable {
                 .country: profile?.country ?? "", .wave: place.wave < 0 ? "" : "\(place.wave)",
                 .stage: place.stage == Self.noStage
                     ? "" : place.stage == Self.restStage ? DeliveryBreakdown.rest : "\(place.stage)",
+                .responses: place.responses.value,
             ]
             for (dimension, value) in values {
                 breakdown.add(
@@ -143,6 +176,16 @@ extension Report {
         if let stages = run.definition.campaign.stages {
             byStage = Self.stages(breakdown.values(of: .stage), of: stages)
         }
+        take(responses: breakdown.values(of: .responses))
+    }
+
+    /// - Parameter values: empty for a summary of an earlier version, and for an empty audience.
+    private mutating func take(responses values: [String: DeliveryCounts]) {
+        guard !values.isEmpty else { return }
+        let lost = values[DeliveryBreakdown.lost] ?? DeliveryCounts()
+        let complete = values[DeliveryBreakdown.complete] ?? DeliveryCounts()
+        mayHaveArrived = lost.rejected + lost.suppressed
+        suppressedAfterRequest = lost.suppressed + complete.suppressed
     }
 
     /// Empty for a run without waves.

@@ -56,10 +56,15 @@ package struct DeliveryTally: Hashable {
 
     /// Whether both are of the same rows, as far as both know them.
     package func agrees(with other: DeliveryTally) -> Bool {
+        var this = self
         var other = other
         if digest == nil || other.digest == nil { other.digest = digest }
-        if breakdown == nil || other.breakdown == nil { other.breakdown = breakdown }
-        return self == other
+        if let mine = breakdown, let theirs = other.breakdown {
+            (this.breakdown, other.breakdown) = (mine.shared(with: theirs), theirs.shared(with: mine))
+        } else {
+            (this.breakdown, other.breakdown) = (nil, nil)
+        }
+        return this == other
     }
 
     /// Of no deliveries yet.

@@ -20,6 +20,8 @@ extension Report {
         byVariant = run.definition.campaign.variants.enumerated().compactMap { index, variant in
             Self.slice(variant.name, tally) { $0.variant == index }
         }
+        // The summary of an empty audience has no rows that could say so.
+        if counts.audience == 0 { (mayHaveArrived, suppressedAfterRequest) = (0, 0) }
         if let breakdown = tally.breakdown { take(breakdown) }
         attempts = tally.attempts
         possibleDuplicates = tally.possibleDuplicates

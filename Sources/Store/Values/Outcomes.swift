@@ -36,6 +36,8 @@ package struct OutcomeRow: Hashable, Sendable {
     package var reason: String?
     /// Requests made.
     package var attempts: Int
+    /// Those of them whose answer was lost: APNs may have accepted each.
+    package var doubts: Int
     /// Nil while pending.
     package var settledAt: Timestamp?
     package var generation: Int
@@ -48,8 +50,8 @@ package struct OutcomeRow: Hashable, Sendable {
 
     package init(
         device: Int64, installationID: String?, tokenEnd: String?, environment: PushEnvironment, locale: String?,
-        state: DeliveryState, status: Int, reason: String?, attempts: Int, settledAt: Timestamp?, generation: Int,
-        variant: Int?, localeIndex: Int? = nil, appVersion: String? = nil
+        state: DeliveryState, status: Int, reason: String?, attempts: Int, doubts: Int, settledAt: Timestamp?,
+        generation: Int, variant: Int?, localeIndex: Int? = nil, appVersion: String? = nil
     ) {
         self.localeIndex = localeIndex
         self.appVersion = appVersion
@@ -62,6 +64,7 @@ package struct OutcomeRow: Hashable, Sendable {
         self.status = status
         self.reason = reason
         self.attempts = attempts
+        self.doubts = doubts
         self.settledAt = settledAt
         self.generation = generation
         self.variant = variant
@@ -77,15 +80,13 @@ package struct DeviceDelivery: Hashable, Sendable {
     package var outcome: OutcomeRow
     package var notBefore: Timestamp?
     package var isLeased: Bool
-    /// Requests whose answer was lost.
-    package var doubts: Int
     /// Why it was last put off on purpose before a request, and until when; nil if it never was.
     package var heldFor: SuppressionReason?
     package var heldUntil: Timestamp?
 
     package init(
         run: Int64, campaign: String, occurrence: String, isTest: Bool, outcome: OutcomeRow, notBefore: Timestamp?,
-        isLeased: Bool, doubts: Int, heldFor: SuppressionReason?, heldUntil: Timestamp?
+        isLeased: Bool, heldFor: SuppressionReason?, heldUntil: Timestamp?
     ) {
         self.run = run
         self.campaign = campaign
@@ -94,7 +95,6 @@ package struct DeviceDelivery: Hashable, Sendable {
         self.outcome = outcome
         self.notBefore = notBefore
         self.isLeased = isLeased
-        self.doubts = doubts
         self.heldFor = heldFor
         self.heldUntil = heldUntil
     }

@@ -56,6 +56,7 @@ package struct ReportPage {
     let charts: [ChartHTML]
     let slices: [SliceTable]
     let duplicates: String
+    let mayHaveArrived: String
     let cleaned: String
     /// Whether the outcomes by device are there still.
     let kept: String
@@ -93,6 +94,7 @@ package struct ReportPage {
             ? "Possible duplicates: \(report.possibleDuplicates.grouped) were accepted after an attempt whose answer was "
                 + "lost; APNs may have had them twice."
             : "No possible duplicates: none was accepted after an attempt whose answer was lost."
+        mayHaveArrived = Self.mayHaveArrived(report.mayHaveArrived)
         cleaned =
             "Devices cleaned: \(report.devicesGone.grouped) with a token that is gone, "
             + "\(report.devicesSuspended.grouped) suspended."
@@ -107,6 +109,16 @@ package struct ReportPage {
 
     /// The page.
     package func html() throws -> String { try PageTemplate.report.render(self) }
+
+    private static func mayHaveArrived(_ count: Int?) -> String {
+        switch count {
+        case nil: "May have arrived: not known, since an earlier version of Fanfare summarized this run."
+        case 0?: "None that ended rejected or suppressed had an attempt whose answer was lost."
+        case let count?:
+            "May have arrived: \(count.grouped) ended rejected or suppressed after an attempt whose answer was lost; APNs "
+                + "may have accepted that attempt."
+        }
+    }
 
     private static func facts(_ report: ReportResult) -> [Fact] {
         var facts = [Fact(name: "Occurrence", value: report.occurrence)]

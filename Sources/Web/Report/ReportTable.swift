@@ -51,6 +51,7 @@ package enum ReportTable: String, CaseIterable, Sendable {
 
     /// One line, so that those of many runs can be put beneath each other.
     private static func summary(_ report: ReportResult) -> [[String]] {
+        let mayHaveArrived = report.mayHaveArrived.map { "\($0)" } ?? ""
         let values: [(String, String)] =
             [
                 ("run", "\(report.run)"), ("campaign", report.campaign), ("occurrence", report.occurrence),
@@ -61,6 +62,7 @@ package enum ReportTable: String, CaseIterable, Sendable {
             + [
                 ("attempts", "\(report.attempts)"), ("possible_duplicates", "\(report.possibleDuplicates)"),
                 ("devices_gone", "\(report.devicesGone)"), ("devices_suspended", "\(report.devicesSuspended)"),
+                ("may_have_arrived", mayHaveArrived),
             ]
         return [values.map(\.0), values.map(\.1)]
     }

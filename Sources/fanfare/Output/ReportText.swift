@@ -74,6 +74,11 @@ struct ReportText {
         if report.possibleDuplicates > 0 {
             sections += ["", "Possible duplicates: \(report.possibleDuplicates.grouped) accepted after a lost answer"]
         }
+        if let count = report.mayHaveArrived, count > 0 {
+            sections += [
+                "", "May have arrived: \(count.grouped) that ended rejected or suppressed after a lost answer",
+            ]
+        }
         if report.devicesGone + report.devicesSuspended > 0 {
             sections += [
                 "",

@@ -66,6 +66,16 @@ extension DeviceRegistryContract {
                 #expect(found == count, "\(condition)")
             }
         }
+        Promise.asked("analysts see how many attempts of a delivery had no response") { store in
+            let run = try await store.startRun(try definition("doubted"))
+            _ = try await store.lease(run, limit: 2)
+            _ = try await store.recover(run, now: noon)
+            for (condition, count) in [("doubts = 1 AND state = 'pending'", 2), ("doubts = 0", 4)] {
+                let sql = "SELECT device_id FROM delivery_view WHERE campaign = 'doubted' AND \(condition)"
+                let found = try await store.reach(of: AnalystQueries.campaign(sql), budget: nil, now: noon).total
+                #expect(found == count, "\(condition)")
+            }
+        }
         Promise.asked("an audience_sql sees the rows of its campaign's app alone, and of all its topics") { store in
             let run = try await AnalystQueries.addAnotherApp(store)
             for sql in AnalystQueries.ofAnotherApp(run: run) {

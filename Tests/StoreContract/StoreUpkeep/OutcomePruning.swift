@@ -44,6 +44,25 @@ extension StoreUpkeepContract {
             let again = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
             #expect(again == OutcomePruneCounts())
         }
+        Promise("what may have arrived is counted from rows, from a summary and after pruning") { store in
+            let run = try await Self.doubtfulRun(in: store)
+            let counted = try await store.report(run)
+            #expect(counted.mayHaveArrived == 2 && counted.suppressedAfterRequest == 1)
+            #expect(counted.possibleDuplicates == 1 && counted.counts.unknown == 1)
+            let found = Collected<OutcomeRow>()
+            _ = try await store.outcomes(run: run) { found.add($0) }
+            #expect(found.all.map(\.doubts) == [1, 1, 1, 1, 0])
+            let page = try await store.deliveries(of: run, DeliveryFilter(), after: 0, limit: 9)
+            #expect(page.entries.map(\.outcome) == found.all)
+            #expect(try await store.history(ofDevice: 3, limit: 1).map(\.outcome.doubts) == [1])
+            try await store.summarizeOutcomes(run: run)
+            #expect(try await store.report(run) == counted)
+            try await store.expectSumsClose(run)
+            _ = try await store.pruneOutcomes(
+                finishedBefore: noon + .seconds(60), dryRun: false, now: noon + .seconds(120))
+            #expect(try await store.report(run) == counted)
+            try await store.expectSumsClose(run)
+        }
         Promise("a dry run, a younger run and one that goes on lose nothing") { store in
             let run = try await Self.finishedRun(in: store)
             _ = try await store.startRun(try definition("other"))
@@ -71,6 +90,28 @@ extension StoreUpkeepContract {
             let small = try await store.size()
             #expect(small.freeBytes == 0 && small.bytes <= pruned.bytes - pruned.freeBytes)
         }
+    }
+
+    /// The answers to devices 1 to 4 are lost. Then 1 is accepted, 2 rejected, 3 suppressed and 4 unknown. Device 5 is
+    /// rejected at its first attempt.
+    private static func doubtfulRun(in store: any AllRoles) async throws -> Int64 {
+        _ = try await store.importDevices(try (1...5).map { try record($0) }, now: noon)
+        let run = try await store.startRun(try definition())
+        _ = try await store.lease(run, limit: 4)
+        #expect(try await store.recover(run, now: noon).resent == 4)
+        var settlements = try await store.lease(run).settlements(.rejected, status: 413, reason: "PayloadTooLarge")
+        for place in settlements.indices {
+            switch settlements[place].device {
+            case 1: (settlements[place].verdict, settlements[place].status) = (.accepted, 200)
+            case 3: (settlements[place].verdict, settlements[place].status) = (.suppressed(.expired), 0)
+            case 4: (settlements[place].verdict, settlements[place].status) = (.unknown, 0)
+            default: break
+            }
+            if settlements[place].device == 1 { settlements[place].reason = nil }
+        }
+        _ = try await store.settle(run: run, settlements, now: noon)
+        try await store.release(run, by: "a", state: .finished, reason: nil, now: noon)
+        return run
     }
 
     /// Two locales, both environments, some rejected.

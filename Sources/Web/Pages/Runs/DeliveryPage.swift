@@ -46,10 +46,12 @@ struct DeliveryPage: Sendable {
 extension DeliveryPage.Row {
     fileprivate init(_ delivery: DeliveryResult) {
         let status = delivery.status.map { "\($0)" }
+        let reason = [status, delivery.reason].compactMap(\.self).joined(separator: " ")
+        let isUnsure = delivery.doubts > 0 && ["rejected", "suppressed"].contains(delivery.state)
         self.init(
             device: delivery.device, name: delivery.installationId ?? delivery.token, token: delivery.token,
             environment: delivery.environment, locale: delivery.locale, state: delivery.state,
-            reason: [status, delivery.reason].compactMap(\.self).joined(separator: " "), attempts: delivery.attempts,
+            reason: isUnsure ? "\(reason); may have arrived" : reason, attempts: delivery.attempts,
             settledAt: (delivery.settledAt ?? delivery.notBefore).map(\.shownTimeAndZone))
     }
 }

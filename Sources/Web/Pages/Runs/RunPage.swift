@@ -54,6 +54,8 @@ struct RunPage: Sendable {
         var attempts: String
         var possibleDuplicates: String
         var hasDuplicates: Bool
+        /// `nil`: none, or not known.
+        var mayHaveArrived: String?
         var devicesGone: String
         var devicesSuspended: String
     }
@@ -205,8 +207,9 @@ extension RunPage.Details {
                 ("By time zone", report.byZone),
             ].filter { !$1.isEmpty }.map { RunPage.Slices(heading: $0, slices: $1.map(RunPage.Slice.init)) },
             attempts: report.attempts.grouped, possibleDuplicates: report.possibleDuplicates.grouped,
-            hasDuplicates: report.possibleDuplicates > 0, devicesGone: report.devicesGone.grouped,
-            devicesSuspended: report.devicesSuspended.grouped)
+            hasDuplicates: report.possibleDuplicates > 0,
+            mayHaveArrived: report.mayHaveArrived.flatMap { $0 > 0 ? $0.grouped : nil },
+            devicesGone: report.devicesGone.grouped, devicesSuspended: report.devicesSuspended.grouped)
     }
 }
 
