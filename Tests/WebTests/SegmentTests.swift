@@ -207,4 +207,14 @@ struct SegmentTests {
             #expect(!(try await scene.page("/segments", as: .viewer)).text.contains("<script>alert"))
         }
     }
+
+    @Test(arguments: ["german\u{200B}", "ger\u{AD}man", "g\u{A0}erman", "caf\u{65}\u{301}", "\u{3164}"])
+    func `a new segment's name looks like no other`(name: String) async throws {
+        try await StudioScene.with { scene in
+            let refused = try await scene.page(
+                "/segments", as: .author, form: ["name": name, "expression": "everyone", "do": "save"])
+            #expect(refused.status == 422, "\(refused.status)")
+            #expect(try await scene.store.segments(now: nil).isEmpty)
+        }
+    }
 }
