@@ -72,4 +72,14 @@
     });
     form.addEventListener("submit", () => { form.dataset.sent = "1"; });
   }
+
+  // A value is one line as a rule: Enter plans, as in every other field, and Shift with Enter breaks the line.
+  const plan = document.getElementById("try");
+  for (const value of plan ? plan.querySelectorAll("textarea") : []) {
+    value.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      plan.requestSubmit(plan.querySelector("button"));
+    });
+  }
 })();

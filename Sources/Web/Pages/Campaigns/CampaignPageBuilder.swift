@@ -84,9 +84,10 @@ struct CampaignPageBuilder: Sendable {
         _ detail: CampaignDetailResult, _ input: CampaignPage.Input
     ) -> [CampaignPage.Variable] {
         detail.variables.sorted { $0.key < $1.key }.map { name, value in
-            CampaignPage.Variable(
-                name: name, value: input.variables[name] ?? value,
-                placeholder: value.isEmpty ? "has no default" : "default: \(value)")
+            let shown = input.variables[name] ?? value
+            return CampaignPage.Variable(
+                name: name, value: shown, placeholder: value.isEmpty ? "has no default" : "default: \(value)",
+                rows: min(shown.plainLines.count, CampaignPage.Variable.rowsMax))
         }
     }
 
