@@ -64,7 +64,10 @@
     text.addEventListener("keydown", (event) => {
       if (event.key === "s" && (event.ctrlKey || event.metaKey)) {
         const save = form.querySelector('button[formaction*="/save"]');
-        if (save) { event.preventDefault(); form.requestSubmit(save); }
+        if (!save) return;
+        event.preventDefault();
+        // Another's text is replaced by the button alone.
+        if (save.name === "over") { save.focus(); } else { form.requestSubmit(save); }
       }
     });
     addEventListener("beforeunload", (event) => {

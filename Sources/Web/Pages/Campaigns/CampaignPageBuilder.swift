@@ -9,7 +9,16 @@ struct CampaignPageBuilder: Sendable {
         var kind: ManageFiles.Kind
         var file: String
         var text: String
+        /// Of the text that was opened; empty: the file is to be new.
         var etag: String
+        /// Of another's text that this one is to replace, by the button that says so; `nil`: it was not pressed.
+        var over: String?
+
+        /// What may be replaced.
+        var condition: ManageFiles.Condition {
+            let etag = over ?? etag
+            return etag.isEmpty ? .new : .unchanged(etag: etag)
+        }
     }
 
     let cases: UseCases

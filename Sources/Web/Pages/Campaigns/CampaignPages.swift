@@ -57,8 +57,8 @@ struct CampaignPages: Sendable {
         try CampaignAccess(cases, builder.caller).requireWriting(draft.kind, draft.file, text: draft.text)
         do {
             let written = try await cases.files.write(
-                draft.kind, draft.file, text: draft.text, draft.etag.isEmpty ? .new : .unchanged(etag: draft.etag),
-                mayStart: builder.caller.role.may(.run), by: builder.caller.actor, now: cases.now)
+                draft.kind, draft.file, text: draft.text, draft.condition, mayStart: builder.caller.role.may(.run),
+                by: builder.caller.actor, now: cases.now)
             // The page says that it waits, not that it was saved.
             if written.held != nil { return PageRequest.seeOther(CampaignPage.address(builder.name)) }
         } catch let refusal as FileRefusal {
@@ -69,7 +69,8 @@ struct CampaignPages: Sendable {
             "\(CampaignPage.address(builder.name))?saved=\(editor.inAddress)#\(editor.inAddress)")
     }
 
-    /// The page again with what was typed. After somebody else's change both texts are there, and saving again is meant.
+    /// The page again with what was typed. After another user's change both texts are there. The form keeps the tag of the
+    /// text that was opened: only the button that says so replaces theirs.
     private func refused(
         _ refusal: FileRefusal, _ draft: CampaignPageBuilder.Draft, _ builder: CampaignPageBuilder,
         _ request: PageRequest
@@ -80,8 +81,8 @@ struct CampaignPages: Sendable {
         guard let index = page.files.firstIndex(where: { $0.kind == draft.kind.rawValue && $0.file == draft.file })
         else { throw refusal }
         if case .changedMeanwhile = refusal {
-            page.files[index].conflict = .init(refusal.description, yours: draft.text, theirs: theirs?.text)
-            page.files[index].etag = theirs?.etag ?? ""
+            page.files[index].conflict = .init(
+                refusal.description, yours: draft.text, theirs: theirs?.text, etag: theirs?.etag ?? "")
         } else if case .wrong = refusal {
             page.files[index].refusal = ["Not saved: a file with errors would not be sent."]
         } else {
@@ -187,7 +188,7 @@ extension CampaignPageBuilder.Draft {
         }
         // Browsers end lines as on paper tape; files end them as on this system.
         let text = fields["text", default: ""].replacing("\r\n", with: "\n")
-        self.init(kind: kind, file: file, text: text, etag: fields["etag", default: ""])
+        self.init(kind: kind, file: file, text: text, etag: fields["etag", default: ""], over: fields["over"])
     }
 }
 

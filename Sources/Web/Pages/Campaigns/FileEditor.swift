@@ -37,6 +37,8 @@ struct FileEditor: Sendable {
 
         var words: String
         var lines: [Line]
+        /// Of their text: saving in spite of it names it. Empty: there is none any more.
+        var etag: String
     }
 
     var campaign: String
@@ -144,8 +146,9 @@ extension FileEditor.Trouble.Excerpt {
 
 extension FileEditor.Conflict {
     /// - Parameter theirs: what is there now; nil: nothing.
-    init(_ words: String, yours: String, theirs: String?) {
+    init(_ words: String, yours: String, theirs: String?, etag: String = "") {
         self.words = words
+        self.etag = etag
         let own = yours.plainLines
         let other = (theirs ?? "").plainLines
         let changed = Self.changed(in: other, from: own)
