@@ -58,11 +58,18 @@ package struct ManageSegments: Sendable {
     }
 
     /// Names an audience expression.
+    ///
+    /// - Parameter condition: what the caller has seen of the segment; `nil`: it is replaced whatever it is. Throws
+    ///   ``SegmentRefusal`` where it is something else.
     package func define(
-        _ name: String, expression: String, by actor: Actor, now: Timestamp
+        _ name: String, expression: String, _ condition: Condition? = nil, by actor: Actor, now: Timestamp
     ) async throws -> SegmentSummary {
         try await check(name)
         let parsed = try ExpressionText.parse(expression, named: "expression")
+        if let condition {
+            let known = try await store.segments(now: nil).first { PlainName.isSame($0.name, name) }
+            try condition.require(name, known.map(SegmentResult.init))
+        }
         try await store.defineSegment(name, source: expression, expression: parsed, now: now)
         try await store.recordEvent(
             kind: .segmentDefined, run: nil, actor: actor, detail: "\(name): \(RecordedReason.cut(expression))",
