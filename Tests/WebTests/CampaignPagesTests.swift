@@ -74,6 +74,33 @@ struct CampaignPagesTests {
         }
     }
 
+    @Test func `the name of an earlier run sends nothing, and says so`() async throws {
+        try await StudioScene.with { scene in
+            try await scene.addCampaign()
+            func start(_ title: String) async throws -> StudioScene.Answer {
+                var form = ["v.title": title]
+                let planned = try await scene.page("\(Self.page)/plan", as: .sender, form: form)
+                let plan: String = try #require(field("plan", in: planned.text))
+                form["plan"] = plan
+                form["occurrence"] = "summer"
+                return try await scene.page("\(Self.page)/start", as: .sender, form: form)
+            }
+            #expect(try await start("The Reef").status == 303)
+            let run = try #require(try await scene.store.runs(limit: 1).first)
+            let same = try await start("The Reef")
+            #expect(same.status == 409)
+            let words = "summer was sent already as run \(run.id)"
+            #expect(same.text.contains("\(words); nothing was sent. Give another name."))
+            let other = try await start("The Wreck")
+            #expect(other.status == 409)
+            #expect(other.text.contains("\(words), with other words; nothing was sent."))
+            // The plan is there again, for another name.
+            let name = try #require(field("occurrence", in: other.text))
+            #expect(name.hasPrefix("page-"))
+            #expect(try await scene.store.runs(limit: 9).count == 1)
+        }
+    }
+
     @Test func `what has changed since the plan is shown, and nothing is sent`() async throws {
         try await StudioScene.with { scene in
             try await scene.addCampaign()

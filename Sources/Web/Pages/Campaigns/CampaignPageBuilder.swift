@@ -21,6 +21,9 @@ struct CampaignPageBuilder: Sendable {
         }
     }
 
+    /// Of the names that the page gives to runs.
+    static let occurrencePrefix = "page-"
+
     let cases: UseCases
     let caller: Caller
     let name: String
@@ -203,7 +206,7 @@ struct CampaignPageBuilder: Sendable {
             view.startReason = "\(caller.name) is \(caller.role.rawValue): senders start runs."
         } else if let hash = view.hash {
             // Fixed here: however often the form is sent, it is one run.
-            view.start = .init(plan: hash, occurrence: "page-\(cases.now.iso8601)")
+            view.start = .init(plan: hash, occurrence: Self.occurrencePrefix + cases.now.iso8601)
         } else {
             view.startReason = "Give every variable a value, and plan again."
         }

@@ -133,15 +133,50 @@ struct CampaignPages: Sendable {
                 throw Failure(.invalidData, "plan it first: a start carries the hash of what you have seen")
             }
             let guards = GuardName.allCases.filter { fields["guard.\($0.rawValue)"] != nil }
-            let started = try await cases.started(
-                builder.name,
-                .init(
-                    occurrence: fields["occurrence", default: ""], variables: input.variables, plan: plan,
-                    overriding: Set(guards)), by: builder.caller)
-            return PageRequest.seeOther("/runs/\(started.run.id)")
+            let order = StartCampaign.Order(
+                occurrence: fields["occurrence", default: ""], variables: input.variables, plan: plan,
+                overriding: Set(guards))
+            let (run, isNew) = try await started(order, plan, builder)
+            let isOther = try plan.differs(from: run)
+            // The page's own name again is the same form again, sent by an impatient hand.
+            let isSameForm = order.occurrence.hasPrefix(CampaignPageBuilder.occurrencePrefix) && !isOther
+            guard isNew || isSameForm else {
+                return try await sentAlready(run, isOther: isOther, request, builder, input)
+            }
+            return PageRequest.seeOther("/runs/\(run.id)")
         } catch {
             return try await refused(error, request, builder, input)
         }
+    }
+
+    /// A run that has the name already is found also where the plan is another one than the run's.
+    private func started(
+        _ order: StartCampaign.Order, _ plan: PlanToken, _ builder: CampaignPageBuilder
+    ) async throws -> (run: Run, isNew: Bool) {
+        do {
+            let started = try await cases.started(builder.name, order, by: builder.caller)
+            return (started.run, started.isNew)
+        } catch let drift as PlanDrift {
+            guard
+                let run = try await cases.start.sent(builder.name, in: cases.files, occurrence: order.occurrence),
+                builder.caller.sees(run.definition.campaign.topic)
+            else { throw drift }
+            return (run, false)
+        }
+    }
+
+    /// The plan again, to be started under another name.
+    private func sentAlready(
+        _ run: Run, isOther: Bool, _ request: PageRequest, _ builder: CampaignPageBuilder,
+        _ input: CampaignPage.Input
+    ) async throws -> Response {
+        var page = try await builder.page(input)
+        page.problem = [
+            "\(run.occurrence) was sent already as run \(run.id)\(isOther ? ", with other words" : ""); nothing was sent. "
+                + "Give another name."
+        ]
+        try? await builder.plan(input, into: &page)
+        return try answer(request, page, status: .conflict)
     }
 
     /// Something that may be refused, then the page.
