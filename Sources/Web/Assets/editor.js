@@ -14,11 +14,12 @@
       const rows = Math.max(text.value.split("\n").length + 1, 6);
       if (rows === gutter.childElementCount) return;
       text.rows = rows;
+      // The line ends stand between the numbers: within one they would make it as wide as the field.
       gutter.replaceChildren(...Array.from({ length: rows }, (_, index) => {
         const line = document.createElement("span");
-        line.textContent = index + 1 + "\n";
-        return line;
-      }));
+        line.textContent = index + 1;
+        return [line, "\n"];
+      }).flat());
     };
 
     const mark = () => {
@@ -71,7 +72,8 @@
       }
     });
     addEventListener("beforeunload", (event) => {
-      if (text.value !== text.defaultValue && !form.dataset.sent) event.preventDefault();
+      const isTyped = "unsaved" in form.dataset || text.value !== text.defaultValue;
+      if (isTyped && !form.dataset.sent) event.preventDefault();
     });
     form.addEventListener("submit", () => { form.dataset.sent = "1"; });
   }

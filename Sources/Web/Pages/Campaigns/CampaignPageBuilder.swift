@@ -53,7 +53,11 @@ struct CampaignPageBuilder: Sendable {
             mayPlan: campaign.ok && caller.role.may(.plan), mayTest: campaign.ok && caller.role.may(.testSend))
         if caller.role.may(.halt) { page.stopAddress = "\(page.address)/stop" }
         try await putChanges(into: &page)
-        if let draft { try await put(draft, into: &page) }
+        if let draft {
+            let known = page.files.map(\.text)
+            try await put(draft, into: &page)
+            for index in page.files.indices { page.files[index].isUnsaved = page.files[index].text != known[index] }
+        }
         await putPhones(input, draft, into: &page)
         return page
     }

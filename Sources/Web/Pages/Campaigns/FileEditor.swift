@@ -62,6 +62,8 @@ struct FileEditor: Sendable {
     /// Why it is not.
     var reason: String?
     var isSaved: Bool
+    /// The text is neither in the file nor waits for release: a browser asks before it is left.
+    var isUnsaved: Bool
     var conflict: Conflict?
     /// Why it was not saved, in lines.
     var refusal: [String]
@@ -96,6 +98,7 @@ struct FileEditor: Sendable {
         isEditable = reason == nil
         self.reason = reason
         isSaved = false
+        isUnsaved = false
         refusal = []
     }
 
