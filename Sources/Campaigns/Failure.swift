@@ -62,6 +62,7 @@ package struct Failure: Error, Hashable, Sendable {
         case let unapproved as Unapproved: self.init(.refused, unapproved.description)
         case let unseen as RestoredUnseen: self.init(.halted, unseen.description)
         case let changed as RunChanged: self.init(.refused, changed.description)
+        case let refusal as SegmentRefusal: self.init(.refused, refusal.description)
         case let limit as TooManyTests: self.init(.tryAgain, limit.description)
         case let drift as PlanDrift: self.init(.refused, drift.description)
         case let error as StoreError: self.init(error.failureKind, error.description)

@@ -16,14 +16,17 @@ import Testing
         #expect(try await scene.store.runs(limit: 10).isEmpty)
     }
 
-    @Test(arguments: ["", " ", "o1 ", "\to1"]) func `no name, and blanks around one, make no run`(name: String)
-        async throws
-    {
+    @Test(arguments: [
+        "", " ", "\u{200B}", "o1 ", "\to1", "o\u{200B}1", "o\u{A0}1", "o\u{AD}1", "caf\u{65}\u{301}", "o1\u{FE0F}",
+    ])
+    func `no name, and one that looks like another, make no run`(name: String) async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<2)
         await #expect(throws: Failure.self) { try await scene.startGuarded(try scene.definition(), occurrence: name) }
         #expect(try await scene.store.runs(limit: 10).isEmpty)
         try await scene.startGuarded(try scene.definition(), occurrence: "o 1")
+        let plain = "café \u{1F468}\u{200D}\u{1F469} 1\u{FE0F}\u{20E3}"
+        try await scene.startGuarded(try scene.definition(), occurrence: plain)
     }
 
     @Test func `a template for tests goes to one device and in no run, whoever insists`() async throws {

@@ -205,6 +205,21 @@ struct ApprovalPagesTests {
         }
     }
 
+    @Test func `Enter in the reason of a rejection rejects: each answer is a form with one button`() async throws {
+        try await withScene { scene in
+            let plan = try await waiting(scene)
+            let page = try await scene.page("/approvals/\(plan.digest)", as: .approver).text
+            for (word, other) in [("approve", "reject"), ("reject", "approve")] {
+                let address = "action=\"/approvals/\(plan.digest)/\(word)\""
+                let start = try #require(page.firstRange(of: address))
+                let end = try #require(page[start.upperBound...].firstRange(of: "</form>"))
+                let form = page[start.upperBound..<end.lowerBound]
+                #expect(form.matches(of: /<button/).count == 1 && form.matches(of: /name="reason"/).count == 1)
+                #expect(!form.contains("formaction") && !form.contains("/\(other)"))
+            }
+        }
+    }
+
     @Test func `whoever is confined to another app sees none of it`() async throws {
         try await withScene { scene in
             let plan = try await waiting(scene)

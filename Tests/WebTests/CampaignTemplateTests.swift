@@ -71,7 +71,7 @@ struct CampaignTemplateTests {
             starts: "by hand", nexts: [.init(entry)],
             lastRun: .init(run: 1, state: "finished", when: "then", reach: "all"), problem: ["no"], files: [editor],
             changes: [.init(address: "/changes#change-1", words: "waits")],
-            phones: [phone], phonesReason: "no", variables: [.init(name: "v", value: "x", placeholder: "p")],
+            phones: [phone], phonesReason: "no", variables: [.init(name: "v", value: "x", placeholder: "p", rows: 1)],
             device: "d",
             variants: [.init(name: "a", isChosen: true)], hasVariants: true, hasSchedule: true, isNow: true,
             mayPlan: true,

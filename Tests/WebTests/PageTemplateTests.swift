@@ -97,6 +97,7 @@ struct PageTemplateTests {
     private static func form() throws -> SegmentForm {
         var form = SegmentForm(["name": "a"], topics: ["b"], isOffered: true, mayKeep: true)
         form.problem = "none"
+        form.known = .init(address: "/", label: "Open a", theirs: "b", tag: "t")
         form.count = try count()
         return form
     }

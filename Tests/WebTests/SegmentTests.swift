@@ -207,4 +207,78 @@ struct SegmentTests {
             #expect(!(try await scene.page("/segments", as: .viewer)).text.contains("<script>alert"))
         }
     }
+
+    /// The value of a hidden field or a button of a form.
+    private func field(_ name: String, in page: String) throws -> String {
+        let found = page.firstMatch(of: try Regex("name=\"\(name)\" value=\"([^\"]*)\""))
+        return try #require(found?.output[1].substring.map(String.init))
+    }
+
+    @Test func `of two who define one segment the second sees both expressions, and nothing is lost unasked`()
+        async throws
+    {
+        try await StudioScene.with { scene in
+            try await scene.sending.addDevices(0..<4)
+            let german = "locale in (\"de\")"
+            func source() async throws -> String? {
+                try await scene.api("GET", "/segments/german").result(SegmentResult.self).expression
+            }
+            let form = ["name": "german", "expression": german, "do": "save"]
+            #expect(try await scene.page("/segments", as: .author, form: form).status == 303)
+            // A new one of the same name is none.
+            let taken = form.merging(["expression": "everyone"]) { $1 }
+            let refused = try await scene.page("/segments", as: .admin, form: taken)
+            #expect(refused.status == 409 && refused.text.contains("<a href=\"/segments/german\">Open german</a>"))
+            #expect(try await source() == german)
+            let open = try await scene.page("/segments/german", as: .author).text
+            var opened = ["segment": try field("segment", in: open), "opened": try field("opened", in: open)]
+            opened.merge(form) { $1 }
+            let first = opened.merging(["expression": "locale in (\"de\", \"nl\")"]) { $1 }
+            #expect(try await scene.page("/segments", as: .author, form: first).status == 303)
+            let second = opened.merging(["expression": "everyone"]) { $1 }
+            for fields in [second, second.merging(["do": "count"]) { $1 }, second] {
+                let late = try await scene.page("/segments", as: .admin, form: fields)
+                #expect(late.status == (fields["do"] == "count" ? 200 : 412))
+                #expect(try field("opened", in: late.text) == opened["opened"])
+                guard late.status == 412 else { continue }
+                #expect(late.text.contains("<code>locale in (&quot;de&quot;, &quot;nl&quot;)</code>"))
+                #expect(late.text.contains(">everyone</textarea>"))
+                opened["over"] = try field("over", in: late.text)
+            }
+            #expect(try await source() == "locale in (\"de\", \"nl\")")
+            opened["do"] = nil
+            let meant = opened.merging(["expression": "everyone"]) { $1 }
+            #expect(try await scene.page("/segments", as: .admin, form: meant).status == 303)
+            #expect(try await source() == "everyone")
+        }
+    }
+
+    @Test func `a segment is replaced by its tag, or whatever it is where no tag is given`() async throws {
+        try await StudioScene.with { scene in
+            let path = "/segments/german"
+            let made = try await scene.api("PUT", path, as: .author, body: Self.german)
+            let tag = try #require(made.header("etag"))
+            #expect(try await scene.api("GET", path, as: .viewer).header("etag") == tag)
+            let everyone = #"{"expression": "everyone"}"#
+            let seen = try await scene.api("PUT", path, as: .author, body: everyone, headers: ["If-Match": tag])
+            #expect(seen.status == 200 && seen.header("etag") != tag)
+            let late = try await scene.api("PUT", path, as: .author, body: Self.german, headers: ["If-Match": tag])
+            #expect(late.status == 412 && late.problem?.detail.contains("was changed by another user") == true)
+            #expect(try await scene.api("PUT", path, as: .author, body: Self.german).status == 200)
+            let gone = try await scene.api(
+                "PUT", "/segments/other", as: .author, body: everyone, headers: ["If-Match": tag])
+            #expect(gone.status == 412)
+            #expect(try await scene.api("GET", "/segments/other").status == 404)
+        }
+    }
+
+    @Test(arguments: ["german\u{200B}", "ger\u{AD}man", "g\u{A0}erman", "caf\u{65}\u{301}", "\u{3164}"])
+    func `a new segment's name looks like no other`(name: String) async throws {
+        try await StudioScene.with { scene in
+            let refused = try await scene.page(
+                "/segments", as: .author, form: ["name": name, "expression": "everyone", "do": "save"])
+            #expect(refused.status == 422, "\(refused.status)")
+            #expect(try await scene.store.segments(now: nil).isEmpty)
+        }
+    }
 }

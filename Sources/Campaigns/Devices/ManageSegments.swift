@@ -58,11 +58,18 @@ package struct ManageSegments: Sendable {
     }
 
     /// Names an audience expression.
+    ///
+    /// - Parameter condition: what the caller has seen of the segment; `nil`: it is replaced whatever it is. Throws
+    ///   ``SegmentRefusal`` where it is something else.
     package func define(
-        _ name: String, expression: String, by actor: Actor, now: Timestamp
+        _ name: String, expression: String, _ condition: Condition? = nil, by actor: Actor, now: Timestamp
     ) async throws -> SegmentSummary {
-        try Self.check(name)
+        try await check(name)
         let parsed = try ExpressionText.parse(expression, named: "expression")
+        if let condition {
+            let known = try await store.segments(now: nil).first { PlainName.isSame($0.name, name) }
+            try condition.require(name, known.map(SegmentResult.init))
+        }
         try await store.defineSegment(name, source: expression, expression: parsed, now: now)
         try await store.recordEvent(
             kind: .segmentDefined, run: nil, actor: actor, detail: "\(name): \(RecordedReason.cut(expression))",
@@ -81,7 +88,7 @@ package struct ManageSegments: Sendable {
     ///
     /// - Parameter topic: only devices of this topic.
     package func change(_ name: String, mode: String, topic: String?) async throws -> MemberLines {
-        try Self.check(name)
+        try await check(name)
         guard let mode = SegmentImportMode(rawValue: mode) else {
             throw Failure(.invalidData, "members can be changed by \(Self.modes.joined(separator: ", "))")
         }
@@ -94,12 +101,20 @@ package struct ManageSegments: Sendable {
             kind: .segmentChanged, run: nil, actor: actor, detail: "\(name): \(words)", now: now)
     }
 
-    private static func check(_ name: String) throws {
-        let isPlain = name.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
-        guard !name.isEmpty, name.utf8.count <= nameBytesMax, isPlain else {
+    /// Throws for a new name that is not in its plain spelling. A segment that has such a name already keeps it.
+    private func check(_ name: String) async throws {
+        let isLine = name.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
+        guard name.hasVisibleSign, name.utf8.count <= Self.nameBytesMax, isLine else {
             throw Failure(
-                .invalidData, "a segment's name is one line of 1 to \(nameBytesMax) bytes; give it another name")
+                .invalidData,
+                "a segment's name is one line of 1 to \(Self.nameBytesMax) bytes; give it another name")
         }
+        guard let plain = PlainName.advice(for: name) else { return }
+        guard try await !store.segments(now: nil).contains(where: { PlainName.isSame($0.name, name) }) else { return }
+        throw Failure(
+            .invalidData,
+            "the segment's name \"\(name)\" has spaces or signs that cannot be told apart or seen, and would be another "
+                + "segment than \"\(plain)\"; write \"\(plain)\"")
     }
 
     /// Sets members from a file, as a whole or not at all.
@@ -111,6 +126,7 @@ package struct ManageSegments: Sendable {
         of name: String, path: String, mode: SegmentImportMode, topic: String?, rejects: String?,
         now: @Sendable () -> Timestamp
     ) async throws -> SegmentImportResult {
+        try await check(name)
         let change = try await store.importSegment(name, mode: mode, topic: topic)
         let lines = try await SegmentFileReader(
             path: path, rejectsPath: RejectsPath.path(for: path, named: rejects)

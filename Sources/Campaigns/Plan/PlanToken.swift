@@ -52,6 +52,11 @@ package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { "\(Self.version)-\(definition)-\(template)-\(variables)-\(digest)-\(reach)" }
 
+    /// Tells whether a run was made of another campaign file, template or values than this plan.
+    package func differs(from run: Run) throws -> Bool {
+        try PlanToken(run.definition, reach: reach, digest: digest) != self
+    }
+
     /// Whether a text is a plan's name as an earlier version printed it.
     package static func isOutdated(_ text: String) -> Bool {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false).map(String.init)

@@ -128,6 +128,13 @@ extension StartCampaign {
         return started
     }
 
+    /// Returns the run that has the name already; `nil`: none has it.
+    package func sent(_ name: String, in files: ManageFiles, occurrence: String) async throws -> Run? {
+        if let run = try await store.run(campaign: name, occurrence: occurrence) { return run }
+        guard let own = try? files.source(name).campaign.name, own != name else { return nil }
+        return try await store.run(campaign: own, occurrence: occurrence)
+    }
+
     private func known(
         _ campaign: String, _ order: Order, _ isAllowed: (_ topic: String) throws -> Void
     ) async throws -> Started? {

@@ -196,31 +196,16 @@ package enum OccurrenceName {
             return
                 "the occurrence's name has \(name.utf8.count.grouped) bytes, at most \(bytesMax) are taken; shorten it"
         }
-        let trimmed = trimmed(name)
-        if trimmed.isEmpty {
-            return "the occurrence has no name, as if a variable of a script were empty; give it one, such as "
-                + "episode-42, or leave --occurrence out"
-        }
-        return trimmed == name
-            ? nil
-            : "the occurrence \"\(name)\" has blanks around its name, and would not be \"\(trimmed)\"; write \"\(trimmed)\""
+        guard let plain = PlainName.advice(for: name) else { return name.isEmpty ? nameless : nil }
+        return plain.isEmpty
+            ? nameless
+            : "the occurrence \"\(name)\" has spaces or signs that cannot be told apart or seen, and would be sent again "
+                + "beside \"\(plain)\"; write \"\(plain)\""
     }
 
-    private static func trimmed(_ name: String) -> String {
-        let scalars = name.unicodeScalars
-        guard let first = scalars.firstIndex(where: { !isBlank($0) }),
-            let last = scalars.lastIndex(where: { !isBlank($0) })
-        else { return "" }
-        return String(scalars[first...last])
-    }
-
-    /// Whatever cannot be seen: a zero-width space at the end is worse than a blank.
-    private static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.properties.generalCategory {
-        case .control, .format, .spaceSeparator, .lineSeparator, .paragraphSeparator: true
-        default: false
-        }
-    }
+    private static let nameless =
+        "the occurrence has no name, as if a variable of a script were empty; give it one, such as episode-42, or leave "
+        + "--occurrence out"
 }
 
 /// An occurrence of a campaign's schedule that somebody named, to be sent as the daemon would.

@@ -41,6 +41,8 @@ struct Problem: Error, Codable, Sendable {
         case let refusal as FileRefusal: self.init(refusal)
         case let changed as RunChanged:
             self.init(412, "changed_meanwhile", "Changed meanwhile", changed.description)
+        case SegmentRefusal.changedMeanwhile, SegmentRefusal.gone:
+            self.init(412, "changed_meanwhile", "Changed meanwhile", "\(error)")
         case let limit as TooManyTests:
             self.init(
                 429, "too_many_tests", "Too many tests", limit.description, retryAfter: limit.seconds)

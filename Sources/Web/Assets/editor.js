@@ -14,11 +14,12 @@
       const rows = Math.max(text.value.split("\n").length + 1, 6);
       if (rows === gutter.childElementCount) return;
       text.rows = rows;
+      // The line ends stand between the numbers: within one they would make it as wide as the field.
       gutter.replaceChildren(...Array.from({ length: rows }, (_, index) => {
         const line = document.createElement("span");
-        line.textContent = index + 1 + "\n";
-        return line;
-      }));
+        line.textContent = index + 1;
+        return [line, "\n"];
+      }).flat());
     };
 
     const mark = () => {
@@ -64,12 +65,26 @@
     text.addEventListener("keydown", (event) => {
       if (event.key === "s" && (event.ctrlKey || event.metaKey)) {
         const save = form.querySelector('button[formaction*="/save"]');
-        if (save) { event.preventDefault(); form.requestSubmit(save); }
+        if (!save) return;
+        event.preventDefault();
+        // Another's text is replaced by the button alone.
+        if (save.name === "over") { save.focus(); } else { form.requestSubmit(save); }
       }
     });
     addEventListener("beforeunload", (event) => {
-      if (text.value !== text.defaultValue && !form.dataset.sent) event.preventDefault();
+      const isTyped = "unsaved" in form.dataset || text.value !== text.defaultValue;
+      if (isTyped && !form.dataset.sent) event.preventDefault();
     });
     form.addEventListener("submit", () => { form.dataset.sent = "1"; });
+  }
+
+  // A value is one line as a rule: Enter plans, as in every other field, and Shift with Enter breaks the line.
+  const plan = document.getElementById("try");
+  for (const value of plan ? plan.querySelectorAll("textarea") : []) {
+    value.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      plan.requestSubmit(plan.querySelector("button"));
+    });
   }
 })();

@@ -172,7 +172,7 @@ struct RunCommand: AsyncParsableCommand {
     /// Returns why the run waits if it was found late and this call is to start another occurrence; `nil` if the call is
     /// done.
     private func goOn(with run: Run, _ session: Session) async throws -> Failure? {
-        note(run)
+        note(run, isOther: isOther(run, session))
         let logger = log.logger(session.configuration)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         if wait == false, RunEnd(run) == nil { try await ExecuteRun.requireDaemon(session.runs) }
@@ -193,9 +193,22 @@ struct RunCommand: AsyncParsableCommand {
         return nil
     }
 
-    private func note(_ run: Run) {
+    /// Tells whether a run that is named on the command line has other texts or values than the files and `--var` now.
+    private func isOther(_ run: Run, _ session: Session) -> Bool {
+        guard occurrence != nil, let campaign,
+            let given = try? CampaignSource.load(campaign, session.configuration)
+                .definition(with: variables.values(), plannedAt: session.now),
+            let now = try? PlanToken(given, reach: 0, digest: ""),
+            let then = try? PlanToken(run.definition, reach: 0, digest: "")
+        else { return false }
+        return now.template != then.template || now.variables != then.variables
+    }
+
+    private func note(_ run: Run, isOther: Bool = false) {
         let words =
             switch run.state {
+            case _ where run.state.isFinal && isOther:
+                "it was made with other words, and nothing is sent; give another --occurrence to send these"
             case _ where run.state.isFinal: "nothing is left to send"
             case .paused where run.isHaltedAutomatically: "it paused itself, and is tried again"
             case .paused: "it stays so until `fanfare resume \(run.id)` or `fanfare cancel \(run.id)`"

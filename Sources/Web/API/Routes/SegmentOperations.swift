@@ -41,7 +41,9 @@ struct SegmentOperations: Sendable {
     private var read: Operation {
         Operation(
             method: .get, path: "/segments/{segment}", id: "getSegment", subject: "Segments",
-            about: "A segment, counted now, as `fanfare segments list --json` has it.", permission: .read,
+            about:
+                "A segment, counted now, as `fanfare segments list --json` has it. One with an expression has an ETag, which "
+                + "tells this expression from another.", permission: .read,
             parameters: [Self.name], answers: [.init(.ok, "The segment.", .json(SegmentResult.self))],
             problems: [.notFound], handle: read)
     }
@@ -60,10 +62,17 @@ struct SegmentOperations: Sendable {
     private var define: Operation {
         Operation(
             method: .put, path: "/segments/{segment}", id: "defineSegment", subject: "Segments",
-            about: "Names an audience expression, or gives another one to the name.", permission: .segments,
-            parameters: [Self.name], body: .json(Definition.self),
+            about: "Names an audience expression, or gives another one to the name. With `If-Match` another user's "
+                + "expression is not replaced unseen.",
+            permission: .segments,
+            parameters: [
+                Self.name,
+                .header("If-Match", "The ETag of the expression that is replaced; another one by now is 412."),
+            ], body: .json(Definition.self),
             answers: [.init(.ok, "The segment, counted now.", .json(SegmentResult.self))],
-            problems: [.conflict, .contentTooLarge, .unprocessableContent, .serviceUnavailable], handle: define)
+            problems: [
+                .conflict, .preconditionFailed, .contentTooLarge, .unprocessableContent, .serviceUnavailable,
+            ], handle: define)
     }
 
     private var count: Operation {
@@ -116,8 +125,11 @@ struct SegmentOperations: Sendable {
     }
 
     @Sendable private func read(_ request: APIRequest) async throws -> Response {
-        try .json(try await SegmentAccess(cases, request.caller).segment(request.path("segment")))
+        let segment = try await SegmentAccess(cases, request.caller).segment(request.path("segment"))
+        return try .json(segment, headers: Self.tag(segment))
     }
+
+    private static func tag(_ segment: SegmentResult) -> HTTPFields { segment.tag.map { [.eTag: "\"\($0)\""] } ?? [:] }
 
     @Sendable private func members(_ request: APIRequest) async throws -> Response {
         let name = request.path("segment")
@@ -135,8 +147,16 @@ struct SegmentOperations: Sendable {
         try requireRight(definition.expression)
         try await CampaignAccess(cases, request.caller).requireChanging(segment: request.path("segment"))
         let summary = try await cases.segments.define(
-            request.path("segment"), expression: definition.expression, by: request.caller.actor, now: cases.now)
-        return try .json(SegmentResult(summary))
+            request.path("segment"), expression: definition.expression, Self.condition(request.request),
+            by: request.caller.actor, now: cases.now)
+        let segment = SegmentResult(summary)
+        return try .json(segment, headers: Self.tag(segment))
+    }
+
+    /// `*` says nothing of what somebody has seen, and counts as none.
+    private static func condition(_ request: Request) -> ManageSegments.Condition? {
+        guard let tag = request.headers[.ifMatch]?.trimmingCharacters(in: .whitespaces), tag != "*" else { return nil }
+        return .unchanged(tag: tag.replacingSign("\"", with: ""))
     }
 
     @Sendable private func count(_ request: APIRequest) async throws -> Response {

@@ -69,6 +69,10 @@ struct CampaignPage: Sendable {
         var name: String
         var value: String
         var placeholder: String
+        /// One for each line of the value, up to ``rowsMax``.
+        var rows: Int
+
+        static let rowsMax = 6
     }
 
     struct Option: Sendable {

@@ -9,8 +9,20 @@ struct CampaignPageBuilder: Sendable {
         var kind: ManageFiles.Kind
         var file: String
         var text: String
+        /// Of the text that was opened; empty: the file is to be new.
         var etag: String
+        /// Of another's text that this one is to replace, by the button that says so; `nil`: it was not pressed.
+        var over: String?
+
+        /// What may be replaced.
+        var condition: ManageFiles.Condition {
+            let etag = over ?? etag
+            return etag.isEmpty ? .new : .unchanged(etag: etag)
+        }
     }
+
+    /// Of the names that the page gives to runs.
+    static let occurrencePrefix = "page-"
 
     let cases: UseCases
     let caller: Caller
@@ -41,7 +53,11 @@ struct CampaignPageBuilder: Sendable {
             mayPlan: campaign.ok && caller.role.may(.plan), mayTest: campaign.ok && caller.role.may(.testSend))
         if caller.role.may(.halt) { page.stopAddress = "\(page.address)/stop" }
         try await putChanges(into: &page)
-        if let draft { try await put(draft, into: &page) }
+        if let draft {
+            let known = page.files.map(\.text)
+            try await put(draft, into: &page)
+            for index in page.files.indices { page.files[index].isUnsaved = page.files[index].text != known[index] }
+        }
         await putPhones(input, draft, into: &page)
         return page
     }
@@ -84,9 +100,10 @@ struct CampaignPageBuilder: Sendable {
         _ detail: CampaignDetailResult, _ input: CampaignPage.Input
     ) -> [CampaignPage.Variable] {
         detail.variables.sorted { $0.key < $1.key }.map { name, value in
-            CampaignPage.Variable(
-                name: name, value: input.variables[name] ?? value,
-                placeholder: value.isEmpty ? "has no default" : "default: \(value)")
+            let shown = input.variables[name] ?? value
+            return CampaignPage.Variable(
+                name: name, value: shown, placeholder: value.isEmpty ? "has no default" : "default: \(value)",
+                rows: min(shown.plainLines.count, CampaignPage.Variable.rowsMax))
         }
     }
 
@@ -150,6 +167,26 @@ struct CampaignPageBuilder: Sendable {
             etag: draft.etag, problems: found, readOnly: page.files[index].reason)
     }
 
+    /// What a text was not to replace.
+    struct Theirs: Sendable {
+        var text: String?
+        var etag: String
+        /// Whose text waits for release; `nil`: it is in the file.
+        var author: String?
+    }
+
+    /// - Parameter etag: of the text that was in the way.
+    func theirs(insteadOf draft: Draft, etag: String?) async throws -> Theirs {
+        for change in try await cases.changes(for: caller)
+        where change.kind == draft.kind.rawValue && change.name == draft.file && change.etag == etag {
+            let text = try await cases.change(change.id, for: caller).text
+            return Theirs(text: text, etag: change.etag, author: change.author)
+        }
+        let files = try editors(try await cases.files.campaign(name, now: cases.now))
+        let file = files.first { $0.kind == draft.kind.rawValue && $0.file == draft.file }
+        return Theirs(text: file?.text, etag: file?.etag ?? "", author: nil)
+    }
+
     // MARK: Phones
 
     private func phones(
@@ -185,19 +222,33 @@ struct CampaignPageBuilder: Sendable {
         try await CampaignAccess(cases, caller).requireSegments(of: definition.campaign)
         let planned = try await cases.planning(definition.campaign.topic).plan(
             definition, occurrence: nil, isNow: input.isNow, by: caller.actor, now: cases.now)
-        let isNow = input.isNow || !page.hasSchedule
-        var view = PlanView(planned.result, isNow: isNow)
-        if !isNow {
-            view.startReason = "It starts by itself then. To send it at once, plan it as started now."
+        let isScheduled = page.hasSchedule && !input.isNow
+        let result = planned.result
+        var view = PlanView(result, isNow: !isScheduled || page.nexts.isEmpty)
+        if isScheduled {
+            let words = try scheduledWords(hasNext: !page.nexts.isEmpty, reach: result.reach)
+            view.startReason = "\(words) To send it at once, plan it as started now."
         } else if !caller.role.may(.run) {
             view.startReason = "\(caller.name) is \(caller.role.rawValue): senders start runs."
         } else if let hash = view.hash {
             // Fixed here: however often the form is sent, it is one run.
-            view.start = .init(plan: hash, occurrence: "page-\(cases.now.iso8601)")
+            view.start = .init(plan: hash, occurrence: Self.occurrencePrefix + cases.now.iso8601)
         } else {
             view.startReason = "Give every variable a value, and plan again."
         }
         page.plan = view
+    }
+
+    /// What becomes of the campaign at its next time. It is sent with the defaults of its file, whatever was typed here.
+    private func scheduledWords(hasNext: Bool, reach: Int) throws -> String {
+        guard hasNext else { return "Nothing starts it any more." }
+        let unset = try definition(CampaignPage.Input()).filledForShow().unset
+        guard unset.isEmpty else { return "It will fail then: no value for \(unset.joined(separator: ", "))." }
+        guard let needs = cases.configuration().approvals?.rule(forReach: reach)?.needs else {
+            return "It starts by itself then."
+        }
+        let signatures = needs == 1 ? "the signature of 1 person" : "the signatures of \(needs.grouped) people"
+        return "It waits then for \(signatures), and asks for \(needs == 1 ? "it" : "them") by itself."
     }
 
     func definition(_ input: CampaignPage.Input) throws -> RunDefinition {

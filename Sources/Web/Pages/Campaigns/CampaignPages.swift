@@ -57,8 +57,8 @@ struct CampaignPages: Sendable {
         try CampaignAccess(cases, builder.caller).requireWriting(draft.kind, draft.file, text: draft.text)
         do {
             let written = try await cases.files.write(
-                draft.kind, draft.file, text: draft.text, draft.etag.isEmpty ? .new : .unchanged(etag: draft.etag),
-                mayStart: builder.caller.role.may(.run), by: builder.caller.actor, now: cases.now)
+                draft.kind, draft.file, text: draft.text, draft.condition, mayStart: builder.caller.role.may(.run),
+                by: builder.caller.actor, now: cases.now)
             // The page says that it waits, not that it was saved.
             if written.held != nil { return PageRequest.seeOther(CampaignPage.address(builder.name)) }
         } catch let refusal as FileRefusal {
@@ -69,19 +69,23 @@ struct CampaignPages: Sendable {
             "\(CampaignPage.address(builder.name))?saved=\(editor.inAddress)#\(editor.inAddress)")
     }
 
-    /// The page again with what was typed. After somebody else's change both texts are there, and saving again is meant.
+    /// The page again with what was typed. After another user's change both texts are there. The form keeps the tag of the
+    /// text that was opened: only the button that says so replaces theirs.
     private func refused(
         _ refusal: FileRefusal, _ draft: CampaignPageBuilder.Draft, _ builder: CampaignPageBuilder,
         _ request: PageRequest
     ) async throws -> Response {
-        var page = try await builder.page()
-        let theirs = page.files.first { $0.kind == draft.kind.rawValue && $0.file == draft.file }
-        page = try await builder.page(draft: draft)
+        var page = try await builder.page(draft: draft)
         guard let index = page.files.firstIndex(where: { $0.kind == draft.kind.rawValue && $0.file == draft.file })
         else { throw refusal }
-        if case .changedMeanwhile = refusal {
-            page.files[index].conflict = .init(refusal.description, yours: draft.text, theirs: theirs?.text)
-            page.files[index].etag = theirs?.etag ?? ""
+        if case .changedMeanwhile(_, let etag) = refusal {
+            let theirs = try await builder.theirs(insteadOf: draft, etag: etag)
+            let waiting = theirs.author.map { author in
+                "\(author)'s text waits for release, and nothing is overwritten: compare the two texts, and save yours over "
+                    + "theirs if it is to wait in its place"
+            }
+            page.files[index].conflict = .init(
+                waiting ?? refusal.description, yours: draft.text, theirs: theirs.text, etag: theirs.etag)
         } else if case .wrong = refusal {
             page.files[index].refusal = ["Not saved: a file with errors would not be sent."]
         } else {
@@ -132,15 +136,50 @@ struct CampaignPages: Sendable {
                 throw Failure(.invalidData, "plan it first: a start carries the hash of what you have seen")
             }
             let guards = GuardName.allCases.filter { fields["guard.\($0.rawValue)"] != nil }
-            let started = try await cases.started(
-                builder.name,
-                .init(
-                    occurrence: fields["occurrence", default: ""], variables: input.variables, plan: plan,
-                    overriding: Set(guards)), by: builder.caller)
-            return PageRequest.seeOther("/runs/\(started.run.id)")
+            let order = StartCampaign.Order(
+                occurrence: fields["occurrence", default: ""], variables: input.variables, plan: plan,
+                overriding: Set(guards))
+            let (run, isNew) = try await started(order, plan, builder)
+            let isOther = try plan.differs(from: run)
+            // The page's own name again is the same form again, sent by an impatient hand.
+            let isSameForm = order.occurrence.hasPrefix(CampaignPageBuilder.occurrencePrefix) && !isOther
+            guard isNew || isSameForm else {
+                return try await sentAlready(run, isOther: isOther, request, builder, input)
+            }
+            return PageRequest.seeOther("/runs/\(run.id)")
         } catch {
             return try await refused(error, request, builder, input)
         }
+    }
+
+    /// A run that has the name already is found also where the plan is another one than the run's.
+    private func started(
+        _ order: StartCampaign.Order, _ plan: PlanToken, _ builder: CampaignPageBuilder
+    ) async throws -> (run: Run, isNew: Bool) {
+        do {
+            let started = try await cases.started(builder.name, order, by: builder.caller)
+            return (started.run, started.isNew)
+        } catch let drift as PlanDrift {
+            guard
+                let run = try await cases.start.sent(builder.name, in: cases.files, occurrence: order.occurrence),
+                builder.caller.sees(run.definition.campaign.topic)
+            else { throw drift }
+            return (run, false)
+        }
+    }
+
+    /// The plan again, to be started under another name.
+    private func sentAlready(
+        _ run: Run, isOther: Bool, _ request: PageRequest, _ builder: CampaignPageBuilder,
+        _ input: CampaignPage.Input
+    ) async throws -> Response {
+        var page = try await builder.page(input)
+        page.problem = [
+            "\(run.occurrence) was sent already as run \(run.id)\(isOther ? ", with other words" : ""); nothing was sent. "
+                + "Give another name."
+        ]
+        try? await builder.plan(input, into: &page)
+        return try answer(request, page, status: .conflict)
     }
 
     /// Something that may be refused, then the page.
@@ -187,7 +226,7 @@ extension CampaignPageBuilder.Draft {
         }
         // Browsers end lines as on paper tape; files end them as on this system.
         let text = fields["text", default: ""].replacing("\r\n", with: "\n")
-        self.init(kind: kind, file: file, text: text, etag: fields["etag", default: ""])
+        self.init(kind: kind, file: file, text: text, etag: fields["etag", default: ""], over: fields["over"])
     }
 }
 

@@ -37,6 +37,8 @@ struct FileEditor: Sendable {
 
         var words: String
         var lines: [Line]
+        /// Of their text: saving in spite of it names it. Empty: there is none any more.
+        var etag: String
     }
 
     var campaign: String
@@ -60,6 +62,8 @@ struct FileEditor: Sendable {
     /// Why it is not.
     var reason: String?
     var isSaved: Bool
+    /// The text is neither in the file nor waits for release: a browser asks before it is left.
+    var isUnsaved: Bool
     var conflict: Conflict?
     /// Why it was not saved, in lines.
     var refusal: [String]
@@ -94,6 +98,7 @@ struct FileEditor: Sendable {
         isEditable = reason == nil
         self.reason = reason
         isSaved = false
+        isUnsaved = false
         refusal = []
     }
 
@@ -144,8 +149,9 @@ extension FileEditor.Trouble.Excerpt {
 
 extension FileEditor.Conflict {
     /// - Parameter theirs: what is there now; nil: nothing.
-    init(_ words: String, yours: String, theirs: String?) {
+    init(_ words: String, yours: String, theirs: String?, etag: String = "") {
         self.words = words
+        self.etag = etag
         let own = yours.plainLines
         let other = (theirs ?? "").plainLines
         let changed = Self.changed(in: other, from: own)

@@ -115,6 +115,7 @@ struct NewFilePages: Sendable {
             }
             page.name = draft.file
             page.show(try await editor(kind, draft.file, text: draft.text, request))
+            page.files[0].isUnsaved = true
         }
         return page
     }

@@ -55,12 +55,14 @@ struct SegmentPages: Sendable {
             let name = form.name.trimmingCharacters(in: .whitespaces)
             try await CampaignAccess(cases, request.caller).requireChanging(segment: name)
             _ = try await cases.segments.define(
-                name, expression: form.expression, by: request.caller.actor, now: cases.now)
+                name, expression: form.expression, form.condition(for: name, over: fields["over"]),
+                by: request.caller.actor, now: cases.now)
             return PageRequest.seeOther("/segments/\(name.inAddress)")
         } catch {
             let problem = Problem(error, for: try request.caller)
             guard problem.status < 500 || problem.status == 503 else { throw error }
             form.problem = problem.detail
+            if let refusal = error as? SegmentRefusal { form.show(refusal) }
             form.count = CountView(problems: cases.counting.problems(in: form.expression))
             return try await page(request, form, status: .init(code: problem.status))
         }
@@ -112,6 +114,8 @@ struct SegmentPages: Sendable {
         var known = fields
         known["name"] = name
         known["expression"] = segment.expression
+        known["segment"] = name
+        known["opened"] = segment.tag
         let address = "/segments/\(name.inAddress)"
         let page = SegmentPage(
             name: name, isDynamic: segment.expression != nil, expression: segment.expression ?? "",
@@ -239,15 +243,30 @@ struct SegmentForm: Sendable {
         var isChosen: Bool
     }
 
+    /// The segment as it is by now, where that is in the way.
+    struct Known: Sendable {
+        var address: String
+        var label: String
+        /// `nil`: it has members that were given.
+        var theirs: String?
+        /// Saving in spite of it names this; `nil`: it is not offered.
+        var tag: String?
+    }
+
     /// What the form shows to who may define segments; others see what there is.
     var isOffered: Bool
     /// Segments are of all apps: whoever is confined to one may only count.
     var mayKeep: Bool
     var name: String
     var expression: String
+    /// The segment that was opened; empty: the form is for a new one.
+    var segment: String
+    /// The tag of its expression as it was then.
+    var opened: String
     var topics: [Choice]
     var pushTypes: [Choice]
     var problem: String?
+    var known: Known?
     var count: CountView?
 
     /// - Parameters:
@@ -258,9 +277,29 @@ struct SegmentForm: Sendable {
         self.mayKeep = mayKeep
         name = fields["name", default: ""]
         expression = fields["expression", default: ""]
+        segment = fields["segment", default: ""]
+        opened = fields["opened", default: ""]
         topics = known.map { Choice(word: $0, isChosen: $0 == fields["topic"]) }
         let chosen = fields["push_type"] ?? PushType.alert.rawValue
         pushTypes = PushType.allCases.map { Choice(word: $0.rawValue, isChosen: $0.rawValue == chosen) }
+    }
+
+    /// What may be replaced: nothing, unless the form is one of that very segment.
+    ///
+    /// - Parameter over: the tag of another's expression, by the button that says so.
+    func condition(for name: String, over: String?) -> ManageSegments.Condition {
+        segment == name && !opened.isEmpty ? .unchanged(tag: over ?? opened) : .new
+    }
+
+    mutating func show(_ refusal: SegmentRefusal) {
+        guard let found = refusal.known else {
+            // Saving once more makes a new one.
+            (segment, opened) = ("", "")
+            return
+        }
+        known = Known(
+            address: "/segments/\(found.name.inAddress)", label: "Open \(found.name)", theirs: found.expression)
+        if case .changedMeanwhile = refusal { known?.tag = found.tag }
     }
 }
 
