@@ -105,8 +105,8 @@ extension StoreError {
         case .audienceSQL(.notSetUp): .configuration
         case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .unreadableRun, .noSuchSegment,
             .unsuitableValue, .audienceTooLarge,
-            .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsDynamic, .segmentIsStatic, .deviceOfOtherTopic,
-            .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval, .grownBeyondApproval, .tooManySeeds,
+            .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsAmbiguous, .segmentIsDynamic,
+            .segmentIsStatic, .deviceOfOtherTopic, .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval, .grownBeyondApproval, .tooManySeeds,
             .outcomesPruned, .notStorable:
             .invalidData
         case .accessTokenExists, .approvalClosed, .moveGivenUp, .runChanged, .segmentIsUsed: .refused

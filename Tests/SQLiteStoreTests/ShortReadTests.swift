@@ -14,7 +14,7 @@ import Testing
     private static let runs = 8_000
     private static let deliveries = 200_000
     /// In steps of SQLite's machine: some milliseconds.
-    private static let stepsMax = 200_000
+    private static let stepsMax = 300_000
 
     private typealias Read = @Sendable (SQLiteFileStore) async throws -> Void
 

@@ -144,6 +144,14 @@ extension Expiry? {
 
 // What most tests leave at its usual value.
 extension DeviceRegistry {
+    /// As a file is imported: a transaction that holds very many records is given up on a slow machine.
+    package func importInBatches(_ records: [DeviceRecord]) async throws {
+        for start in stride(from: 0, to: records.count, by: 5_000) {
+            let batch = Array(records[start..<min(start + 5_000, records.count)])
+            _ = try await importDevices(batch, now: noon, dryRun: false)
+        }
+    }
+
     package func importSegment(_ name: String, mode: SegmentImportMode) async throws -> any SegmentImport {
         try await importSegment(name, mode: mode, topic: nil)
     }

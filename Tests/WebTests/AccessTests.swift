@@ -253,7 +253,7 @@ struct AccessTests {
                 let forwarded = ["X-Forwarded-For": "203.0.113.7"]
                 let confined = try await scene.bearer(.viewer, topic: "com.example.other")
                 let rows: [(headers: [String: String], isTrusted: Bool)] = [
-                    ([:], true), (forwarded, false), (confined, false),
+                    ([:], true), (forwarded, false), (confined, false), (["X-Forwarded-Proto": "https"], false),
                     (["Authorization": "Bearer \(scene.secrets.secret(of: .viewer))"].merging(forwarded) { $1 }, true),
                     (["Authorization": "Bearer \(scene.secrets.secret(of: .registrar))"], false),
                 ]

@@ -65,8 +65,11 @@ extension ManageFiles {
         var known = open
         while let next = open.popFirst() {
             guard next != name else { throw Self.audienceRefusal(name) }
-            guard case .dynamic(let source)? = segments.first(where: { $0.name == next })?.kind else { continue }
-            let named = (try? ExpressionText.parse(source, named: "expression"))?.segments ?? []
+            // All that have the name, in whichever form its letters are composed.
+            let named = segments.lazy.filter { $0.name == next }.reduce(into: Set<String>()) { named, segment in
+                guard case .dynamic(let source) = segment.kind else { return }
+                named.formUnion((try? ExpressionText.parse(source, named: "expression"))?.segments ?? [])
+            }
             open.formUnion(named.subtracting(known))
             known.formUnion(named)
         }

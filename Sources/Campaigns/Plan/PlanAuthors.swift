@@ -91,8 +91,11 @@ struct PlanAuthors: Sendable {
         if campaign.audienceSQL != nil { names.formUnion(segments.map(\.name)) }
         var open = names
         while let name = open.popFirst() {
-            guard case .dynamic(let source)? = segments.first(where: { $0.name == name })?.kind else { continue }
-            let named = (try? ExpressionText.parse(source, named: "expression"))?.segments ?? []
+            // All that have the name, in whichever form its letters are composed.
+            let named = segments.lazy.filter { $0.name == name }.reduce(into: Set<String>()) { named, segment in
+                guard case .dynamic(let source) = segment.kind else { return }
+                named.formUnion((try? ExpressionText.parse(source, named: "expression"))?.segments ?? [])
+            }
             open.formUnion(named.subtracting(names))
             names.formUnion(named)
         }

@@ -39,6 +39,15 @@ extension StringProtocol {
         String(String.UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
     }
 
+    /// The text as one line that commands no terminal and turns no writing direction around.
+    package var withoutCommands: String {
+        String(
+            String.UnicodeScalarView(
+                onOneLine.unicodeScalars.filter {
+                    !(0x202A...0x202E).contains($0.value) && !(0x2066...0x2069).contains($0.value)
+                }.map { [0x2028, 0x2029].contains($0.value) ? " " : $0 }))
+    }
+
     /// The text holds ASCII letters, ASCII digits and these signs only.
     package func isPlain(allowing signs: String) -> Bool {
         utf8.allSatisfy {

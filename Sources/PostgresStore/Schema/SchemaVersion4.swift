@@ -40,6 +40,8 @@ enum SchemaVersion4 {
 
         -- A store of some years has tens of thousands of runs, of which a few are open.
         CREATE INDEX run_state ON run (state, id);
+        CREATE INDEX run_owned ON run (id) WHERE owner IS NOT NULL;
+        CREATE INDEX run_ending ON run (id) WHERE state = 'cancelled' AND finished_at IS NULL;
         CREATE INDEX run_campaign_state ON run (campaign, state, id) WHERE NOT is_test;
 
         """

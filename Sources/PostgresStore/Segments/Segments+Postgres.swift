@@ -18,12 +18,14 @@ extension PostgresDatabase {
     package func defineSegment(
         _ name: String, source: String, expression: AudienceExpression, now: Timestamp
     ) async throws {
-        try await write(.quick.within(.seconds(3600))) { db in
+        // Before, since a transaction that counts keeps others from defining segments.
+        let count = try await read(.expensive) { db in try Self.count(expression, now: now, db) }
+        try await write(.quick) { db in
             // Two that are defined at once could each contain the other.
             let catalog = SegmentCatalog(db)
             try catalog.hold()
             try catalog.define(name, source: source, expression, now: now)
-            try catalog.setCount(try Self.count(.segment(name), now: now, db), of: name)
+            try catalog.setCount(count, of: name)
         }
     }
 

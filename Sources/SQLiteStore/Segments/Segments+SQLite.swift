@@ -17,9 +17,10 @@ extension SQLiteFileStore {
     package func defineSegment(
         _ name: String, source: String, expression: AudienceExpression, now: Timestamp
     ) async throws {
+        // Before, since nothing else is written while a transaction counts.
+        let count = try await read(.expensive) { db in try Self.count(expression, now: now, db) }
         try await write { db in
             try SegmentCatalog(db).define(name, source: source, expression, now: now)
-            let count = try Self.count(.segment(name), now: now, db)
             try SegmentCatalog(db).setCount(count, of: name)
         }
     }

@@ -111,12 +111,16 @@ package struct SegmentContents: Hashable, Sendable, Codable {
     /// - Parameter rows: all segments of the store.
     package init(of campaign: Campaign, among rows: [Row]) throws {
         self.init()
-        let known = Dictionary(rows.map { ($0.name, $0) }) { first, _ in first }
+        let known = Dictionary(grouping: rows, by: \.name)
         var waiting = campaign.segmentsNamed
         if campaign.audienceSQL.map(Self.mayReadSegments) ?? false { waiting.formUnion(known.keys) }
         var seen: Set<String> = []
         while let name = waiting.popFirst() {
-            guard seen.insert(name).inserted, let row = known[name] else { continue }
+            guard seen.insert(name).inserted, let found = known[name], let row = found.first else { continue }
+            // The database compares bytes: which of two that look the same is meant cannot be told here.
+            guard found.count == 1, row.name.utf8.elementsEqual(name.utf8) else {
+                throw StoreError.segmentIsAmbiguous(name)
+            }
             if let expression = row.expression {
                 expressions[name] = row.source ?? ""
                 waiting.formUnion(try expression.get().segments)

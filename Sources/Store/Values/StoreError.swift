@@ -64,6 +64,8 @@ package enum StoreError: Error, Hashable, Sendable {
     /// The names from the segment to itself.
     case segmentCycle([String])
     case segmentsTooDeep([String])
+    /// Other segments have names that differ from this one only in how their letters are composed.
+    case segmentIsAmbiguous(String)
     /// Members cannot be imported into a dynamic segment.
     case segmentIsDynamic(String)
     /// A segment with members cannot be defined by an expression.
@@ -118,7 +120,7 @@ extension StoreError {
         switch self {
         case .audienceSQL(.tooSlow): false
         case .noSuchSegment, .unsuitableValue, .audienceTooLarge, .audienceSQL, .segmentCycle, .segmentsTooDeep,
-            .tooManySeeds:
+            .segmentIsAmbiguous, .tooManySeeds:
             true
         default: false
         }
@@ -220,6 +222,9 @@ extension StoreError: CustomStringConvertible {
                 + "leave one of them out"
         case .segmentsTooDeep(let names):
             "segments are nested too deep: \(names.joined(separator: " -> ")); write out the inner ones"
+        case .segmentIsAmbiguous(let name):
+            "segment \"\(name)\" and another one have names that look the same and differ in their bytes; "
+                + "remove one of them, or name it in one spelling only"
         case .segmentIsDynamic(let name):
             "segment \"\(name)\" is defined by an expression and takes no members; import under another name"
         case .segmentIsStatic(let name):

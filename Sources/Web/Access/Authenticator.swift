@@ -105,6 +105,10 @@ struct Authenticator: Sendable {
         limiter.failed(address)
     }
 
+    private static let forwardedHeaders = [
+        "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via",
+    ]
+
     /// Whether a caller may read what names every app's campaigns and the store's own errors: one on this machine whom no
     /// proxy speaks for, and one with a token that is good for all apps.
     func isTrusted(_ request: Request, _ context: WebContext) async -> Bool {
@@ -112,9 +116,9 @@ struct Authenticator: Sendable {
             let token = try? await cases.access.authenticate(secret, now: cases.now)
             return token.map { $0.topic == nil && $0.role.may(.read) } ?? false
         }
-        let isForwarded = ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via"].contains {
-            request.header($0) != nil
-        }
+        let proxy = cases.configuration().http.proxy
+        let isForwarded = (Self.forwardedHeaders + [proxy?.userHeader, proxy?.roleHeader].compactMap(\.self))
+            .contains { request.header($0) != nil }
         return !isForwarded && ConnectionTable.isLocal(context.clientAddress)
     }
 

@@ -24,7 +24,7 @@ extension DeliveryQueueContract {
             #expect(try await store.summary(run: silent).pending == 4)
         }
         Promise("batches are told as they are committed and devices that come later stay out") { store in
-            _ = try await store.importDevices(try (0..<25_000).map { try record($0) }, now: noon)
+            try await store.importInBatches(try (0..<25_000).map { try record($0) })
             let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
             let batches = Collected<Int>()
             let arrivals = Collected<Task<ImportCounts, any Error>>()
@@ -53,7 +53,7 @@ extension DeliveryQueueContract {
             #expect(batches.all.map(\.suppressed) == [[.alertsNotAllowed: 1]])
         }
         Promise("sending goes on while the audience is still being written down") { store in
-            _ = try await store.importDevices(try (0..<23_000).map { try record($0) }, now: noon)
+            try await store.importInBatches(try (0..<23_000).map { try record($0) })
             let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
             _ = try await store.claim(run, by: "a", now: noon)
             let (batches, told) = AsyncStream.makeStream(of: Int.self)
@@ -119,7 +119,7 @@ extension DeliveryQueueContract {
             }
         }
         Promise("a freeze cut short goes on where it stopped") { store in
-            _ = try await store.importDevices(try (0..<43_000).map { try record($0) }, now: noon)
+            try await store.importInBatches(try (0..<43_000).map { try record($0) })
             let run = try await store.createRun(try definition(), occurrence: "x", now: noon, by: "test").run.id
             let (batches, told) = AsyncStream.makeStream(of: Int.self)
             let gate = DispatchSemaphore(value: 0)

@@ -105,7 +105,7 @@ extension DeliveryQueueContract {
                     $0.country = "DE"
                 }
             }
-            _ = try await store.importDevices(records, now: noon)
+            try await store.importInBatches(records)
             let german = AudienceExpression.comparison(.country, .equal, .text("DE"))
             let run = try await store.createRun(try once(german), occurrence: "x", now: noon, by: "test").run.id
             // Between two batches, so that no server waits for a test that waits for its turn.
@@ -122,7 +122,7 @@ extension DeliveryQueueContract {
                     $0.country = number % 5 == 0 && number < min(written.count, half) ? "FR" : "DE"
                 }
             }
-            _ = try await store.importDevices(changed, now: noon)
+            try await store.importInBatches(changed)
             _ = try await store.freeze(run, now: noon) { _ in }
             let rows = try await store.rows(run)
             #expect(rows.count == 2 * half && Array(rows.prefix(written.count)) == written)

@@ -24,6 +24,23 @@ extension DeviceRegistryContract {
             let summary = try #require(try await store.segments().first)
             #expect(summary.name == "fans" && summary.count == 2 && summary.updatedAt == noon)
         }
+        Promise("of two names that look the same neither is signed for the other") { store in
+            try await devices(store)
+            for name in ["cafe\u{301}", "caf\u{e9}"] {
+                let work = try await store.importSegment(name, mode: .replace)
+                try await work.append([.user("ray")])
+                _ = try await work.commit(now: noon)
+            }
+            for name in ["cafe\u{301}", "caf\u{e9}"] {
+                var definition = try definition()
+                definition.campaign.audience = Audience(.segment(name))
+                let campaign = definition.campaign
+                await #expect(throws: StoreError.segmentIsAmbiguous(name)) {
+                    try await store.segmentContents(of: campaign)
+                }
+            }
+            #expect(try await store.segmentContents(of: try definition().campaign) == SegmentContents())
+        }
         Promise("an import that is not committed changes nothing") { store in
             try await devices(store)
             _ = try await change(store, .replace, [.user("ray")])
