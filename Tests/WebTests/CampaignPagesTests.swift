@@ -192,6 +192,39 @@ struct CampaignPagesTests {
         }
     }
 
+    @Test(
+        arguments: [
+            ("cron: \"30 2 * * *\"", "title: Morning", nil, "It starts by itself then."),
+            ("at: 2020-01-01T12:00", "title: Morning", nil, "Nothing starts it any more."),
+            ("cron: \"30 2 * * *\"", "title: \"\"", nil, "It will fail then: no value for title."),
+            ("cron: \"30 2 * * *\"", "title: Morning", 1, "It waits then for the signature of 1 person,"),
+            ("cron: \"30 2 * * *\"", "title: Morning", 2, "It waits then for the signatures of 2 people,"),
+        ] as [(String, String, Int?, String)])
+    func `a plan says what becomes of it at its next time`(when: String, title: String, needs: Int?, words: String)
+        async throws
+    {
+        try await StudioScene.with { configuration in
+            guard let needs else { return }
+            configuration.approvals = ApprovalRules(
+                rules: [.init(above: 1, needs: needs)], people: ConfiguredPeople([:]))
+        } _: { scene in
+            try await scene.addCampaign()
+            let text = StudioScene.scheduledText.replacing("cron: \"30 2 * * *\"", with: when)
+                .replacing("title: Morning", with: title)
+            try scene.folder.write(text, to: "campaigns/morning.yaml")
+            if when.hasPrefix("at") {
+                // One that is over and had no run is an error of its file.
+                let sent = try scene.sending.definition { $0.name = "morning" }
+                _ = try await scene.sending.start(sent, occurrence: "2020-01-01T12:00")
+            }
+            // What is typed is not what the schedule sends.
+            let page = try await scene.page("/campaigns/morning/plan", as: .sender, form: ["v.title": "Typed"])
+            #expect(page.text.contains(words), "\(page.status)")
+            #expect(page.text.contains("To send it at once, plan it as started now."))
+            #expect(page.text.contains("Sent now, it reaches") == when.hasPrefix("at"))
+        }
+    }
+
     @Test func `whoever may not edit, test or start has no button for it, and is refused`() async throws {
         try await StudioScene.with { scene in
             try await scene.addCampaign()

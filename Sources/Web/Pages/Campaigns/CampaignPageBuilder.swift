@@ -202,10 +202,12 @@ struct CampaignPageBuilder: Sendable {
         try await CampaignAccess(cases, caller).requireSegments(of: definition.campaign)
         let planned = try await cases.planning(definition.campaign.topic).plan(
             definition, occurrence: nil, isNow: input.isNow, by: caller.actor, now: cases.now)
-        let isNow = input.isNow || !page.hasSchedule
-        var view = PlanView(planned.result, isNow: isNow)
-        if !isNow {
-            view.startReason = "It starts by itself then. To send it at once, plan it as started now."
+        let isScheduled = page.hasSchedule && !input.isNow
+        let result = planned.result
+        var view = PlanView(result, isNow: !isScheduled || page.nexts.isEmpty)
+        if isScheduled {
+            let words = try scheduledWords(hasNext: !page.nexts.isEmpty, reach: result.reach)
+            view.startReason = "\(words) To send it at once, plan it as started now."
         } else if !caller.role.may(.run) {
             view.startReason = "\(caller.name) is \(caller.role.rawValue): senders start runs."
         } else if let hash = view.hash {
@@ -215,6 +217,18 @@ struct CampaignPageBuilder: Sendable {
             view.startReason = "Give every variable a value, and plan again."
         }
         page.plan = view
+    }
+
+    /// What becomes of the campaign at its next time. It is sent with the defaults of its file, whatever was typed here.
+    private func scheduledWords(hasNext: Bool, reach: Int) throws -> String {
+        guard hasNext else { return "Nothing starts it any more." }
+        let unset = try definition(CampaignPage.Input()).filledForShow().unset
+        guard unset.isEmpty else { return "It will fail then: no value for \(unset.joined(separator: ", "))." }
+        guard let needs = cases.configuration().approvals?.rule(forReach: reach)?.needs else {
+            return "It starts by itself then."
+        }
+        let signatures = needs == 1 ? "the signature of 1 person" : "the signatures of \(needs.grouped) people"
+        return "It waits then for \(signatures), and asks for \(needs == 1 ? "it" : "them") by itself."
     }
 
     func definition(_ input: CampaignPage.Input) throws -> RunDefinition {
