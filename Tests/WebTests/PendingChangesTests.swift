@@ -287,6 +287,30 @@ struct PendingChangesTests {
         }
     }
 
+    @Test func `a second author sees the text that waits, and puts theirs in its place if it is meant`() async throws {
+        try await Self.with { scene in
+            let etag = try await Self.etag(scene, "/campaigns/morning")
+            let form = ["kind": "campaign", "file": "morning", "text": Self.changed, "etag": etag]
+            #expect(try await scene.page("/campaigns/morning/save", as: .author, form: form).status == 303)
+            let waiting = try #require(try await scene.studio.cases.files.changes().first?.etag)
+            let second = try await scene.confinedVisitor(to: PipelineScene.topic, as: .author)
+            let own = Self.changed.replacing("title: Morning", with: "title: Evening")
+            let typed = form.merging(["text": own]) { $1 }
+            let late = try await scene.page("/campaigns/morning/save", form: typed, headers: second)
+            #expect(late.status == 412)
+            #expect(late.text.contains("author (signed in)&#39;s text waits for release"))
+            #expect(late.text.contains("title: Morning}</mark>") && late.text.contains("title: Evening"))
+            #expect(late.text.contains("name=\"over\" value=\"\(waiting)\""))
+            let again = try await scene.page("/campaigns/morning/save", form: typed, headers: second)
+            #expect(again.status == 412)
+            let meant = typed.merging(["over": waiting]) { $1 }
+            #expect(try await scene.page("/campaigns/morning/save", form: meant, headers: second).status == 303)
+            let changes = try await scene.studio.cases.files.changes()
+            #expect(changes.count == 1 && changes.first?.author.hasPrefix("visitor-of-") == true)
+            #expect(scene.text(of: "campaigns/morning.yaml") == Self.scheduled)
+        }
+    }
+
     @Test func `another app's waiting text is as if it were not there`() async throws {
         try await Self.with { scene in
             let etag = try await Self.etag(scene, "/campaigns/morning")

@@ -167,6 +167,26 @@ struct CampaignPageBuilder: Sendable {
             etag: draft.etag, problems: found, readOnly: page.files[index].reason)
     }
 
+    /// What a text was not to replace.
+    struct Theirs: Sendable {
+        var text: String?
+        var etag: String
+        /// Whose text waits for release; `nil`: it is in the file.
+        var author: String?
+    }
+
+    /// - Parameter etag: of the text that was in the way.
+    func theirs(insteadOf draft: Draft, etag: String?) async throws -> Theirs {
+        for change in try await cases.changes(for: caller)
+        where change.kind == draft.kind.rawValue && change.name == draft.file && change.etag == etag {
+            let text = try await cases.change(change.id, for: caller).text
+            return Theirs(text: text, etag: change.etag, author: change.author)
+        }
+        let files = try editors(try await cases.files.campaign(name, now: cases.now))
+        let file = files.first { $0.kind == draft.kind.rawValue && $0.file == draft.file }
+        return Theirs(text: file?.text, etag: file?.etag ?? "", author: nil)
+    }
+
     // MARK: Phones
 
     private func phones(

@@ -75,14 +75,17 @@ struct CampaignPages: Sendable {
         _ refusal: FileRefusal, _ draft: CampaignPageBuilder.Draft, _ builder: CampaignPageBuilder,
         _ request: PageRequest
     ) async throws -> Response {
-        var page = try await builder.page()
-        let theirs = page.files.first { $0.kind == draft.kind.rawValue && $0.file == draft.file }
-        page = try await builder.page(draft: draft)
+        var page = try await builder.page(draft: draft)
         guard let index = page.files.firstIndex(where: { $0.kind == draft.kind.rawValue && $0.file == draft.file })
         else { throw refusal }
-        if case .changedMeanwhile = refusal {
+        if case .changedMeanwhile(_, let etag) = refusal {
+            let theirs = try await builder.theirs(insteadOf: draft, etag: etag)
+            let waiting = theirs.author.map { author in
+                "\(author)'s text waits for release, and nothing is overwritten: compare the two texts, and save yours over "
+                    + "theirs if it is to wait in its place"
+            }
             page.files[index].conflict = .init(
-                refusal.description, yours: draft.text, theirs: theirs?.text, etag: theirs?.etag ?? "")
+                waiting ?? refusal.description, yours: draft.text, theirs: theirs.text, etag: theirs.etag)
         } else if case .wrong = refusal {
             page.files[index].refusal = ["Not saved: a file with errors would not be sent."]
         } else {
