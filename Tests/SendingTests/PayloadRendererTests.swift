@@ -103,10 +103,12 @@ import Testing
         #expect(string(prototype, fields: [nil], badge: 1) == #"{"aps":{"alert":{"body":"Hi  T"},"badge":1}}"#)
     }
 
-    @Test func `a missing or empty variable is an error that names it`() throws {
+    @Test(arguments: [String?.none, "", " ", "\t", "\n", "\u{200B}", "\u{A0}\u{FEFF}"])
+    func `a variable without a sign to be seen is an error that names it`(value: String?) throws {
         let template = try template()
+        let values = ["show": "S"].merging(value.map { ["title": $0] } ?? [:]) { $1 }
         #expect(throws: PayloadRenderer.RenderError.variablesMissing(["title"])) {
-            try PayloadRenderer(template: template, pushType: .alert, variables: ["show": "S", "title": ""])
+            try PayloadRenderer(template: template, pushType: .alert, variables: values)
         }
     }
 

@@ -199,8 +199,8 @@ extension RunDefinition {
     /// Variables the templates use that have no value yet, and the definition with their names in angle brackets
     /// in their place, to look at.
     package func filledForShow() -> (definition: RunDefinition, unset: [String]) {
-        let used = ([template] + variantTemplates.values).reduce(into: Set()) { $0.formUnion($1.variables) }
-        let unset = used.filter { variables[$0, default: ""].isEmpty }.sorted()
+        let templates = [template] + variantTemplates.values
+        let unset = templates.reduce(into: Set<String>()) { $0.formUnion($1.unset(in: variables)) }.sorted()
         var definition = self
         for name in unset { definition.variables[name] = "<\(name)>" }
         return (definition, unset)

@@ -291,7 +291,7 @@ extension CorrectRun {
                     + (suggestion.map { "; did you mean \"\($0)\"?" } ?? ""))
         }
         let values = known.merging(given) { $1 }
-        let missing = template.variables.filter { values[$0, default: ""].isEmpty }.sorted()
+        let missing = template.unset(in: values)
         guard missing.isEmpty else {
             throw Failure(
                 .invalidData,

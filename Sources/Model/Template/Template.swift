@@ -178,6 +178,13 @@ extension Template {
     }
 
     package var variables: Set<String> { texts.reduce(into: []) { $0.formUnion($1.variables) } }
+
+    /// Returns the variables that it uses and that have no value, in order. A value of spaces and invisible signs is none:
+    /// nobody sees it in a notification.
+    package func unset(in values: [String: String]) -> [String] {
+        variables.filter { !values[$0, default: ""].hasVisibleSign }.sorted()
+    }
+
     package var deviceFields: Set<AudienceField> { texts.reduce(into: []) { $0.formUnion($1.deviceFields) } }
 
     private var alertTexts: [TemplateText] {

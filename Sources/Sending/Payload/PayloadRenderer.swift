@@ -23,7 +23,8 @@ package struct PayloadRenderer: Sendable {
         }
     }
 
-    /// Throws when a placeholder of the template has no value, or an empty one: an empty text is never a guess.
+    /// Throws when a placeholder of the template has no value, or one in which nothing can be seen: an empty text
+    /// is never a guess.
     ///
     /// - Parameters:
     ///   - plannedAt: stands in for the moment of sending in the payload of a Live Activity; nil: 1970.
@@ -32,8 +33,8 @@ package struct PayloadRenderer: Sendable {
         template: Template, pushType: PushType, variables: [String: String], plannedAt: Timestamp? = nil,
         fields: [AudienceField]? = nil
     ) throws(RenderError) {
-        let missing = template.variables.filter { variables[$0, default: ""].isEmpty }
-        guard missing.isEmpty else { throw .variablesMissing(missing.sorted()) }
+        let missing = template.unset(in: variables)
+        guard missing.isEmpty else { throw .variablesMissing(missing) }
         self.template = template
         locales = template.locales
         self.fields = fields ?? Self.fields(of: [template])
