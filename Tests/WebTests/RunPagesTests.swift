@@ -54,6 +54,17 @@ struct RunPagesTests {
         }
     }
 
+    @Test func `a run that is paused or stopped has no pace, and nothing is counted down`() async throws {
+        try await StudioScene.with { scene in
+            let run = try await Self.run(scene)
+            var result: RunResult = try await scene.api("GET", "/runs/\(run.id)").result()
+            #expect(RunView(result, rate: 2).pace.hasSuffix(" left"))
+            #expect(RunView(result, rate: 2, isStopped: true).pace.isEmpty)
+            result.state = RunState.paused.rawValue
+            #expect(RunView(result, rate: 2).pace.isEmpty)
+        }
+    }
+
     @Test func `the page and the API say the same of a run`() async throws {
         try await StudioScene.with { scene in
             let run = try await Self.run(scene)

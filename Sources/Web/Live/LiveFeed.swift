@@ -75,13 +75,19 @@ final class LiveFeed: Sendable {
     /// A run as it is now, with its pace.
     func view(of run: Run) async throws -> RunView {
         let held = try await cases.runs.inDetail(run)
-        return RunView(held.result, rate: rate(held.result), waits: cases.waitWords(of: held))
+        let isStopped = try await cases.runs.stops().order(of: run) != nil
+        return RunView(
+            held.result, rate: rate(held.result), waits: cases.waitWords(of: held), isStopped: isStopped)
     }
 
     /// The latest runs, of one app or of all.
     func views(topic: String?) async throws -> [RunView] {
-        try await cases.runs(RunFilter(), ofTopic: topic, limit: Self.runsShown).runs.map {
-            RunView($0, rate: rate($0))
+        let stops = try await cases.runs.stops()
+        return try await cases.runs(RunFilter(), ofTopic: topic, limit: Self.runsShown).runs.map { run in
+            let order =
+                stops.order(run: run.run, campaign: run.campaign)
+                ?? stops[.occurrence(campaign: run.campaign, occurrence: run.occurrence)]
+            return RunView(run, rate: rate(run), isStopped: order != nil)
         }
     }
 

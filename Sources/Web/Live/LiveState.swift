@@ -94,7 +94,8 @@ struct RunView: Sendable {
     var isUnsuccessful: Bool
     var awaitsApproval: Bool
 
-    init(_ result: RunResult, rate: Double?, waits: [String] = []) {
+    /// - Parameter isStopped: a stop is in force for the run.
+    init(_ result: RunResult, rate: Double?, waits: [String] = [], isStopped: Bool = false) {
         let counts = result.counts
         let settled = counts.audience - counts.pending - counts.leased
         run = result.run
@@ -112,7 +113,8 @@ struct RunView: Sendable {
         progress = counts.audience > 0 ? Double(settled) / Double(counts.audience) : 0
         percent = settled.share(of: counts.audience)
         isOver = RunState(rawValue: result.state)?.isFinal ?? false
-        pace = isOver ? "" : Self.pace(rate, left: counts.pending + counts.leased, isFrozen: result.frozen)
+        let isMoving = result.state == RunState.running.rawValue && !isStopped
+        pace = isMoving ? Self.pace(rate, left: counts.pending + counts.leased, isFrozen: result.frozen) : ""
         parts = Self.parts(result)
         self.waits = waits
         stages = (result.stages ?? []).map {
