@@ -220,6 +220,29 @@ struct ApprovalPagesTests {
         }
     }
 
+    @Test func `a rejected plan is asked for again by a button, as long as the files say the same`() async throws {
+        try await withScene { scene in
+            let plan = try await waiting(scene)
+            let path = "/approvals/\(plan.digest)"
+            let no = ["reason": "later"]
+            #expect(try await scene.page("\(path)/reject", as: .approver, form: no).status == 303)
+            let list = try await scene.page("/approvals", as: .sender)
+            #expect(list.text.contains("action=\"\(path)/ask\""))
+            #expect(!(try await scene.page("/approvals", as: .approver)).text.contains("/ask\""))
+            #expect(try await scene.page("\(path)/ask", as: .approver, form: [:]).status == 403)
+            let asked = try await scene.page("\(path)/ask", as: .sender, form: [:])
+            #expect(asked.status == 303 && asked.header("location") == path, "\(asked.text)")
+            #expect(!(try await scene.page("/approvals", as: .sender)).text.contains("/ask\""))
+            let again = try await scene.page(path, as: .approver)
+            #expect(again.text.contains("Approve: may be sent to 4 devices"))
+            #expect(try await scene.page("\(path)/reject", as: .approver, form: no).status == 303)
+            let words = StudioScene.templateText.replacing("is out", with: "is here")
+            try scene.folder.write(words, to: "templates/new-podcast.yaml")
+            let changed = try await scene.page("\(path)/ask", as: .sender, form: [:])
+            #expect(changed.status == 409 && changed.text.contains("has changed since the plan was rejected"))
+        }
+    }
+
     @Test func `whoever is confined to another app sees none of it`() async throws {
         try await withScene { scene in
             let plan = try await waiting(scene)

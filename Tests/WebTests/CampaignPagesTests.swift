@@ -192,13 +192,14 @@ struct CampaignPagesTests {
         }
     }
 
-    @Test(arguments: [
-        ("cron: \"30 2 * * *\"", "title: Morning", nil, "It starts by itself then."),
-        ("at: 2020-01-01T12:00", "title: Morning", nil, "Nothing starts it any more."),
-        ("cron: \"30 2 * * *\"", "title: \"\"", nil, "It will fail then: no value for title."),
-        ("cron: \"30 2 * * *\"", "title: Morning", 1, "It waits then for the signature of 1 person,"),
-        ("cron: \"30 2 * * *\"", "title: Morning", 2, "It waits then for the signatures of 2 people,"),
-    ])
+    @Test(
+        arguments: [
+            ("cron: \"30 2 * * *\"", "title: Morning", nil, "It starts by itself then."),
+            ("at: 2020-01-01T12:00", "title: Morning", nil, "Nothing starts it any more."),
+            ("cron: \"30 2 * * *\"", "title: \"\"", nil, "It will fail then: no value for title."),
+            ("cron: \"30 2 * * *\"", "title: Morning", 1, "It waits then for the signature of 1 person,"),
+            ("cron: \"30 2 * * *\"", "title: Morning", 2, "It waits then for the signatures of 2 people,"),
+        ] as [(String, String, Int?, String)])
     func `a plan says what becomes of it at its next time`(when: String, title: String, needs: Int?, words: String)
         async throws
     {

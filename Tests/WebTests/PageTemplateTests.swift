@@ -69,7 +69,7 @@ struct PageTemplateTests {
             return ChangesPage(
                 changes: [.init(detail, mayRelease: true)], isEmpty: false, problem: ["none"])
         },
-        Example(template: .approvals) { ApprovalPages.ListPage(plans: [approval], isEmpty: false) },
+        Example(template: .approvals) { ApprovalPages.ListPage(plans: [approval], isEmpty: false, problem: "none") },
         Example(template: .approval) {
             ApprovalPages.DetailPage(
                 plan: approval, sentTo: "PRODUCTION", isProduction: true, authors: "a",
@@ -90,7 +90,7 @@ struct PageTemplateTests {
 
     private static let approval = ApprovalPages.Plan(
         address: "/", name: "a", state: "b", colour: "paused", reach: "1", devices: "1 device", asked: "c", hash: "p1",
-        isOpen: true)
+        isOpen: true, askAddress: "/")
 
     private static func line() throws -> DevicePages.Line { DevicePages.Line(try golden(DeviceResult.self)) }
 

@@ -7,12 +7,12 @@ package import Store
 /// Asks for approval of plans, signs and rejects them, and says what a run must show before it is made.
 package struct ApprovePlans: Sendable {
     private static let openMax = 1000
-    private static let pastMax = 200
+    static let pastMax = 200
     private static let digestDigitsMin = 12
 
     package typealias PlanStore = DeviceRegistry & ApprovalLog & RunLog & OutcomeReader
 
-    private let store: any PlanStore
+    let store: any PlanStore
     private let rules: ApprovalRules?
 
     /// - Parameter rules: nil: nothing needs approval.
@@ -233,7 +233,7 @@ package struct ApprovePlans: Sendable {
         return try await result(counted, now: now).missing == 0
     }
 
-    private func reach(of definition: RunDefinition, now: Timestamp) async throws -> Int {
+    func reach(of definition: RunDefinition, now: Timestamp) async throws -> Int {
         let waves = RecipientWaves(definition, startedAt: now)
         return try await store.reach(of: definition.campaign, budget: nil, waves: waves, now: now).total
     }
@@ -260,7 +260,7 @@ package struct ApprovePlans: Sendable {
             || (text.utf8.count >= digestDigitsMin && text.allSatisfy(\.isHexDigit))
     }
 
-    private func digest(
+    func digest(
         _ definition: RunDefinition, _ occurrence: String, _ files: [String: String]
     ) async throws -> PlanDigest {
         try await PlanDigest(of: definition, occurrence: occurrence, in: store, rules, files: files)

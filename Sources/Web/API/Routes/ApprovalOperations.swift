@@ -99,6 +99,15 @@ extension UseCases {
             visible(plan, to: caller).digest, isRejection: true, reason: reason, by: caller.actor, now: now)
     }
 
+    /// Asks again for a plan that was rejected.
+    ///
+    /// - Parameter digest: the whole of it.
+    func askAgain(_ digest: String, by caller: Caller) async throws -> ApprovalResult {
+        let rejected = try await approving.rejected(digest)
+        try caller.requireTopic(rejected.topic, orNotFound: "no plan \(digest) was rejected")
+        return try await approving.askAgain(rejected, in: files, by: caller.actor, now: now)
+    }
+
     private func visible(_ plan: String, to caller: Caller) async throws -> ApprovalResult {
         let found = try await approving.waiting(plan, now: now)
         try caller.requireTopic(found.topic, orNotFound: "no plan \(plan) waits for approval")

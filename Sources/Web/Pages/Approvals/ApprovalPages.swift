@@ -8,6 +8,7 @@ struct ApprovalPages: Sendable {
     struct ListPage: Sendable {
         var plans: [Plan]
         var isEmpty: Bool
+        var problem: String?
     }
 
     struct Plan: Sendable {
@@ -24,6 +25,8 @@ struct ApprovalPages: Sendable {
         var hash: String
         /// False: it serves no more.
         var isOpen: Bool
+        /// Asks for it again; `nil`: it was not rejected, or whoever looks may not ask.
+        var askAddress: String?
     }
 
     struct DetailPage: Sendable {
@@ -59,13 +62,39 @@ struct ApprovalPages: Sendable {
             .get("/approvals", .read, list), .get("/approvals/{plan}", .read, detail),
             .post("/approvals/{plan}/approve", .approve) { try await sign($0, isRejection: false) },
             .post("/approvals/{plan}/reject", .approve) { try await sign($0, isRejection: true) },
+            .post("/approvals/{plan}/ask", .run, ask),
         ])
     }
 
     @Sendable private func list(_ request: PageRequest) async throws -> Response {
-        let plans = try await cases.approvals(includingPast: true, for: request.caller)
+        try await page(request, problem: nil)
+    }
+
+    private func page(_ request: PageRequest, problem: Problem?) async throws -> Response {
+        let caller = try request.caller
+        let plans = try await cases.approvals(includingPast: true, for: caller)
+        // The newest of a plan stands first.
+        var seen: Set<String> = []
+        let rows = plans.map { plan in
+            let isNewest = seen.insert(plan.digest).inserted
+            return Plan(plan, mayAsk: isNewest && caller.role.may(.run))
+        }
         return try request.page(
-            .approvals, title: "Approvals", ListPage(plans: plans.map(Plan.init), isEmpty: plans.isEmpty))
+            .approvals, title: "Approvals",
+            ListPage(plans: rows, isEmpty: rows.isEmpty, problem: problem?.detail),
+            status: .init(code: problem?.status ?? 200))
+    }
+
+    /// Asks for a rejected plan again.
+    @Sendable private func ask(_ request: PageRequest) async throws -> Response {
+        do {
+            let asked = try await cases.askAgain(request.path("plan"), by: request.caller)
+            return PageRequest.seeOther("/approvals/\(asked.digest)")
+        } catch {
+            let problem = Problem(error, for: try request.caller)
+            guard problem.status < 500 || problem.status == 503 else { throw error }
+            return try await page(request, problem: problem)
+        }
     }
 
     @Sendable private func detail(_ request: PageRequest) async throws -> Response {
@@ -114,7 +143,7 @@ extension ApprovalResult {
 }
 
 extension ApprovalPages.Plan {
-    fileprivate init(_ approval: ApprovalResult) {
+    fileprivate init(_ approval: ApprovalResult, mayAsk: Bool = false) {
         address = "/approvals/\(approval.digest)"
         name = [approval.campaign, approval.occurrence].compactMap(\.self).joined(separator: " ")
         hash = approval.plan
@@ -125,6 +154,7 @@ extension ApprovalPages.Plan {
         reach = approval.reach.grouped
         devices = approval.reach.counted("device")
         asked = "\(approval.askedBy), \(approval.askedAt.shownTime)"
+        if mayAsk, approval.state == ApprovalRequest.State.rejected.rawValue { askAddress = "\(address)/ask" }
     }
 }
 

@@ -1,0 +1,40 @@
+package import Model
+import Store
+
+/// A plan that was rejected, and is to be signed after all.
+extension ApprovePlans {
+    /// - Parameter digest: the whole of it, in hex.
+    package func rejected(_ digest: String) async throws -> ApprovalRequest {
+        let past = try await store.approvals(in: [.rejected], limit: Self.pastMax)
+        guard let found = past.first(where: { $0.request.digest == digest }) else {
+            throw Failure(.notFound, "no plan \(digest) was rejected")
+        }
+        return found.request
+    }
+
+    /// Puts the plan on record again, for as many devices as it would reach now. Throws if the files say something else by
+    /// now: then another plan is to be looked at.
+    package func askAgain(
+        _ rejected: ApprovalRequest, in files: ManageFiles, by actor: Actor, now: Timestamp
+    ) async throws -> ApprovalResult {
+        let source = try files.source(rejected.campaign)
+        let given = try source.definition(with: rejected.definition.variables, plannedAt: now)
+        let scheduled = rejected.occurrence.isEmpty ? nil : ScheduledOccurrence(given, named: rejected.occurrence)
+        let definition = scheduled?.definition ?? given
+        let hashes = try source.hashes
+        guard try await digest(definition, rejected.occurrence, hashes).text == rejected.digest else {
+            throw Failure(
+                .refused,
+                "the campaign \(rejected.campaign), a template or a segment has changed since the plan was rejected; plan it "
+                    + "again, and ask for that plan")
+        }
+        let asked = try await ask(
+            definition, occurrence: rejected.occurrence, reach: try await reach(of: definition, now: now), by: actor,
+            now: now, files: hashes)
+        guard let asked else {
+            throw Failure(
+                .refused, "a run of \(rejected.campaign) needs no signatures by now; plan it again, and start it")
+        }
+        return asked
+    }
+}
