@@ -106,7 +106,8 @@ extension StoreError {
         case .newerVersion, .olderVersion, .notADatabase, .notAStore, .corrupt, .unreadableRun, .noSuchSegment,
             .unsuitableValue, .audienceTooLarge,
             .audienceSQL, .segmentCycle, .segmentsTooDeep, .segmentIsAmbiguous, .segmentIsDynamic,
-            .segmentIsStatic, .deviceOfOtherTopic, .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval, .grownBeyondApproval, .tooManySeeds,
+            .segmentIsStatic, .deviceOfOtherTopic, .occurrenceTaken, .runIsOver, .illegalChange, .awaitsApproval,
+            .grownBeyondApproval, .tooManySeeds,
             .outcomesPruned, .notStorable:
             .invalidData
         case .accessTokenExists, .approvalClosed, .moveGivenUp, .runChanged, .segmentIsUsed: .refused

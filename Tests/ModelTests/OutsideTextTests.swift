@@ -48,5 +48,6 @@ struct OutsideTextTests {
         #expect("\u{0D4E}'x".shellWord(allowing: "-").hasPrefix("'"))
         #expect("a\r\nb\rc\n\nd".plainLines == ["a", "b", "c", "", "d"])
         #expect("a\r\nb\u{1B}[c".onOneLine == "a  b [c")
+        #expect("a\u{1B}[2K\nb\u{9B}2J\u{202E}c\u{2028}d\u{2066}".withoutCommands == "a [2K b 2Jc d")
     }
 }

@@ -32,9 +32,7 @@ extension DeviceRegistryContract {
                 _ = try await work.commit(now: noon)
             }
             for name in ["cafe\u{301}", "caf\u{e9}"] {
-                var definition = try definition()
-                definition.campaign.audience = Audience(.segment(name))
-                let campaign = definition.campaign
+                let campaign = try definition(audience: .segment(name)).campaign
                 await #expect(throws: StoreError.segmentIsAmbiguous(name)) {
                     try await store.segmentContents(of: campaign)
                 }
