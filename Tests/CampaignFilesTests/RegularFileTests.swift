@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What must never be waited for, or read without end.
-@Suite(.timeLimit(.minutes(1))) struct `Files that are none` {
+@Suite(.timeLimit(.minutes(10))) struct `Files that are none` {
     private let folder: TemporaryDirectory
 
     init() throws {

@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 
 /// Use cases alone, without a terminal: who asked for what is on record, whatever store keeps it.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ActorTests {
     private static let noon = Timestamp(milliseconds: 1_800_000_000_000)
     private static let anna = Actor(

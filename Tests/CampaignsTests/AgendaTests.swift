@@ -8,7 +8,7 @@ import Store
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `What is due` {
+@Suite(.timeLimit(.minutes(10))) struct `What is due` {
     private static func moment(_ text: String) throws -> Timestamp {
         Timestamp(seconds: try #require(WallTime(text)).seconds)
     }

@@ -4,7 +4,7 @@ import Model
 import Store
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct `The list of what is due now` {
+@Suite(.timeLimit(.minutes(10))) struct `The list of what is due now` {
     /// A generator whose numbers are the same in every test run.
     private struct Numbers: RandomNumberGenerator {
         var state: UInt64

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// Lists by pages, and figures that are not counted for each who looks.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ListingTests {
     private static let noon = Timestamp(milliseconds: 1_800_000_000_000)
 

@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 /// Who may ask, from the making of an access token to the end of a session.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct ManageAccessTests {
     private static let noon = Timestamp(milliseconds: 1_800_000_000_000)
 

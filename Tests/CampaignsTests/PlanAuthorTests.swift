@@ -10,7 +10,7 @@ import Testing
 @testable import Campaigns
 
 /// Who may not approve of a plan, since they wrote it: in a real git work tree.
-@Suite(.timeLimit(.minutes(2)), .enabled(if: FileManager.default.fileExists(atPath: "/usr/bin/git")))
+@Suite(.timeLimit(.minutes(10)), .enabled(if: FileManager.default.fileExists(atPath: "/usr/bin/git")))
 struct `The authors of a plan` {
     private let scene: PipelineScene
     private let rules: ApprovalRules

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Campaigns
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct RegistrationQueueTests {
     @Test func `many at once share transactions, and each is answered as it is stored`() async throws {
         let scene = try PipelineScene()

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// What the use case does before there is a run, and when there is one already.
-@Suite(.timeLimit(.minutes(2))) struct `Starting a run` {
+@Suite(.timeLimit(.minutes(10))) struct `Starting a run` {
     @Test func `a guard refuses before anything is written`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<10)

@@ -4,7 +4,7 @@ import Glibc
 import Testing
 
 /// Documents made to cost whoever reads them: the time grows with the size, and not faster, and nothing crashes.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct `Hostile feeds` {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct `Hostile feeds` {
     /// A kind of document, of about so many bytes.
     struct Kind: Sendable, CustomTestStringConvertible {
         var testDescription: String

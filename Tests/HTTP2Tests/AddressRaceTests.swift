@@ -4,7 +4,7 @@ import Testing
 
 @testable import HTTP2
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(10)))
 struct AddressRaceTests {
     /// A listening socket on 127.0.0.1, and nobody on the other loopback addresses of that port.
     private final class Listener {

@@ -46,7 +46,7 @@ private let second: UInt64 = 1_000_000_000
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `An event loop` {
+@Suite(.timeLimit(.minutes(10))) struct `An event loop` {
     /// The time of the loop, set by the test, and what the loop did.
     private final class Scene: EventHandler, TimerTarget, Sendable {
         let time = Mutex(second)

@@ -5,7 +5,7 @@ import Testing
 @testable import HTTP2
 
 /// A resolver that does not answer is left alone, and costs no more than its thread.
-@Suite(.timeLimit(.minutes(1))) struct `Name look-ups` {
+@Suite(.timeLimit(.minutes(10))) struct `Name look-ups` {
     /// Counts, and wakes whoever waits for a number.
     private final class Count: Sendable {
         private let state = Mutex((count: 0, waiters: [CheckedContinuation<Void, Never>]()))

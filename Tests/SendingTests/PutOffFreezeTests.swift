@@ -6,7 +6,7 @@ import Store
 import Testing
 
 /// The store writes down a limited number of audiences at the same time.
-@Suite(.timeLimit(.minutes(2))) struct `A run whose turn to be frozen does not come` {
+@Suite(.timeLimit(.minutes(10))) struct `A run whose turn to be frozen does not come` {
     private let scene: PipelineScene
     private let whole = ScriptedTransport { _, _ in ScriptedTransport.accepted }
 

@@ -3,7 +3,7 @@ import Testing
 @testable import Store
 
 /// Who may read for long, and who waits.
-@Suite(.timeLimit(.minutes(1))) struct ReadTurnsTests {
+@Suite(.timeLimit(.minutes(10))) struct ReadTurnsTests {
     private let turns = ReadTurns()
 
     /// Holds a turn until it is let go.

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What the daemon is made of: every task of it is supervised, and none waits for a lock of its own process.
-@Suite(.timeLimit(.minutes(3))) struct `Supervision` {
+@Suite(.timeLimit(.minutes(10))) struct `Supervision` {
     private static let folders = [
         "Sources/Daemon/Service", "Sources/Daemon/Webhook", "Sources/Daemon/Feed", "Sources/fanfare/Serve",
     ]

@@ -9,7 +9,7 @@ import Testing
 @testable import Web
 
 /// A run whose row cannot be read is left out of lists. The lists say so.
-@Suite(.timeLimit(.minutes(3))) struct `A run that cannot be read` {
+@Suite(.timeLimit(.minutes(10))) struct `A run that cannot be read` {
     /// Two runs, the first with a definition that cannot be read.
     private static func spoiled(_ scene: StudioScene) async throws -> (odd: Run, good: Run) {
         let definition = try scene.sending.definition()
