@@ -136,8 +136,14 @@ package struct FollowRuns: Sendable {
 
     private func overview(_ runs: [Run]) async throws -> Overview {
         let sharing = try await sharing()
+        var found: [Held] = []
+        for run in runs {
+            var held = held(run, sharing)
+            if run.state == .running, held.holder != nil { held.waits.holds = try await store.holds(of: run.id) }
+            found.append(held)
+        }
         return Overview(
-            runs: runs.map { held($0, sharing) }, daemon: try await daemon(sharing), clockStep: try await clockStep(),
+            runs: found, daemon: try await daemon(sharing), clockStep: try await clockStep(),
             senders: sharing)
     }
 

@@ -26,6 +26,9 @@ package struct WaitsText {
             + (waits.hasLater ? ["more wait for later"] : [])
     }
 
+    /// What its sender says of endpoints in trouble.
+    package var holds: [String] { waits.holds.map(text) }
+
     /// `the store is locked by another program since 14:02:10: answers are kept, nothing new is sent`
     private func text(_ wait: StoreWait) -> String {
         let trouble =

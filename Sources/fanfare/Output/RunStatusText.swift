@@ -65,13 +65,14 @@ struct RunStatus {
     static func state(_ run: Run) -> String { RunResult(run).stateWords }
 
     /// `running, held by web1:4711 (stopped)`: the process where it is not seen to run.
-    static func line(_ held: FollowRuns.Held) -> String {
+    static func line(_ held: FollowRuns.Held, now: Timestamp) -> String {
         let holder = held.holder.flatMap {
             $0.state == .running ? nil : ", held by \($0.process) (\($0.state.rawValue))"
         }
         let nobody = held.isLeft ? ", no process sends it" : ""
         let wait = held.holder?.storeWait == nil ? "" : ", waiting for the store"
-        return state(held.run) + (holder ?? nobody) + wait
+        let holds = WaitsText(held.waits, now: now).holds.map { ", \($0)" }.joined()
+        return state(held.run) + (holder ?? nobody) + wait + holds
     }
 }
 
@@ -83,8 +84,10 @@ struct RunList {
     let clockStep: ClockStep?
     private let senders: [SenderResult]
     private let unreadable: [String]
+    private let now: Timestamp
 
-    init(_ overview: FollowRuns.Overview) {
+    init(_ overview: FollowRuns.Overview, now: Timestamp) {
+        self.now = now
         unreadable = overview.unreadable.map { "error: \($0.campaign): \($0.error)" }
         senders = SenderResult.all(overview.senders ?? [])
         runs = overview.runs
@@ -123,10 +126,10 @@ struct RunList {
             + ["audience", "accepted", "rejected", "unknown", "suppressed", "left"].map { $0.rightAligned(to: 12) }
             .joined()
             + "  state"
-        return ([heading] + zip(runs, names).map { Self.line($0, name: $1, width: width) }).joined(separator: "\n")
+        return ([heading] + zip(runs, names).map { line($0, name: $1, width: width) }).joined(separator: "\n")
     }
 
-    private static func line(_ held: FollowRuns.Held, name: String, width: Int) -> String {
+    private func line(_ held: FollowRuns.Held, name: String, width: Int) -> String {
         let run = held.run
         let counts = run.counts
         let numbers = [
@@ -134,7 +137,7 @@ struct RunList {
             counts.pending + counts.leased,
         ]
         return "\(run.id)".rightAligned(to: 5) + "  " + name.padded(to: width)
-            + numbers.map { $0.grouped.rightAligned(to: 12) }.joined() + "  " + RunStatus.line(held)
+            + numbers.map { $0.grouped.rightAligned(to: 12) }.joined() + "  " + RunStatus.line(held, now: now)
     }
 
 }
@@ -209,7 +212,7 @@ struct StatusWatch {
     }
 
     private func page(_ overview: FollowRuns.Overview, _ rates: [Int?], _ waits: [String]) {
-        var lines = [RunList(overview).text]
+        var lines = [RunList(overview, now: runs.now).text]
         for (run, rate) in zip(overview.runs.map(\.run), rates) {
             guard let rate else { continue }
             let rest = waits.isEmpty ? Self.timeLeft(run, rate) : waits.map { "; " + $0 }.joined()

@@ -46,7 +46,7 @@ struct StatusCommand: AsyncParsableCommand {
         let changes = try await session.files.changes()
         var result = overview.result
         result.pendingChanges = changes.isEmpty ? nil : changes
-        Console.print(json ? try ResultJSON.text(result) : RunList(overview).text)
+        Console.print(json ? try ResultJSON.text(result) : RunList(overview, now: session.now).text)
         session.noteChanges(changes)
         try await session.noteWaitingPlans()
     }
