@@ -188,14 +188,13 @@ package struct Pipeline: Sendable {
     }
 
     private func take(_ run: Run, as actor: Actor) async throws -> Taken {
-        if let order = sender.stops.orders.order(of: run) {
-            // A store that takes nothing now does not let anything go; somebody records it later.
-            do {
-                try await sender.stops.record(in: store, now: clock.now())
-            } catch let error as StoreError where error.isPassing {
-            }
-            return .refused(.stopped(order))
+        let order = sender.stops.orders.order(of: run)
+        // Also stops of other runs: one of a run that is over or absent leaves the file here, and otherwise holds up no other.
+        do { try await sender.stops.record(in: store, now: clock.now()) } catch {
+            // A store that takes nothing now does not let anything go; a later sender records the stop.
+            guard order == nil || (error as? StoreError)?.isPassing == true else { throw error }
         }
+        if let order { return .refused(.stopped(order)) }
         switch try await store.claim(run.id, by: actor, now: clock.now()) {
         case .held(let other, let heartbeat):
             guard try await store.join(run.id, by: actor) else {
