@@ -126,6 +126,7 @@ package struct Pipeline: Sendable {
         let seat = sender.stops.join(run, control)
         defer { sender.stops.leave(seat) }
         let latencies = LatencyRecorder()
+        let time = await SettlementClock.following(store, clock: clock, actor: actor, logger: logger)
         watch(control, latencies)
         let heartbeat = Heartbeat(
             store: store, run: run.id, campaign: run.campaign, owner: actor.name, control: control, clock: clock,
@@ -142,7 +143,8 @@ package struct Pipeline: Sendable {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 if claimed.definition.correction == nil { group.addTask { await freezeIfLeft() } }
                 group.addTask {
-                    await lanes.send(inProgress(claimed, actor, renderers, control, latencies), idleLimit: idleLimit) {
+                    let progress = inProgress(claimed, actor, renderers, control, latencies, time)
+                    await lanes.send(progress, idleLimit: idleLimit) {
                         request(claimed, actor.name, $0, renderers)
                     }
                 }
@@ -382,12 +384,13 @@ extension Pipeline {
     }
 
     private func inProgress(
-        _ run: Run, _ owner: Actor, _ renderers: VariantRenderers, _ control: RunControl, _ latencies: LatencyRecorder
+        _ run: Run, _ owner: Actor, _ renderers: VariantRenderers, _ control: RunControl, _ latencies: LatencyRecorder,
+        _ time: SettlementClock
     ) -> RunInProgress {
         let (high, low) = store.namespace
         return RunInProgress(
             record: run, owner: owner, renderers: renderers, ids: PushIDSpace(namespace: PushID(high: high, low: low)),
             control: control, settlementPolicy: SettlementPolicy(run.definition, backoff: Backoff(jitter: jitter)),
-            latencies: latencies, store: store, clock: clock)
+            latencies: latencies, store: store, clock: clock, settlementClock: time)
     }
 }

@@ -81,6 +81,27 @@ extension RunLogContract {
             #expect(try await store.lease(run, now: due - .milliseconds(1)).deliveries.isEmpty)
             #expect(try await store.lease(run, now: due).deliveries.count == 1)
         }
+        Promise("a retry that came due while the clock was ahead is due once it is set back, and no other") { store in
+            let ahead = Duration.seconds(7200)
+            _ = try await store.importDevices(try (1...3).map { try record($0) }, now: noon)
+            _ = try await store.noteClocks(reading(.zero), by: "a")
+            let run = try await store.startRun(try definition())
+            _ = try await store.noteClocks(reading(.seconds(1), set: ahead), by: "a")
+            let lease = try await store.lease(run, now: noon + .seconds(1) + ahead)
+            func settle(_ index: Int, at now: Timestamp, after wait: Duration) async throws {
+                let retries = lease.settlements(.retry(notBefore: now + wait), status: 503, reason: "Shutdown")
+                _ = try await store.settle(run: run, [retries[index]], now: now)
+            }
+            try await settle(0, at: noon + .seconds(1) + ahead, after: .seconds(2))
+            try await settle(1, at: noon + .seconds(1) + ahead, after: .seconds(30))
+            // Set back, and not noticed yet.
+            try await settle(2, at: noon + .seconds(4), after: .seconds(60))
+            _ = try await store.noteClocks(reading(.seconds(5)), by: "a")
+            for (seconds, due) in [(5, 1), (30, 0), (31, 1), (63, 0), (64, 1)] as [(Int64, Int)] {
+                let found = try await store.lease(run, now: noon + .seconds(seconds)).deliveries
+                #expect(found.count == due, "\(seconds)")
+            }
+        }
         Promise("a clock set forward frees no slot of the silent budget, and neither does one set back") { store in
             let budget = Configuration.SilentBudget(limit: 1, window: .seconds(3600))
             _ = try await store.importDevices([try record(1)], now: noon)
