@@ -197,6 +197,7 @@ package struct Pipeline: Sendable {
             guard order == nil || (error as? StoreError)?.isPassing == true else { throw error }
         }
         if let order { return .refused(.stopped(order)) }
+        await SettlementClock.noteStep(store, clock: clock, actor: actor, logger: logger)
         switch try await store.claim(run.id, by: actor, now: clock.now()) {
         case .held(let other, let heartbeat):
             guard try await store.join(run.id, by: actor) else {
@@ -210,6 +211,7 @@ package struct Pipeline: Sendable {
         case .halted(let reason): return .refused(.halted(reason))
         case .awaitingApproval(let reason): return .refused(.awaitingApproval(reason))
         case .stopped(let order): return .refused(.stopped(order))
+        case .unconfirmed(let moment): return .refused(.waiting(until: moment))
         case .claimed: break
         }
         _ = try await recovery.recover(run, heldBy: actor.name)

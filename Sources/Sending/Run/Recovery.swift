@@ -126,7 +126,6 @@ package struct Recovery: Sendable {
     ) async throws -> RecoveryCounts {
         guard !left.isEmpty else { return RecoveryCounts() }
         let now = clock.now()
-        // A step that no process has noticed yet is recorded by the sender's next look.
         let time = ConfirmedTime(now, after: try await store.clockSteps(since: now - ConfirmedTime.confirmedAfter * 2))
         var counts = RecoveryCounts()
         counts.leases = left.count

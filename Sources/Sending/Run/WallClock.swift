@@ -127,12 +127,16 @@ final class SettlementClock: Sendable {
         state = Mutex(State(last: clock.reading(), steps: steps))
     }
 
-    /// Continues from the steps on record, and records one that no process has noticed yet. A store that takes nothing now
-    /// is no reason not to send.
+    /// Records a step that no process has noticed yet: a claim and what follows it go by those on record. A store that takes
+    /// nothing now is no reason not to send.
+    static func noteStep(_ store: any RunLog, clock: WallClock, actor: Actor, logger: Logger) async {
+        _ = try? await ConfirmedClock(store: store, clock: clock, actor: actor, logger: logger).now()
+    }
+
+    /// Continues from the steps on record.
     static func following(
         _ store: any RunLog, clock: WallClock, actor: Actor, logger: Logger
     ) async -> SettlementClock {
-        _ = try? await ConfirmedClock(store: store, clock: clock, actor: actor, logger: logger).now()
         let steps = try? await store.clockSteps(since: clock.now() - ConfirmedTime.confirmedAfter * 2)
         return SettlementClock(store: store, clock: clock, actor: actor, logger: logger, after: steps ?? [])
     }
