@@ -126,6 +126,7 @@ package struct Pipeline: Sendable {
         let seat = sender.stops.join(run, control)
         defer { sender.stops.leave(seat) }
         let latencies = LatencyRecorder()
+        let time = await SettlementClock.following(store, clock: clock, actor: actor, logger: logger)
         watch(control, latencies)
         let heartbeat = Heartbeat(
             store: store, run: run.id, campaign: run.campaign, owner: actor.name, control: control, clock: clock,
@@ -142,7 +143,8 @@ package struct Pipeline: Sendable {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 if claimed.definition.correction == nil { group.addTask { await freezeIfLeft() } }
                 group.addTask {
-                    await lanes.send(inProgress(claimed, actor, renderers, control, latencies), idleLimit: idleLimit) {
+                    let progress = inProgress(claimed, actor, renderers, control, latencies, time)
+                    await lanes.send(progress, idleLimit: idleLimit) {
                         request(claimed, actor.name, $0, renderers)
                     }
                 }
@@ -188,14 +190,14 @@ package struct Pipeline: Sendable {
     }
 
     private func take(_ run: Run, as actor: Actor) async throws -> Taken {
-        if let order = sender.stops.orders.order(of: run) {
-            // A store that takes nothing now does not let anything go; somebody records it later.
-            do {
-                try await sender.stops.record(in: store, now: clock.now())
-            } catch let error as StoreError where error.isPassing {
-            }
-            return .refused(.stopped(order))
+        let order = sender.stops.orders.order(of: run)
+        // Also stops of other runs: one of a run that is over or absent leaves the file here, and otherwise holds up no other.
+        do { try await sender.stops.record(in: store, now: clock.now()) } catch {
+            // A store that takes nothing now does not let anything go; a later sender records the stop.
+            guard order == nil || (error as? StoreError)?.isPassing == true else { throw error }
         }
+        if let order { return .refused(.stopped(order)) }
+        await SettlementClock.noteStep(store, clock: clock, actor: actor, logger: logger)
         switch try await store.claim(run.id, by: actor, now: clock.now()) {
         case .held(let other, let heartbeat):
             guard try await store.join(run.id, by: actor) else {
@@ -209,6 +211,7 @@ package struct Pipeline: Sendable {
         case .halted(let reason): return .refused(.halted(reason))
         case .awaitingApproval(let reason): return .refused(.awaitingApproval(reason))
         case .stopped(let order): return .refused(.stopped(order))
+        case .unconfirmed(let moment): return .refused(.waiting(until: moment))
         case .claimed: break
         }
         _ = try await recovery.recover(run, heldBy: actor.name)
@@ -383,12 +386,13 @@ extension Pipeline {
     }
 
     private func inProgress(
-        _ run: Run, _ owner: Actor, _ renderers: VariantRenderers, _ control: RunControl, _ latencies: LatencyRecorder
+        _ run: Run, _ owner: Actor, _ renderers: VariantRenderers, _ control: RunControl, _ latencies: LatencyRecorder,
+        _ time: SettlementClock
     ) -> RunInProgress {
         let (high, low) = store.namespace
         return RunInProgress(
             record: run, owner: owner, renderers: renderers, ids: PushIDSpace(namespace: PushID(high: high, low: low)),
             control: control, settlementPolicy: SettlementPolicy(run.definition, backoff: Backoff(jitter: jitter)),
-            latencies: latencies, store: store, clock: clock)
+            latencies: latencies, store: store, clock: clock, settlementClock: time)
     }
 }

@@ -1,6 +1,7 @@
 import Campaigns
 import Model
 import SQLiteStore
+import Sending
 import SendingScene
 import Store
 import TestSupport
@@ -116,6 +117,32 @@ import Testing
         let missed = try await named.missed(in: scene.store, by: "test", now: now)
         #expect((missed?.state == .missed) == isMissed)
         #expect(try await scene.store.runs(limit: 10).count == (isMissed ? 1 : 0))
+    }
+
+    @Test(arguments: [(1, "2027-01-15T08:00"), (24, "2027-01-16T08:00")])
+    func `an occurrence that is named is neither missed nor due by a clock that was just set forward`(
+        hours: Int64, name: String
+    ) async throws {
+        let scene = try PipelineScene()
+        let definition = try scene.definition { campaign in
+            var schedule = Schedule(trigger: .cron("0 8 * * *"))
+            schedule.zone = .named("UTC")
+            schedule.lateByMax = .seconds(600)
+            campaign.schedule = schedule
+        }
+        let named = try #require(ScheduledOccurrence(definition, named: name))
+        func missed() async throws -> Run? {
+            _ = try await scene.store.noteClocks(scene.clock.clock.reading(), by: "test")
+            return try await named.missed(in: scene.store, by: "test", now: scene.clock.now)
+        }
+        _ = try await scene.store.noteClocks(scene.clock.clock.reading(), by: "test")
+        scene.clock.setWall(by: .seconds(hours * 3600))
+        let refusal = try #require(await #expect(throws: Failure.self) { _ = try await missed() })
+        #expect(refusal.kind == .tryAgain)
+        #expect(try await scene.store.runs(limit: 10).isEmpty)
+        // Nobody sets it back: it was right.
+        scene.clock.advance(by: ConfirmedTime.confirmedAfter)
+        #expect(try await missed()?.state == (hours == 1 ? .missed : nil))
     }
 
     @Test func `one occurrence is one run, as it was frozen first`() async throws {

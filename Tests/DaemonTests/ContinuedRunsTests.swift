@@ -72,6 +72,23 @@ import Testing
         }
     }
 
+    @Test func `for want of its app is tried as soon as the configuration that names the app is read`() async throws {
+        let scene = try await DaemonScene()
+        let (transport, isConfigured) = (ScriptedTransport { _, _ in ScriptedTransport.accepted }, Flag())
+        let senders = scene.senders { topic in
+            guard isConfigured.isUp else { throw SendingError.noEndpoint(topic: topic) }
+            return DaemonScene.setup(transport)
+        }
+        let daemon = scene.daemon(senders)
+        try await scene.running(daemon, DaemonScene.snapshot(scene.campaign("c"))) {
+            try await scene.turn(daemon, until: "c") { $0?.halt == .credential && $0?.owner == nil }
+            isConfigured.raise()
+            senders.reload()
+            try await scene.turn(daemon, until: "c", within: .seconds(60)) { $0?.state == .finished }
+        }
+        #expect(transport.seen.count == 3)
+    }
+
     @Test(arguments: [TroubledTransport.Trouble.unreachable, .credential])
     func `is tried again by run --due, not before its pause is over`(
         trouble: TroubledTransport.Trouble

@@ -27,21 +27,37 @@ struct DaemonScene {
     var store: SQLiteFileStore { scene.store }
     var clock: ManualClock { scene.clock }
 
+    private static let logger: Logger = {
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        return logger
+    }()
+
+    static func setup(_ transport: any APNs.Transport) -> SendingSetup {
+        SendingSetup(
+            transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
+            silentBudget: .init(limit: 100, window: .seconds(60)))
+    }
+
+    func senders(
+        named name: String = "daemon", _ sender: @escaping @Sendable (_ topic: String) throws -> SendingSetup
+    ) -> SenderRegistry {
+        SenderRegistry(
+            store: store, actor: Actor(name), clock: clock.clock, jitter: { 0 }, logger: Self.logger, sender: sender)
+    }
+
     func daemon(
         _ transport: any APNs.Transport, named name: String = "daemon", supervisor: Supervisor? = nil
     ) -> Scheduler {
-        var logger = Logger(label: "test")
-        logger.logLevel = .critical
-        let senders = SenderRegistry(
-            store: store, actor: Actor(name), clock: clock.clock, jitter: { 0 }, logger: logger
-        ) { _ in
-            SendingSetup(
-                transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
-                silentBudget: .init(limit: 100, window: .seconds(60)))
-        }
-        return Scheduler(
+        daemon(senders(named: name) { _ in Self.setup(transport) }, named: name, supervisor: supervisor)
+    }
+
+    func daemon(
+        _ senders: SenderRegistry, named name: String = "daemon", supervisor: Supervisor? = nil
+    ) -> Scheduler {
+        Scheduler(
             store: store, senders: senders, actor: Actor(name), clock: clock.clock, web: HTTPClient(addresses: .any),
-            retention: { .seconds(400 * 86_400) }, supervisor: supervisor, logger: logger)
+            retention: { .seconds(400 * 86_400) }, supervisor: supervisor, logger: Self.logger)
     }
 
     /// A campaign that is due now, by its time, and may be found an hour late.

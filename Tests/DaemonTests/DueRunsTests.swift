@@ -253,6 +253,26 @@ import Testing
         #expect(try await ask("", 180_010) == own)
     }
 
+    @Test func `no plan lapses by a clock that was just set forward`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<3)
+        let file = try campaign(changedAt: "2026-12-01T07:00")
+        let noon = try Self.moment("2026-12-01T12:00")
+        let occurrence = try #require(file.timetable?.occurrence(named: "2026-12-05T09:00"))
+        let plans = ApprovePlans(store: scene.store, rules: ApprovalRules(rules: [.init(above: 0, needs: 1)]))
+        _ = try await plans.ask(
+            file.definition(for: occurrence), occurrence: "", reach: 3, by: "carl", now: noon)
+        let later = noon + .seconds(3 * 86_400)
+        for (wall, uptime) in [(noon, 1000), (later, 1001)] as [(Timestamp, Int64)] {
+            _ = try await scene.store.noteClocks(
+                ClockReading(wall: wall, uptime: .seconds(uptime), boot: "b"), by: "test")
+        }
+        for (wait, count) in [(Duration.zero, 1), (ConfirmedTime.confirmedAfter, 0)] {
+            try await plans.lapse(now: later + wait)
+            #expect(try await scene.store.approvals(in: [.open], limit: 9).count == count)
+        }
+    }
+
     @Test func `one whose reach is again what was signed goes`() async throws {
         let file = try campaign(changedAt: "2026-12-01T07:00")
         let (scene, now) = try await waiting(file)

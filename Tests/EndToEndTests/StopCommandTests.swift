@@ -211,6 +211,28 @@ import Testing
         }
     }
 
+    @Test func `of a wrong run number, given while the store is locked, is lifted without the store`() async throws {
+        try await OwnThread.run {
+            let place = try Installation.slow()
+            try place.importDevices()
+            let path = try place.fanfare("stop", "--where").output.trimmingCharacters(in: .newlines)
+            let writer = try place.patientQueue()
+            try writer.writeWithoutTransaction { db in
+                try db.execute(sql: "BEGIN IMMEDIATE")
+                #expect(try place.fanfare("stop", "7", "--reason", "wrong text").status == 0)
+                #expect(FileManager.default.fileExists(atPath: path))
+                let lifted = try place.fanfare("stop", "7", "--lift", "--reason", "wrong number")
+                #expect(lifted.status == 0 && lifted.output.contains("is lifted"), "\(lifted.errors)")
+                #expect(lifted.errors.contains("has not recorded"), "\(lifted.errors)")
+                #expect(!FileManager.default.fileExists(atPath: path))
+                try db.execute(sql: "ROLLBACK")
+            }
+            try writer.close()
+            let again = try place.fanfare("stop", "7", "--lift", "--reason", "wrong number")
+            #expect(again.status == 65 && again.errors.contains("fanfare resume 7"), "\(again.errors)")
+        }
+    }
+
     @Test func `outlives the daemon, and the next one waits for its end`() async throws {
         try await OwnThread.run {
             let place = try Installation.slow()

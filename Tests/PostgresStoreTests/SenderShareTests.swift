@@ -117,6 +117,24 @@ extension SenderTests {
         }
     }
 
+    @Test func `a stop of a run that is over or absent leaves the file with the next sender`() async throws {
+        try await withSenders { stores in
+            let run = try await start(stores[0], devices: 3)
+            try await stores[0].change(run, to: .cancelled, reason: nil, now: noon, by: "anna")
+            let folder = try TemporaryDirectory()
+            let senders = SenderFolder(besideStore: folder.file("store"), command: "test") { noon }
+            func record() async throws -> [StopOrder.Scope] {
+                try await StopWatch.following(senders).record(in: stores[1], now: noon)
+                return senders.stopFile.read().orders.map(\.scope)
+            }
+            for number in [run, run + 7] { _ = try senders.stopFile.put(StopOrder(.run(number), by: "anna", at: noon)) }
+            // Its owner may still wait for responses.
+            #expect(try await record() == [.run(run)])
+            try await stores[0].release(run, by: Actor(Self.names[0]), state: .running, reason: nil, now: noon)
+            #expect(try await record().isEmpty)
+        }
+    }
+
     /// A run for devices that are there.
     private func startAnother(_ store: PostgresDatabase) async throws -> Int64 {
         try await store.startRun(try definition("another"), owner: Self.names[0])

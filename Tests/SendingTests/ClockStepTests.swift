@@ -56,6 +56,40 @@ import Testing
         #expect(took >= .seconds(29) && took < .seconds(120), "\(took)")
     }
 
+    /// For seconds: a typing error, or a bad answer of a time server.
+    @Test func `two hours ahead while APNs answers 503 neither ends what is tried again nor puts it off`() async throws
+    {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<20)
+        let (clock, asked) = (scene.clock, Watched(0))
+        let transport = ScriptedTransport { _, times in
+            guard times == 0 else { return ScriptedTransport.accepted }
+            let isFirst = asked.change { count in
+                count += 1
+                return count == 1
+            }
+            if isFirst { clock.setWall(by: .seconds(7200)) }
+            return ScriptedTransport.refused(503, .serviceUnavailable)
+        }
+        let run = try await scene.start(try scene.definition { $0.expiresAfter = .seconds(3600) })
+        let start = clock.uptime
+        async let end = scene.execute(run, transport)
+        await asked.until { $0 > 0 }
+        while try await scene.store.run(run.id)?.counts.leased != 0 { try await Task.sleep(for: .milliseconds(10)) }
+        for _ in 0..<3 {
+            await clock.sleeper(atLeast: .seconds(1))
+            clock.advance(by: .seconds(1))
+        }
+        clock.setWall(by: .seconds(-7200))
+        async let driver: Void = clock.runBySeconds()
+        #expect(try await end == .finished)
+        let took = clock.uptime - start
+        clock.release()
+        await driver
+        #expect(try await scene.report(run).counts.accepted == 20)
+        #expect(took < .seconds(1800), "\(took)")
+    }
+
     @Test func `past the end of the quiet hours wakes those who waited for it`() async throws {
         let scene = try PipelineScene()
         var record = DeviceRecord(

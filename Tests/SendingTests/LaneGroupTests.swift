@@ -105,7 +105,9 @@ import Testing
             record: run, owner: "test", renderers: try VariantRenderers(definition),
             ids: PushIDSpace(namespace: PushID(high: high, low: low)), control: control,
             settlementPolicy: SettlementPolicy(definition, backoff: Backoff { 0 }), latencies: LatencyRecorder(),
-            store: scene.store, clock: clock)
+            store: scene.store, clock: clock,
+            settlementClock: SettlementClock(
+                store: scene.store, clock: clock, actor: "test", logger: Logger(label: "test")))
         return (progress, source)
     }
 

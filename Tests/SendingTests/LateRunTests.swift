@@ -50,6 +50,18 @@ import Testing
         #expect(try await scene.report(run).counts.accepted == 20)
     }
 
+    @Test func `is neither late nor sent by a clock that is two hours ahead for seconds`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<20)
+        let run = try await begun(scene, try scene.definition())
+        scene.clock.setWall(by: .seconds(7200))
+        #expect(
+            try await scene.execute(run, transport) == .waiting(until: scene.clock.now + ConfirmedTime.confirmedAfter))
+        scene.clock.setWall(by: .seconds(-7200))
+        #expect(try await scene.execute(run, transport) == .finished)
+        #expect(try await scene.report(run).counts.accepted == 20)
+    }
+
     /// It is 2027-01-15T08:00 in UTC: five in the afternoon comes to Berlin at 16:00 UTC, to New York at 22:00.
     @Test func `waits for its next wave while nobody is there, and is late for one that is over`() async throws {
         let scene = try await PipelineScene.inZones()

@@ -82,6 +82,19 @@ import Testing
         #expect(settle(rule(), .notSent(.stopped), now: Self.planned + .seconds(3600)).verdict == .suppressed(.expired))
     }
 
+    @Test func `nothing expires by a clock that is ahead, and waits count from it`() {
+        let (ahead, now) = (Duration.seconds(7200), Self.planned + .seconds(7200))
+        func settle(_ result: PushResult) -> Settlement.Verdict {
+            rule().settlement(of: Self.sent, result, OutcomePolicy.row(for: result), now: now, lag: ahead).verdict
+        }
+        #expect(settle(answered(429, .tooManyRequests)) == .retry(notBefore: now + .seconds(30)))
+        #expect(settle(.unknown(.deadline)) == .retry(notBefore: now))
+        #expect(settle(.notSent(.stopped)) == .retry(notBefore: now))
+        let until = RetryAfter.moment(Self.planned.milliseconds + 45_000)
+        #expect(
+            settle(answered(429, .tooManyRequests, retryAfter: until)) == .retry(notBefore: now + .seconds(45)))
+    }
+
     @Test func `expires_after 0 means one attempt`() {
         #expect(settle(rule(expiresAfter: .zero), answered(503, .shutdown)).verdict == .rejected)
         #expect(settle(rule(expiresAfter: .zero), .unknown(.deadline)).verdict == .unknown)

@@ -106,6 +106,24 @@ import Testing
         #expect(try await scene.report(run).counts.accepted == 100)
     }
 
+    @Test func `of a run that does not exist is lifted by the next run that is sent`() async throws {
+        let senders = SenderFolder(besideStore: scene.folder.file("store.sqlite"), command: "test") {
+            [clock = scene.clock] in
+            clock.now
+        }
+        _ = try senders.stopFile.put(StopOrder(.run(7), by: "anna", at: scene.clock.now))
+        try await scene.addDevices(0..<3)
+        let run = try await scene.start(try scene.definition())
+        var sender = SendingSetup(
+            transport: ScriptedTransport { _, _ in ScriptedTransport.accepted }, endpoints: [.production: .production],
+            lanesPerEnvironment: 1, silentBudget: .init())
+        sender.stops = StopWatch.following(senders)
+        let pipeline = Pipeline(
+            store: scene.store, sender: sender, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
+        #expect(try await execute(run, pipeline) == .finished)
+        #expect(senders.stopFile.read().isEmpty)
+    }
+
     @Test func `while it is frozen ends that, too, and the sums close`() async throws {
         try await scene.addDevices(0..<6000)
         let run = try await scene.start(try scene.definition())
@@ -309,11 +327,26 @@ import Testing
         }
     }
 
-    private func run(in store: SQLiteFileStore) async throws -> Run {
+    /// A wrong number, given while the store could not say so, would stop the run that gets this number later.
+    @Test func `of a run that is over or absent leaves the file with the next sender`() async throws {
+        try await withStore { store in
+            let run = try await run(in: store)
+            try await store.change(run.id, to: .cancelled, reason: nil, now: Self.noon, by: "anna")
+            let paused = try await self.run(in: store, occurrence: "p")
+            try await store.change(paused.id, to: .paused, reason: nil, now: Self.noon, by: "anna")
+            for number in [run.id, paused.id, paused.id + 7] {
+                _ = try file.put(StopOrder(.run(number), by: "ben", at: Self.noon))
+            }
+            try await StopWatch.following(senders).record(in: store, now: Self.noon)
+            #expect(file.read().orders.map(\.scope) == [.run(paused.id)])
+        }
+    }
+
+    private func run(in store: SQLiteFileStore, occurrence: String = "o") async throws -> Run {
         let definition = RunDefinition(
             campaign: Campaign(name: "c", topic: "t", pushType: .alert, template: "t"), template: Template(name: "t"),
             variables: [:], plannedAt: Self.noon)
-        return try await store.createRun(definition, occurrence: "o", now: Self.noon, by: "test").run
+        return try await store.createRun(definition, occurrence: occurrence, now: Self.noon, by: "test").run
     }
 
     private func withStore(_ body: (SQLiteFileStore) async throws -> Void) async throws {

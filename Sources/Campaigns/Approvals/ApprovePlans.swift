@@ -83,7 +83,7 @@ package struct ApprovePlans: Sendable {
             campaign: request.campaign, occurrence: occurrence, digest: request.digest)
         // Those of a run that somebody starts may be several at once, and end by themselves.
         if !occurrence.isEmpty, let known, known.request.state == .open,
-            now - known.request.askedAt > demand.policy.rule.within,
+            try await confirmed(now) - known.request.askedAt > demand.policy.rule.within,
             try await result(known, now: now).missing == known.request.needs
         {
             try await store.lapseApprovals(campaign: request.campaign, occurrence: occurrence, now: now)
@@ -109,10 +109,14 @@ package struct ApprovePlans: Sendable {
     }
 
     /// Ends plans of runs that somebody wanted to start, whose signatures could not count any more, and those of
-    /// occurrences that were sent otherwise.
+    /// occurrences that were sent otherwise. None lapses by a clock that was just set forward.
     package func lapse(now: Timestamp) async throws {
         let longest = rules?.rules.map(\.within).max() ?? ApprovalRules.Rule(above: 0, needs: 1).within
-        try await store.lapseApprovals(before: now - longest)
+        try await store.lapseApprovals(before: confirmed(now) - longest)
+    }
+
+    private func confirmed(_ now: Timestamp) async throws -> Timestamp {
+        ConfirmedTime(now, after: try await store.clockSteps(since: now - ConfirmedTime.confirmedAfter * 2)).moment
     }
 
     /// What waits comes first.

@@ -70,6 +70,11 @@ package struct FollowRuns: Sendable {
 
     package var now: Timestamp { clock.now() }
 
+    /// Records a step of the wall clock that no process has noticed yet.
+    package func noteClock(by actor: Actor) async throws {
+        _ = try await store.noteClocks(clock.reading(), by: actor)
+    }
+
     /// Settles what processes that ended left in flight. To be asked by whoever is about to
     /// send, pause, resume or cancel.
     package func recoverAbandoned() async throws -> [AbandonedRun] {

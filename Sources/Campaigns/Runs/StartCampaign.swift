@@ -56,7 +56,9 @@ package struct StartCampaign: Sendable {
 
     /// The run of a scheduled occurrence that is found too late, put on record as missed; nil: it may be sent.
     package func missed(_ prepared: Prepared, by actor: Actor, now: Timestamp) async throws -> Run? {
-        try await prepared.scheduled?.missed(in: store, by: actor, now: now)
+        guard let scheduled = prepared.scheduled else { return nil }
+        try await runs.noteClock(by: actor)
+        return try await scheduled.missed(in: store, by: actor, now: now)
     }
 
     /// - Parameters:

@@ -225,16 +225,23 @@ package struct ScheduledOccurrence {
     }
 
     /// The run of one that is found too late, put on record as missed; nil: it may be sent. Throws for one that is not due
-    /// yet.
+    /// yet, and for one that is missed only by a wall clock that is not confirmed, see ``ConfirmedTime``.
     package func missed(in store: any RunLog, by actor: Actor, now: Timestamp) async throws -> Run? {
         let campaign = definition.campaign.name
-        guard occurrence.startsAt <= now else {
+        let time = ConfirmedTime(now, after: try await store.clockSteps(since: now - ConfirmedTime.confirmedAfter * 2))
+        guard occurrence.startsAt <= time.moment else {
             throw Failure(
                 .tryAgain,
                 "occurrence \(occurrence.key) of \(campaign) starts at \(occurrence.startsAt.iso8601); leave out "
                     + "--occurrence to send now")
         }
         guard now > occurrence.missedAfter else { return nil }
+        guard time.moment > occurrence.missedAfter else {
+            throw Failure(
+                .tryAgain,
+                "occurrence \(occurrence.key) of \(campaign) is missed by a wall clock that was just set forward; check the "
+                    + "clock, and run the same command again in \(WrittenDuration.text(time.wait))")
+        }
         _ = try await store.createEndedRun(
             definition, occurrence: occurrence.key, state: .missed, reason: occurrence.lateness(at: now), now: now,
             by: actor)

@@ -162,6 +162,26 @@ package struct StopSending: Sendable {
         return LiftResult(ended, reason: reason, by: actor.name, still: try await orders())
     }
 
+    /// Ends the stop of one run in the file, without a store: the run may be absent, or the store out of reach. A pause on
+    /// record stays until the run is resumed.
+    ///
+    /// Returns `nil` if the file holds no stop of this scope.
+    package static func lift(
+        ofRun scope: StopOrder.Scope, reason: String, by actor: Actor, in senders: SenderFolder
+    ) throws -> (order: StopOrder, result: LiftResult)? {
+        let reason: String = try RecordedReason.checked(reason)
+        let file = senders.stopFile
+        guard let order = file.read()[scope], try file.lift(scope) else { return nil }
+        return (order, LiftResult(order, reason: reason, by: actor.name, still: file.read()))
+    }
+
+    /// Records that the stop of one run has left the file.
+    package func recordLift(_ order: StopOrder, reason: String, by actor: Actor) async throws {
+        let reason: String = try RecordedReason.checked(reason)
+        try await store.recordEvent(
+            kind: .stopLifted, run: nil, actor: actor, detail: order.lifted(reason: reason), now: clock.now())
+    }
+
     private func open(in order: StopOrder) async throws -> [Run] {
         let all = StopOrders([order])
         if case .run(let run) = order.scope { return [try await store.run(run)].compactMap(\.self) }

@@ -120,6 +120,8 @@ final class DaemonStatusTracker: Sendable {
         }
     }
 
+    func endRest(of run: Int64) { state.withLock { _ = $0.rests.removeValue(forKey: run) } }
+
     /// - Parameters:
     ///   - moment: when this process begins to leave the run alone, for longer each time in a row. `nil`: not at all.
     ///   - first: the length of the first rest.

@@ -240,14 +240,17 @@ extension Scheduler {
                 let inHand = Set(tracker.status.running)
                 let stops = try await senders.stopsInForce()
                 let open = try await store.openRuns(for: actor.name, inHand: inHand)
-                for run in open where isToBeTaken(run, stops) { launch(run, launches) }
+                for run in open where isToBeTaken(run, stops) {
+                    if senders.isReloaded(since: run.id) { tracker.endRest(of: run.id) }
+                    launch(run, launches)
+                }
                 await clock.sleep(intervals.lookEvery)
             }
         }
     }
 
     func isToBeTaken(_ run: Run, _ stops: StopOrders) -> Bool {
-        stops.order(of: run) == nil && HaltRetry.isDue(run, at: clock.now())
+        stops.order(of: run) == nil && (HaltRetry.isDue(run, at: clock.now()) || senders.isReloaded(since: run.id))
     }
 
     private func heartbeat() async throws {

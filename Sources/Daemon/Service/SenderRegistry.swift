@@ -19,6 +19,8 @@ package final class SenderRegistry: Sendable {
         var next = 0
         /// As they were told last.
         var stops = StopOrders()
+        /// Runs that were tried since the last reload; `nil` before the first one: a restart keeps the pauses of its runs.
+        var tried: Set<Int64>?
     }
 
     /// A lane without work is closed after so long.
@@ -72,9 +74,11 @@ package final class SenderRegistry: Sendable {
         for lane in state.withLock({ Array($0.lanes.values) }) { lane.lanes.close() }
     }
 
-    /// From now on runs get lanes made anew; those that go on keep theirs.
+    /// From now on runs get lanes made anew; those that go on keep theirs. Each run that is paused or rests is tried once
+    /// without a wait, see ``isReloaded(since:)``.
     package func reload() {
         let idle = state.withLock { state in
+            state.tried = []
             state.current = [:]
             for number in state.lanes.keys { state.lanes[number]?.isRetired = true }
             let idle = state.lanes.filter { $0.value.runs == 0 }
@@ -83,6 +87,10 @@ package final class SenderRegistry: Sendable {
         }
         for lanes in idle { lanes.close() }
     }
+
+    /// Whether the configuration was read again since the run was last tried: what kept the run may be gone, such as an app
+    /// that was missing or a wrong key.
+    func isReloaded(since run: Int64) -> Bool { state.withLock { $0.tried.map { !$0.contains(run) } ?? false } }
 
     /// Endpoints that give this process no responses.
     var outages: [EndpointOutage] { state.withLock { Array($0.lanes.values) }.flatMap(\.lanes.outages) }
@@ -136,6 +144,8 @@ package final class SenderRegistry: Sendable {
         _ run: Run, idleLimit: Duration?,
         watch: @escaping @Sendable (RunControl, LatencyRecorder) -> Void = { _, _ in }
     ) async throws -> RunEnd {
+        // Before the configuration is asked: one that is read again meanwhile counts for the next try.
+        state.withLock { _ = $0.tried?.insert(run.id) }
         let entered: (number: Int, lanes: LaneGroup)
         do {
             entered = try enter(run.definition.campaign.topic)

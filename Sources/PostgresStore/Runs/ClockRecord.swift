@@ -93,8 +93,9 @@ struct ClockRecord {
         try shiftRetries(step)
     }
 
-    /// A delivery that waits for its next attempt, and a webhook's message, wait as long as before. Waves and quiet
-    /// hours go by the wall clock, the silent budget and the caps by ``RollingWindow``.
+    /// A delivery that waits for its next attempt, and a webhook's message, wait as long as before. What had come due by a
+    /// clock that is set back stays due: in the meantime an endpoint may have taken nothing. Waves and quiet hours go by
+    /// the wall clock, the silent budget and the caps by ``RollingWindow``.
     private func shiftRetries(_ step: ClockStep) throws {
         let by = step.by.wholeMilliseconds
         let runs = try db.all(
@@ -104,14 +105,16 @@ struct ClockRecord {
             try db.execute(
                 """
                 UPDATE \(DeliveryTable(run: run).name) SET not_before = not_before + $1
-                WHERE state = \(DeliveryState.pending.code) AND not_before > $2
+                WHERE state = \(DeliveryState.pending.code)
+                    AND (not_before > $2 OR not_before > $3 AND changed_at > $3)
                     AND not_before < \(NotBefore.heldFrom) AND changed_at <= $2
-                    AND reason IS NOT NULL AND reason NOT IN (\(SQLConstants.list(Self.held)))
-                """, by, step.before)
+                    AND (reason NOT IN (\(SQLConstants.list(Self.held)))
+                        OR reason IS NULL AND wave IS NULL AND not_before <= $2)
+                """, by, step.before, step.at)
         }
         // Set forward they would only come sooner.
         guard step.by < .zero else { return }
-        try db.execute("UPDATE webhook_message SET next_at = next_at + $1 WHERE next_at > $2", by, step.before)
+        try db.execute("UPDATE webhook_message SET next_at = next_at + $1 WHERE next_at > $2", by, step.at)
     }
 
     private static let held = [SuppressionReason.quietHours, .silentBudget, .frequencyCap].map(\.rawValue)

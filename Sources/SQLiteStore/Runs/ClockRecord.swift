@@ -97,24 +97,28 @@ struct ClockRecord {
         try shiftRetries(step)
     }
 
-    /// A delivery that waits for its next attempt, and a webhook's message, wait as long as before. Waves and quiet
-    /// hours go by the wall clock, the silent budget and the caps by ``RollingWindow``.
+    /// A delivery that waits for its next attempt, and a webhook's message, wait as long as before. What had come due by a
+    /// clock that is set back stays due: in the meantime an endpoint may have taken nothing. Waves and quiet hours go by
+    /// the wall clock, the silent budget and the caps by ``RollingWindow``.
     private func shiftRetries(_ step: ClockStep) throws {
         let arguments: StatementArguments = [
-            "by": step.by.wholeMilliseconds, "expected": step.before.milliseconds,
+            "by": step.by.wholeMilliseconds, "expected": step.before.milliseconds, "shown": step.at.milliseconds,
         ]
         try db.execute(
             sql: """
                 UPDATE delivery SET not_before = not_before + :by
                 WHERE run_id IN (SELECT id FROM run WHERE state IN (\(SQLConstants.list([.running, .paused] as [RunState]))))
-                    AND state = \(DeliveryState.pending.rawValue) AND not_before > :expected
+                    AND state = \(DeliveryState.pending.rawValue)
+                    AND (not_before > :expected OR not_before > :shown AND changed_at > :shown)
                     AND not_before < \(NotBefore.heldFrom) AND changed_at <= :expected
-                    AND reason IS NOT NULL AND reason NOT IN (\(SQLConstants.list(Self.held)))
+                    AND (reason NOT IN (\(SQLConstants.list(Self.held)))
+                        OR reason IS NULL AND wave IS NULL AND not_before <= :expected)
                 """, arguments: arguments)
         // Set forward they would only come sooner.
         guard step.by < .zero else { return }
         try db.execute(
-            sql: "UPDATE webhook_message SET next_at = next_at + :by WHERE next_at > :expected", arguments: arguments)
+            sql: "UPDATE webhook_message SET next_at = next_at + :by WHERE next_at > :shown",
+            arguments: ["by": step.by.wholeMilliseconds, "shown": step.at.milliseconds])
     }
 
     private static let held = [SuppressionReason.quietHours, .silentBudget, .frequencyCap].map(\.rawValue)

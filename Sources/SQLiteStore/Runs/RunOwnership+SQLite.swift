@@ -195,7 +195,9 @@ private enum ClaimRow {
     static func refusal(
         _ db: Database, _ run: Int64, _ owed: OwedDeliveries, for actor: Actor, at now: Timestamp
     ) throws -> RunClaim? {
-        let refusal = try owed.refusal(of: RunRow.require(db, run), StopRecord.read(db), at: now) {
+        let refusal = try owed.refusal(
+            of: RunRow.require(db, run), StopRecord.read(db), at: now, after: ClockRecord(db).latestSteps()
+        ) {
             try count(db, run, at: now)
         }
         switch refusal {

@@ -33,13 +33,17 @@ struct SettlementPolicy: Sendable {
         var entry: Int32 = -1
     }
 
-    /// - Parameter latencyMicroseconds: of the answer, where there is one.
+    /// - Parameters:
+    ///   - latencyMicroseconds: of the answer, where there is one.
+    ///   - lag: how far `now` is ahead of the confirmed time. Waits count from `now`, as leases do. An expiry cannot be
+    ///     undone, and goes by the confirmed time.
     func settlement(
-        of sent: Sent, _ result: PushResult, _ row: OutcomePolicy.Row, latencyMicroseconds: Int64 = 0, now: Timestamp
+        of sent: Sent, _ result: PushResult, _ row: OutcomePolicy.Row, latencyMicroseconds: Int64 = 0, now: Timestamp,
+        lag: Duration = .zero
     ) -> Settlement {
         var settlement = Settlement(
             lease: sent.lease, device: sent.device, generation: sent.generation, leaseNumber: sent.leaseNumber,
-            attempt: sent.attempt, verdict: verdict(row, sent, asked: result.waitAsked(at: now), now: now),
+            attempt: sent.attempt, verdict: verdict(row, sent, asked: result.waitAsked(at: now - lag), now: now, lag),
             mayHaveReachedAPNs: row.mayHaveArrived, isExcused: row.isExcused, isInDoubt: row.decision == .unknown,
             localeIndex: sent.localeIndex, stage: sent.stage)
         switch result {
@@ -66,17 +70,18 @@ struct SettlementPolicy: Sendable {
 
     /// - Parameter asked: how long the answer asks to wait; never less.
     private func verdict(
-        _ row: OutcomePolicy.Row, _ sent: Sent, asked: Duration?, now: Timestamp
+        _ row: OutcomePolicy.Row, _ sent: Sent, asked: Duration?, now: Timestamp, _ lag: Duration
     ) -> Settlement.Verdict {
         switch row.decision {
         case .accepted: .accepted
         case .rejected: .rejected
         case .unknown:
-            campaign.mayResendUnknown(afterAttempt: sent.attempt - sent.excused) && !isOver(sent, at: now)
+            campaign.mayResendUnknown(afterAttempt: sent.attempt - sent.excused) && !isOver(sent, at: now - lag)
                 ? .retry(notBefore: now) : .unknown
         case .retry(let wait):
             retry(
-                after: max(backoff.delay(wait, afterAttempt: failures(row, sent)), asked ?? .zero), row, sent, now: now)
+                after: max(backoff.delay(wait, afterAttempt: failures(row, sent)), asked ?? .zero), row, sent, now: now,
+                lag)
         }
     }
 
@@ -86,12 +91,12 @@ struct SettlementPolicy: Sendable {
     }
 
     private func retry(
-        after delay: Duration, _ row: OutcomePolicy.Row, _ sent: Sent, now: Timestamp
+        after delay: Duration, _ row: OutcomePolicy.Row, _ sent: Sent, now: Timestamp, _ lag: Duration
     ) -> Settlement.Verdict {
         let next = now + delay
         // What was not started, or not processed for somebody else's fault, counts against no limit of attempts.
-        if row.isExcused { return isExpired(sent, at: next) ? .suppressed(.expired) : .retry(notBefore: next) }
-        if isOver(sent, at: next) { return .rejected }
+        if row.isExcused { return isExpired(sent, at: next - lag) ? .suppressed(.expired) : .retry(notBefore: next) }
+        if isOver(sent, at: next - lag) { return .rejected }
         return sent.attempt - sent.excused < campaign.maxAttempts ? .retry(notBefore: next) : .rejected
     }
 

@@ -126,6 +126,7 @@ package struct Recovery: Sendable {
     ) async throws -> RecoveryCounts {
         guard !left.isEmpty else { return RecoveryCounts() }
         let now = clock.now()
+        let time = ConfirmedTime(now, after: try await store.clockSteps(since: now - ConfirmedTime.confirmedAfter * 2))
         var counts = RecoveryCounts()
         counts.leases = left.count
         let policy = SettlementPolicy(run.definition, backoff: Backoff { 0 })
@@ -134,7 +135,7 @@ package struct Recovery: Sendable {
             let evidence = evidence(sender)
             if case .failure(let why) = evidence { counts.distrust = why.description }
             for lease in leases {
-                settlements += settle(lease, evidence, policy, now: now, &counts)
+                settlements += settle(lease, evidence, policy, now: now, lag: time.lag, &counts)
             }
         }
         _ = try await store.recover(run.id, heldBy: owner, left, settlements, now: now)
@@ -197,7 +198,7 @@ package struct Recovery: Sendable {
 
     private func settle(
         _ lease: LeftLease, _ evidence: Result<JournalEvidence, JournalDistrust>, _ policy: SettlementPolicy,
-        now: Timestamp, _ counts: inout RecoveryCounts
+        now: Timestamp, lag: Duration, _ counts: inout RecoveryCounts
     ) -> [Settlement] {
         lease.deliveries.map { delivery in
             let entry = (try? evidence.get()).map {
@@ -209,9 +210,12 @@ package struct Recovery: Sendable {
                 leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, excused: delivery.excused,
                 localeIndex: entry?.localeIndex, wave: delivery.wave, stage: delivery.stage,
                 sentAt: lease.leasedAt)
-            var settlement = policy.settlement(of: sent, result, OutcomePolicy.row(for: result), now: now)
+            var settlement = policy.settlement(of: sent, result, OutcomePolicy.row(for: result), now: now, lag: lag)
             // What goes again at once has been due since it was leased: how late it is must not be forgotten.
-            if settlement.verdict == .retry(notBefore: now) { settlement.verdict = .retry(notBefore: lease.leasedAt) }
+            // By a clock that was ahead it would wait until the lease's moment.
+            if settlement.verdict == .retry(notBefore: now) {
+                settlement.verdict = .retry(notBefore: min(lease.leasedAt, now))
+            }
             switch (result, settlement.verdict) {
             case (.notSent, _): counts.notStarted += 1
             case (.answered, _), (.cutOff, _): counts.answered += 1

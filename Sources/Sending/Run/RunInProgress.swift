@@ -14,6 +14,7 @@ struct RunInProgress: Sendable {
     let latencies: LatencyRecorder
     let store: any SendingStore
     let clock: WallClock
+    let settlementClock: SettlementClock
 
     var id: Int64 { record.id }
     var campaign: Campaign { record.definition.campaign }
@@ -25,11 +26,12 @@ struct RunInProgress: Sendable {
     func settle(
         _ sent: [SettlementPolicy.Sent], _ completions: [PushCompletion], in environment: PushEnvironment
     ) async -> (isRecorded: Bool, observations: [CircuitBreaker.Observation]) {
-        let now = clock.now()
+        let (at, lag) = await settlementClock.now()
         let rows = completions.map { OutcomePolicy.row(for: $0.result) }
         let settlements = zip(zip(sent, completions), rows).map { pair, row in
             settlementPolicy.settlement(
-                of: pair.0, pair.1.result, row, latencyMicroseconds: pair.1.latencyMicroseconds, now: now)
+                of: pair.0, pair.1.result, row, latencyMicroseconds: pair.1.latencyMicroseconds, now: at.wall,
+                lag: lag)
         }
         latencies.record(completions)
         control.count(afterStop: completions)
@@ -38,7 +40,7 @@ struct RunInProgress: Sendable {
             rows.indices.map { (rows[$0], sent[$0].device, completions[$0].result) })
         // Before these answers count: with the last of them another sender may end the run.
         if control.stopReason?.waitsForPerson == true { await noteHalt() }
-        let isRecorded = await write(settlements)
+        let isRecorded = await write(settlements, decidedAt: at)
         return (isRecorded, rows.indices.map { CircuitBreaker.Observation(rows[$0], completions[$0].result) })
     }
 
@@ -64,7 +66,7 @@ struct RunInProgress: Sendable {
                 attempt: $0.attempt - 1, verdict: .suppressed(.payloadTooLarge), isRequest: false,
                 mayHaveReachedAPNs: false, localeIndex: $0.localeIndex, stage: $0.stage)
         }
-        _ = await write(settlements)
+        _ = await write(settlements, decidedAt: clock.reading())
     }
 
     /// Makes deliveries of which no request was started pending again.
@@ -73,10 +75,11 @@ struct RunInProgress: Sendable {
     @discardableResult
     func giveBack(_ deliveries: [SettlementPolicy.Sent]) async -> Bool {
         guard !deliveries.isEmpty else { return true }
-        let now = clock.now()
+        let (at, lag) = await settlementClock.now()
         let result = PushResult.notSent(.stopped)
         let row = OutcomePolicy.row(for: result)
-        return await write(deliveries.map { settlementPolicy.settlement(of: $0, result, row, now: now) })
+        let settlements = deliveries.map { settlementPolicy.settlement(of: $0, result, row, now: at.wall, lag: lag) }
+        return await write(settlements, decidedAt: at)
     }
 
     /// The same for a lease of which nothing was handed to a lane.
@@ -91,10 +94,15 @@ struct RunInProgress: Sendable {
 
     /// Waits for a store that cannot take them now. An outcome that cannot be recorded at all stops this run and no
     /// other; the journal keeps it for the next claim.
-    private func write(_ settlements: [Settlement]) async -> Bool {
+    ///
+    /// - Parameter reading: the clocks when the verdicts were reached. Meanwhile the wall clock may have been set.
+    private func write(_ settlements: [Settlement], decidedAt reading: ClockReading) async -> Bool {
         do {
             let counts = try await control.insisting(clock) {
-                try await store.settle(run: id, settlements, now: clock.now())
+                let now = clock.reading()
+                let step = ClockStep(from: reading, to: now)
+                let waiting = step.map { step in settlements.map { $0.waiting(after: step) } } ?? settlements
+                return try await store.settle(run: id, waiting, now: now.wall)
             }
             control.share.settled(settlements)
             control.recorded(counts, settled: settlements.count)
@@ -105,5 +113,15 @@ struct RunInProgress: Sendable {
             control.recorded(nil, settled: settlements.count)
             return false
         }
+    }
+}
+
+extension Settlement {
+    /// Waits as long as before after the wall clock was set.
+    fileprivate func waiting(after step: ClockStep) -> Settlement {
+        guard case .retry(let moment) = verdict else { return self }
+        var settlement = self
+        settlement.verdict = .retry(notBefore: moment + step.by)
+        return settlement
     }
 }

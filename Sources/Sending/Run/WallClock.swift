@@ -3,6 +3,7 @@ import Foundation
 package import Logging
 package import Model
 package import Store
+import Synchronization
 
 /// Time as a parameter: tests bring clocks that they turn by hand.
 package struct WallClock: Sendable {
@@ -98,6 +99,62 @@ package struct ConfirmedClock: Sendable {
         }
         let steps = try await store.clockSteps(since: reading.wall - confirmedAfter * 2)
         return ConfirmedTime(reading.wall, after: steps, confirmedAfter: confirmedAfter)
+    }
+}
+
+/// The time by which a sender settles responses. It notices each step of the wall clock without asking the store, and has
+/// it recorded before the next settlement: only a step on record is undone in the waits when the clock is set back.
+final class SettlementClock: Sendable {
+    private static let stepsMax = 200
+
+    private struct State {
+        var last: ClockReading
+        var steps: [ClockStep]
+    }
+
+    private let store: any RunLog
+    private let clock: WallClock
+    private let actor: Actor
+    private let logger: Logger
+    private let state: Mutex<State>
+
+    /// - Parameter steps: those on record, oldest first.
+    init(store: any RunLog, clock: WallClock, actor: Actor, logger: Logger, after steps: [ClockStep] = []) {
+        self.store = store
+        self.clock = clock
+        self.actor = actor
+        self.logger = logger
+        state = Mutex(State(last: clock.reading(), steps: steps))
+    }
+
+    /// Records a step that no process has noticed yet: a claim and what follows it go by those on record. A store that takes
+    /// nothing now is no reason not to send.
+    static func noteStep(_ store: any RunLog, clock: WallClock, actor: Actor, logger: Logger) async {
+        _ = try? await ConfirmedClock(store: store, clock: clock, actor: actor, logger: logger).now()
+    }
+
+    /// Continues from the steps on record.
+    static func following(
+        _ store: any RunLog, clock: WallClock, actor: Actor, logger: Logger
+    ) async -> SettlementClock {
+        let steps = try? await store.clockSteps(since: clock.now() - ConfirmedTime.confirmedAfter * 2)
+        return SettlementClock(store: store, clock: clock, actor: actor, logger: logger, after: steps ?? [])
+    }
+
+    /// Returns both clocks, and how far the wall clock is ahead of the confirmed time, see ``ConfirmedTime``.
+    func now() async -> (reading: ClockReading, lag: Duration) {
+        let reading = clock.reading()
+        let (isSet, lag) = state.withLock { state in
+            let step = ClockStep(from: state.last, to: reading)
+            state.last = reading
+            if let step { state.steps = (state.steps + [step]).suffix(Self.stepsMax) }
+            return (step != nil, ConfirmedTime(reading.wall, after: state.steps).lag)
+        }
+        // A store that takes nothing now is told by the heartbeat.
+        if isSet, let step = try? await store.noteClocks(reading, by: actor) {
+            logger.warning("wall clock set", metadata: .facts([.reason: "\(step)"]))
+        }
+        return (reading, lag)
     }
 }
 

@@ -89,7 +89,7 @@ package final class StopWatch: Sendable {
         for order in try await Self.record(file.read(), in: store, now: now) { try file.lift(order) }
     }
 
-    /// Those that were on record before and were lifted, on another machine.
+    /// Returns those to take out of the file: another machine has lifted them, or their run is over or absent.
     private static func record(
         _ orders: StopOrders, in store: any StopLog & RunLog, now: Timestamp
     ) async throws -> [StopOrder] {
@@ -114,7 +114,8 @@ package final class StopWatch: Sendable {
         return lifted
     }
 
-    /// True: the run was paused for it, and somebody has resumed it since.
+    /// Returns whether to take the stop out of the file: a person has resumed the run since, or it is over or absent. A
+    /// stop of a wrong number would otherwise stop the run that gets this number later.
     private static func record(
         _ order: StopOrder, of run: Int64, in store: any StopLog & RunLog, now: Timestamp
     ) async throws -> Bool {
@@ -125,7 +126,11 @@ package final class StopWatch: Sendable {
             // No sender takes it up: the other stops go on record.
             return false
         }
-        guard let known = found, !known.state.isFinal, known.state != .paused else { return false }
+        guard let known = found else { return true }
+        // The sender of a cancelled run may still wait for responses.
+        if known.state.isFinal { return known.owner == nil }
+        // The stop stays in the file until the run is resumed: `resume` lifts both.
+        guard known.state != .paused else { return false }
         let events = try await store.events(run: run, since: order.at, limit: eventsMax)
         let kept = events.firstIndex {
             $0.kind == EventKind.runPaused.rawValue && $0.detail == order.pauseReason

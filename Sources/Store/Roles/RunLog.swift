@@ -253,6 +253,8 @@ package enum RunClaim: Hashable, Sendable {
     case awaitingApproval(String)
     /// It, its campaign or everything is stopped; nothing of it is changed.
     case stopped(StopOrder)
+    /// Late only by a wall clock that is not confirmed before then, see ``ConfirmedTime``; nothing of it is changed.
+    case unconfirmed(until: Timestamp)
 }
 
 /// Something to be put on record with a run that is created, in the same transaction.

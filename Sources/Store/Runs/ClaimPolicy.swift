@@ -36,17 +36,28 @@ package struct OwedDeliveries: Sendable {
     /// record as such, but not while it is stopped. Deliveries are counted anew only
     /// where something was sent or settled since.
     ///
-    /// - Parameter stops: those in force.
+    /// - Parameters:
+    ///   - stops: those in force.
+    ///   - steps: of the wall clock, oldest first. A run that is late only by a clock that was just set forward is neither
+    ///     late nor taken until the clock is confirmed: the one waits for a person, the other might send in the night.
     package func refusal(
-        of run: Run, _ stops: StopOrders, at now: Timestamp, count: () throws -> LatePolicy.Owed?
+        of run: Run, _ stops: StopOrders, at now: Timestamp, after steps: [ClockStep] = [],
+        count: () throws -> LatePolicy.Owed?
     ) rethrows -> ClaimRefusal? {
         if let order = stops.order(of: run) { return .known(.stopped(order)) }
         if run.state == .paused, let pause = RunClaim(pauseOf: run) { return .known(pause) }
+        var left: LatePolicy.Owed?
         let lateness = try LatePolicy(run).lateness(at: now) {
             let isUnchanged = run.counts == self.run.counts && run.heartbeatAt == self.run.heartbeatAt
-            return try isUnchanged ? owed : OwedDeliveries(run, at: now, count: count).owed
+            left = try isUnchanged ? owed : OwedDeliveries(run, at: now, count: count).owed
+            return left
         }
-        return lateness.map { .foundLate(reason: $0.reason(run: run.id)) }
+        guard let lateness else { return nil }
+        let time = ConfirmedTime(now, after: steps)
+        if time.wait > .zero, LatePolicy(run).lateness(at: time.moment, owed: { left }) == nil {
+            return .known(.unconfirmed(until: now + time.wait))
+        }
+        return .foundLate(reason: lateness.reason(run: run.id))
     }
 }
 

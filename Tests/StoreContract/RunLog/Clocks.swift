@@ -81,6 +81,55 @@ extension RunLogContract {
             #expect(try await store.lease(run, now: due - .milliseconds(1)).deliveries.isEmpty)
             #expect(try await store.lease(run, now: due).deliveries.count == 1)
         }
+        Promise.each(
+            [true, false], { "a run is not late by a clock set forward until that is confirmed; it is set back: \($0)" }
+        ) {
+            store, isSetBack in
+            let ahead = Duration.seconds(7200)
+            var schedule = Schedule(trigger: .none)
+            schedule.lateByMax = .seconds(600)
+            _ = try await store.importDevices(try (1...3).map { try record($0) }, now: noon)
+            _ = try await store.noteClocks(reading(.zero), by: "a")
+            let run = try await store.startRun(try definition { $0.schedule = schedule })
+            try await store.release(run, by: "a", state: .running, reason: nil, now: noon)
+            _ = try await store.noteClocks(reading(.seconds(60), set: ahead), by: "a")
+            let now = noon + .seconds(60) + ahead
+            let confirmed = now + ConfirmedTime.confirmedAfter
+            for moment in [now, confirmed - .milliseconds(1)] {
+                #expect(try await store.claim(run, by: "b", now: moment) == .unconfirmed(until: confirmed))
+            }
+            #expect(try await store.run(run)?.state == .running)
+            if isSetBack {
+                _ = try await store.noteClocks(reading(.seconds(63)), by: "a")
+                #expect(try await store.claim(run, by: "b", now: noon + .seconds(63)) == .claimed)
+            } else {
+                guard case .late = try await store.claim(run, by: "b", now: confirmed) else {
+                    Issue.record("not late")
+                    return
+                }
+            }
+        }
+        Promise("a retry that came due while the clock was ahead is due once it is set back, and no other") { store in
+            let ahead = Duration.seconds(7200)
+            _ = try await store.importDevices(try (1...3).map { try record($0) }, now: noon)
+            _ = try await store.noteClocks(reading(.zero), by: "a")
+            let run = try await store.startRun(try definition())
+            _ = try await store.noteClocks(reading(.seconds(1), set: ahead), by: "a")
+            let lease = try await store.lease(run, now: noon + .seconds(1) + ahead)
+            func settle(_ index: Int, at now: Timestamp, after wait: Duration) async throws {
+                let retries = lease.settlements(.retry(notBefore: now + wait), status: 503, reason: "Shutdown")
+                _ = try await store.settle(run: run, [retries[index]], now: now)
+            }
+            try await settle(0, at: noon + .seconds(1) + ahead, after: .seconds(2))
+            try await settle(1, at: noon + .seconds(1) + ahead, after: .seconds(30))
+            // Set back, and not noticed yet.
+            try await settle(2, at: noon + .seconds(4), after: .seconds(60))
+            _ = try await store.noteClocks(reading(.seconds(5)), by: "a")
+            for (seconds, due) in [(5, 1), (30, 0), (31, 1), (63, 0), (64, 1)] as [(Int64, Int)] {
+                let found = try await store.lease(run, now: noon + .seconds(seconds)).deliveries
+                #expect(found.count == due, "\(seconds)")
+            }
+        }
         Promise("a clock set forward frees no slot of the silent budget, and neither does one set back") { store in
             let budget = Configuration.SilentBudget(limit: 1, window: .seconds(3600))
             _ = try await store.importDevices([try record(1)], now: noon)

@@ -16,8 +16,9 @@ struct StopCommand: AsyncParsableCommand {
             the stop is said.
 
             A stop of everything, or of a campaign, outlives restarts until --lift ends it, with a --reason, and on record; \
-            runs then go on where they were. A run that was stopped alone waits for `fanfare resume RUN`. What is not sent \
-            for that answers 76.
+            runs then go on where they were. A run that was stopped alone waits for `fanfare resume RUN`. If that run does \
+            not exist, or the store is out of reach, --lift takes its stop out of the file. What is not sent for a stop \
+            answers 76.
 
             After a wrong push: `fanfare stop CAMPAIGN`, `fanfare cancel RUN`, `fanfare correct RUN`. The stop of a campaign does \
             not hold its correction, one of everything does.
@@ -31,7 +32,8 @@ struct StopCommand: AsyncParsableCommand {
     var target: String?
 
     @Flag(help: "Everything.") var all = false
-    @Flag(help: "End the stop of everything or of a campaign; needs --reason.") var lift = false
+    @Flag(help: "End the stop of everything, of a campaign, or of a run in the file; needs --reason.")
+    var lift = false
     @Option(help: "Why, for whoever looks at it later.") var reason: String?
     @Flag(name: .customLong("where"), help: "Only print the path of the file that stops everything.") var showsPath =
         false
@@ -90,9 +92,13 @@ struct StopCommand: AsyncParsableCommand {
     /// Nil: the store has to be asked what is meant.
     private func knownScope(_ configuration: Configuration) -> StopOrder.Scope? {
         guard let target else { return .all }
+        return Self.scope(ofRun: target) ?? catalogue(configuration).runName(of: target).map { .campaign($0) }
+    }
+
+    /// Returns `nil` for the name of a campaign.
+    private static func scope(ofRun target: String) -> StopOrder.Scope? {
         if let run = Int64(target) { return .run(run) }
-        if target.contains("/"), let occurrence = StopOrder.Scope("run \(target)") { return occurrence }
-        return catalogue(configuration).runName(of: target).map { .campaign($0) }
+        return target.contains("/") ? StopOrder.Scope("run \(target)") : nil
     }
 
     private func catalogue(_ configuration: Configuration) -> CampaignCatalogue {
@@ -174,16 +180,38 @@ struct StopCommand: AsyncParsableCommand {
     }
 
     private func end(_ configuration: Configuration) async throws {
+        if let target, let scope = Self.scope(ofRun: target) { return try await end(scope, configuration) }
         let session = try await settings.session(configuration)
-        var scope = StopOrder.Scope.all
-        if let target {
-            if Int64(target) != nil || target.contains("/") {
-                throw Failure(.invalidData, "a run that was stopped alone goes on with `fanfare resume \(target)`")
-            }
-            scope = .campaign(catalogue(configuration).runName(of: target) ?? target)
-        }
+        let scope = target.map { StopOrder.Scope.campaign(catalogue(configuration).runName(of: $0) ?? $0) } ?? .all
         let lifted = try await session.stopping.lift(scope, reason: reason ?? "", by: session.actor)
         Console.print(json ? try ResultJSON.text(lifted) : StopText.text(scope, lifted))
+    }
+
+    /// Takes the stop of one run out of the file, also if the store takes nothing or the run does not exist.
+    private func end(_ scope: StopOrder.Scope, _ configuration: Configuration) async throws {
+        let senders = try await StoreOpening.senders(configuration.store)
+        let (actor, reason) = (ThisProcess.actor, reason ?? "")
+        guard let (order, result) = try StopSending.lift(ofRun: scope, reason: reason, by: actor, in: senders) else {
+            throw Failure(.invalidData, "a run that was stopped alone goes on with `\(scope.remedy)`")
+        }
+        do {
+            let settings = settings
+            let isRecorded = try await Self.within(Self.storePatience) {
+                let session = try await settings.session(configuration)
+                try await session.stopping.recordLift(order, reason: reason, by: session.actor)
+                return true
+            }
+            if isRecorded == nil {
+                Self.noteUnrecorded(scope, "it has not answered within \(WrittenDuration.text(Self.storePatience))")
+            }
+        } catch {
+            Self.noteUnrecorded(scope, "\(error)")
+        }
+        Console.print(json ? try ResultJSON.text(result) : StopText.text(scope, result))
+    }
+
+    private static func noteUnrecorded(_ scope: StopOrder.Scope, _ why: String) {
+        Console.note("the store has not recorded that the stop of \(scope.words) is lifted: \(why)")
     }
 }
 
@@ -212,6 +240,7 @@ private enum StopText {
 
     static func text(_ scope: StopOrder.Scope, _ result: LiftResult) -> String {
         var lines = ["The stop of \(scope.words), by \(result.stop.by) since \(result.stop.at), is lifted."]
+        if scope.isOfOneRun { lines.append("If it is paused, `\(scope.remedy)` continues it.") }
         for order in result.still { lines.append("Still stopped: \(order.scope); `\(order.remedy)` lets it go on.") }
         return lines.joined(separator: "\n")
     }
