@@ -122,4 +122,82 @@ struct RestoreTests {
             try before.close()
         }
     }
+
+    // MARK: The time between the backup and the restore
+
+    private static let caps = [FrequencyCap(limit: 3, window: .seconds(3600))]
+    private static let budget = Configuration.SilentBudget(limit: 3, window: .seconds(3600))
+
+    /// A backup, and what the store that it was made of went on to do: numbers of a run, a device and an event.
+    private func lost(in folder: URL) async throws -> (copy: String, run: Int64, device: Int64, event: Int64) {
+        let store = try SQLiteFileStore(path: folder.appending(path: "fanfare.sqlite").path)
+        _ = try await store.importDevices([try record(1)], now: noon)
+        _ = try await store.createRun(news(), occurrence: "a", now: noon, by: "anna")
+        let path = folder.appending(path: "copy.sqlite").path
+        _ = try await store.backUp(to: path, overwriting: false)
+        _ = try await store.importDevices([try record(2)], now: noon)
+        let run = try await store.createRun(news(), occurrence: "b", now: noon, by: "anna").run.id
+        try store.close()
+        let queue = try DatabaseQueue(path: store.path)
+        defer { try? queue.close() }
+        return try await queue.read { db in
+            (
+                path, run, try Int64.fetchOne(db, sql: "SELECT max(id) FROM device") ?? 0,
+                try Int64.fetchOne(db, sql: "SELECT max(id) FROM event") ?? 0
+            )
+        }
+    }
+
+    @Test func `no number of a run, a device, a lease or an event is used again`() async throws {
+        try await withFolder { folder in
+            let lost = try await lost(in: folder)
+            let store = try SQLiteFileStore(path: lost.copy)
+            _ = try await store.importDevices([try record(3)], now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run)
+            #expect(run > lost.run + 1_000_000 && run < 1 << 53)
+            let devices = lease.deliveries.map(\.device).filter { $0 != 1 }
+            #expect(devices.count == 1 && devices.allSatisfy { $0 > lost.device + 1_000_000 && $0 < 1 << 53 })
+            #expect(lease.id > 1_000_000 && lease.id < 1 << 53)
+            let verification = try await store.verify(budgets: [:], faultsMax: 20)
+            #expect(verification.isSound, "\(verification)")
+            try store.close()
+            // Of the pause that the restore makes, too.
+            let queue = try DatabaseQueue(path: lost.copy)
+            let events = try await queue.read {
+                try Int64.fetchAll($0, sql: "SELECT id FROM event WHERE kind IN ('store_restored', 'run_paused')")
+            }
+            #expect(events.count >= 2 && events.allSatisfy { $0 > lost.event + 1_000_000 }, "\(events)")
+            try queue.close()
+        }
+    }
+
+    @Test func `a silent and a capped push wait until their window holds nothing of that time`() async throws {
+        try await withFolder { folder in
+            let restoredAt = Timestamp(Date()) + .seconds(60)
+            let store = try SQLiteFileStore(path: try await lost(in: folder).copy, now: { restoredAt })
+            #expect(try await store.restoreGap()?.restoredAt == restoredAt)
+            let capped = try await store.startRun(try definition("capped"), now: restoredAt)
+            let silent = try await store.startRun(try definition("silent", pushType: .background), now: restoredAt)
+            let free = restoredAt + .seconds(3600)
+            func sent(_ run: Int64, isSilent: Bool, at now: Timestamp) async throws -> Lease {
+                var request = LeaseRequest(
+                    run: run, environment: .production, limit: 10, now: now, owner: "a",
+                    silentBudget: isSilent ? Self.budget : nil)
+                if !isSilent {
+                    request.caps = CapRequest(
+                        rule: CapRule(topic: wendercast, pushClass: FrequencyCap.usualClass, caps: Self.caps),
+                        latest: Expiry(plannedAt: restoredAt, after: .seconds(86_400)))
+                }
+                return try await store.lease(request)
+            }
+            for (run, isSilent) in [(capped, false), (silent, true)] {
+                let early = try await sent(run, isSilent: isSilent, at: restoredAt + .seconds(1))
+                #expect(early.deliveries.isEmpty && early.nextDue == free, "\(early)")
+                #expect(try await sent(run, isSilent: isSilent, at: free - .milliseconds(1)).deliveries.isEmpty)
+                #expect(try await sent(run, isSilent: isSilent, at: free).deliveries.count == 1)
+            }
+            try store.close()
+        }
+    }
 }

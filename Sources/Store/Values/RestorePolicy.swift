@@ -7,6 +7,38 @@ package struct BackupMark: Hashable, Sendable, Codable {
     package init(madeAt: Timestamp) { self.madeAt = madeAt }
 }
 
+/// The time that a restored store knows nothing of: what was sent in it is on no record.
+package struct RestoreGap: Hashable, Sendable, Codable {
+    /// The key of this record among the facts of a store.
+    package static let key = "restored"
+    private static let leapMin: Int64 = 1_000_000
+    private static let leapMax: Int64 = 1 << 40
+
+    package var madeAt: Timestamp
+    package var restoredAt: Timestamp
+
+    package init(madeAt: Timestamp, restoredAt: Timestamp) {
+        self.madeAt = madeAt
+        self.restoredAt = restoredAt
+    }
+
+    /// Returns how many numbers of a table to skip, so that no number of the gap is used again.
+    ///
+    /// Devices and leases may come by the thousand in each second. People read and type the other numbers.
+    package func leap(of table: String) -> Int64 {
+        let passed = max(1, (restoredAt - madeAt).wholeMilliseconds)
+        let numbers = ["device", "lease"].contains(table) ? passed : passed / 1000 + 1
+        return Self.leapMin + min(numbers, Self.leapMax)
+    }
+
+    /// Returns whether the gap reaches into the period that `now` is in.
+    ///
+    /// - Parameter period: names the period of a moment.
+    package func reaches(into period: (Timestamp) -> String, at now: Timestamp) -> Bool {
+        now < restoredAt || period(restoredAt) == period(now)
+    }
+}
+
 /// What happens to a run that was open in a backup, when the backup becomes the store.
 ///
 /// The store does not know what was sent after the backup. A run that would continue by itself could send all of it twice,
@@ -59,7 +91,9 @@ package struct RestoredStore: Hashable, Sendable {
         return
             "this store is a backup of \(madeAt.iso8601), and what was sent since is not in it: \(what). Occurrences "
             + "and feed items between then and \(restoredAt.iso8601) start nothing; plans that waited for signatures must be "
-            + "asked for again"
+            + "asked for again. Background pushes, and pushes under a frequency cap, wait until the whole window of their "
+            + "budget or cap has passed since the restore, or are left out; `run --occurrence-by` refuses a period that "
+            + "began before the restore"
     }
 
     /// Throws for a run that this very process has found: the person has not seen yet what may have gone out.
