@@ -25,7 +25,7 @@ package struct SenderFolder: Sendable {
     private let isOneOfSeveral: Bool
     private let command: String
     let now: @Sendable () -> Timestamp
-    private let locks: FileLocks
+    let locks: FileLocks
 
     var lockPath: String { path + "/lock" }
     /// Of the folders of stores elsewhere.
