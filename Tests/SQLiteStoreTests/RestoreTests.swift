@@ -108,8 +108,8 @@ struct RestoreTests {
             let summary = try StoreRestoration(copy, to: path).run(now: noon)
             #expect(summary.copy.runs == 5)
             let aside = try #require(summary.setAside)
-            #expect(FileManager.default.fileExists(atPath: aside + "-wal"))
-            #expect(!FileManager.default.fileExists(atPath: path + "-wal"))
+            // The log is in the file now.
+            for file in [path, aside] { #expect(!FileManager.default.fileExists(atPath: file + "-wal")) }
             var facts = stat()
             #expect(stat(path, &facts) == 0 && facts.st_mode & 0o777 == 0o600)
             if getuid() == 0 { #expect(facts.st_uid == 65_534 && facts.st_gid == 65_533) }
@@ -120,6 +120,88 @@ struct RestoreTests {
             let before = try SQLiteFileStore(path: aside)
             #expect(try await before.run(campaign: "news", occurrence: "late") != nil)
             try before.close()
+        }
+    }
+
+    // MARK: The store that is there
+
+    /// Files beside the store that a restore which was refused must not leave.
+    private func leftOvers(in folder: URL) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
+            $0.contains(".before-") || $0.hasSuffix(".part")
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a store that moves away, or has, is not replaced`(hasMoved: Bool) async throws {
+        try await withFolder { folder in
+            let copy = try await copy(in: folder)
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let store = try SQLiteFileStore(path: path, access: .departing)
+            let move = StoreMove(id: "m", from: path, to: "postgres://db/fanfare", begunAt: noon)
+            try await store.beginDeparture(move, by: "anna")
+            if hasMoved { try await store.endDeparture(move, at: noon) }
+            try store.close()
+            let error = #expect(throws: StoreError.self) { try StoreRestoration(copy, to: path).run(now: noon) }
+            switch error {
+            case .moved: #expect(hasMoved)
+            case .moving: #expect(!hasMoved)
+            default: Issue.record("\(String(describing: error))")
+            }
+            #expect(try leftOvers(in: folder).isEmpty)
+            let same = try SQLiteFileStore(path: path, access: .departing)
+            #expect(same.restored == nil && same.departed?.id == "m")
+            try same.close()
+        }
+    }
+
+    @Test func `a store that another process has open is not replaced`() async throws {
+        try await withFolder { folder in
+            let copy = try await copy(in: folder)
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let open = try SQLiteFileStore(path: path)
+            let error = #expect(throws: StoreError.self) { try StoreRestoration(copy, to: path).run(now: noon) }
+            #expect("\(try #require(error))".contains("another process has it open"))
+            #expect(try leftOvers(in: folder).isEmpty)
+            // It loses nothing.
+            _ = try await open.importDevices([try record(1)], now: noon)
+            try open.close()
+            let again = try SQLiteFileStore(path: path)
+            #expect(try await again.reach(of: .everyone, topic: wendercast, pushType: .alert, now: noon).total == 1)
+            try again.close()
+            #expect(try StoreRestoration(copy, to: path).run(now: noon).setAside != nil)
+        }
+    }
+
+    @Test func `a writer whose store was replaced fails, and confirms nothing`() async throws {
+        try await withFolder { folder in
+            let copy = try await copy(in: folder)
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let open = try SQLiteFileStore(path: path)
+            _ = try await open.importDevices([try record(1)], now: noon)
+            #expect(rename(copy, path) == 0)
+            await #expect(throws: StoreError.displaced(path: path)) {
+                try await open.importDevices([try record(2)], now: noon)
+            }
+            await #expect(throws: StoreError.displaced(path: path)) {
+                try await open.createRun(news(), occurrence: "late", now: noon, by: "anna")
+            }
+            try open.close()
+        }
+    }
+
+    @Test func `a damaged store is set aside with its log`() async throws {
+        try await withFolder { folder in
+            let copy = try await copy(in: folder)
+            let path = folder.appending(path: "fanfare.sqlite").path
+            try Data(String(repeating: "no store ", count: 100).utf8).write(to: URL(fileURLWithPath: path))
+            try Data("log".utf8).write(to: URL(fileURLWithPath: path + "-wal"))
+            let aside = try #require(try StoreRestoration(copy, to: path).run(now: noon).setAside)
+            for end in ["", "-wal"] { #expect(FileManager.default.fileExists(atPath: aside + end)) }
+            #expect(!FileManager.default.fileExists(atPath: path + "-wal"))
+            let store = try SQLiteFileStore(path: path)
+            #expect(store.restored != nil)
+            try store.close()
         }
     }
 
