@@ -108,4 +108,24 @@ import Testing
         let again = try place.fanfare(daily)
         #expect(again.status == 0 && place.simulator.log().count == 2 * sent, "\(again.errors)")
     }
+
+    @Test func `that is not back yet is no reason to make an empty store`() throws {
+        let place = try Installation()
+        try place.importDevices()
+        #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
+        let path = place.folder.file("fanfare.sqlite")
+        #expect(rename(path, path + ".away") == 0)
+        for words in [["devices", "import", "devices.csv"], ["serve", "--create"]] {
+            let refused = try place.fanfare(words)
+            #expect(refused.status == 78 && refused.errors.contains("fanfare.sqlite-senders"), "\(refused.errors)")
+        }
+        let senders = path + "-senders"
+        try FileManager.default.moveItem(atPath: senders, toPath: senders + ".away")
+        #expect(rename(path + ".away", path + ".before-20260101T000000Z") == 0)
+        let refused = try place.fanfare("devices", "import", "devices.csv")
+        #expect(refused.status == 78 && refused.errors.contains("before-20260101T000000Z"), "\(refused.errors)")
+        #expect(!FileManager.default.fileExists(atPath: path))
+        #expect(rename(path + ".before-20260101T000000Z", path + ".away") == 0)
+        #expect(try place.fanfare("devices", "import", "devices.csv").status == 0)
+    }
 }

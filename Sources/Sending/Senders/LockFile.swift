@@ -151,6 +151,12 @@ package struct FileLocks: Sendable {
 }
 
 extension SenderFolder {
+    /// Of a folder beside a store, behind the store's path.
+    package static let suffix = "-senders"
+
+    /// Whether a process was ever a sender of the store.
+    package var hasDrawn: Bool { (try? header()) != nil }
+
     /// Keeps every process from becoming a sender until the hold is released. Waits some seconds for another one, then throws
     /// ``SendingError/lockFileBusy(path:)``.
     package func holdStarts() throws -> StartHold {
