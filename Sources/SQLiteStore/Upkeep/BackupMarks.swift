@@ -24,7 +24,14 @@ enum BackupMarks {
         let actor: Actor = "restore"
         let open = try RunRow.list(db, "WHERE state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id", [:])
             .readable
-        var restored = RestoredStore(madeAt: mark.madeAt, restoredAt: now, runs: open)
+        try endSessions(db, now: now)
+        let tokens = try String.fetchAll(
+            db,
+            sql: """
+                SELECT name FROM access_token WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
+                ORDER BY name
+                """, arguments: ["now": now.milliseconds])
+        var restored = RestoredStore(madeAt: mark.madeAt, restoredAt: now, runs: open, tokens: tokens)
         let gap = RestoreGap(madeAt: mark.madeAt, restoredAt: now)
         try MoveMarks.set(RestoreGap.key, gap, db)
         try skipNumbers(of: gap, db)
@@ -49,6 +56,16 @@ enum BackupMarks {
         restored.runs = try open.map { try RunRow.require(db, $0.id) }
         try MoveMarks.remove(key, db)
         return restored
+    }
+
+    /// A session that was ended in the lost time must not work again. People sign in again, unlike machines with a token.
+    private static func endSessions(_ db: Database, now: Timestamp) throws {
+        try db.execute(sql: "DELETE FROM web_session")
+        try db.execute(
+            sql: """
+                UPDATE access_token SET revoked_at = :now
+                WHERE revoked_at IS NULL AND substr(name, 1, length(:link)) = :link
+                """, arguments: ["now": now.milliseconds, "link": AccessToken.linkPrefix])
     }
 
     /// The lost time has used numbers that the copy does not know: `apns-id`, collapse ids and `webhook-id` are made of

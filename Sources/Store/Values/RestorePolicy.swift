@@ -72,11 +72,26 @@ package struct RestoredStore: Hashable, Sendable {
     package var restoredAt: Timestamp
     /// The open runs, oldest first, each of which now waits for a person.
     package var runs: [Run]
+    /// The names of the access tokens that work now, some of which may have been revoked since the copy was made.
+    package var tokens: [String]
 
-    package init(madeAt: Timestamp, restoredAt: Timestamp, runs: [Run]) {
+    package init(madeAt: Timestamp, restoredAt: Timestamp, runs: [Run], tokens: [String] = []) {
         self.madeAt = madeAt
         self.restoredAt = restoredAt
         self.runs = runs
+        self.tokens = tokens
+    }
+
+    private static let tokensShown = 20
+
+    /// Tells which access tokens to look at.
+    private var tokenWords: String {
+        guard !tokens.isEmpty else { return "" }
+        let rest = tokens.count - Self.tokensShown
+        let names = tokens.prefix(Self.tokensShown).joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
+        return
+            ". These access tokens work, also one that was revoked since: \(names); revoke again what was revoked since "
+            + "\(madeAt.iso8601) (`fanfare tokens revoke NAME`)"
     }
 
     /// For a person, and for the audit.
@@ -93,7 +108,7 @@ package struct RestoredStore: Hashable, Sendable {
             + "and feed items between then and \(restoredAt.iso8601) start nothing; plans that waited for signatures must be "
             + "asked for again. Background pushes, and pushes under a frequency cap, wait until the whole window of their "
             + "budget or cap has passed since the restore, or are left out; `run --occurrence-by` refuses a period that "
-            + "began before the restore"
+            + "began before the restore. All sessions of the pages have ended" + tokenWords
     }
 
     /// Throws for a run that this very process has found: the person has not seen yet what may have gone out.
