@@ -24,8 +24,7 @@ package final class SQLiteFileStore: AllRoles {
     private let connections: Connections
     package let path: String
     package let namespace: (high: UInt64, low: UInt64)
-    /// Which file it is, whatever its name is later.
-    private let place: FilePlace?
+    private let place: StorePlace
     /// What others could read of the files when they were opened, in words; nil: nothing.
     package let exposure: String?
     package let departed: StoreMove?
@@ -72,22 +71,25 @@ package final class SQLiteFileStore: AllRoles {
                 try reading.pool.read { try MoveMarks.requireUsable($0, isReading: true) }
                 departed = try reading.pool.read(MoveMarks.departure)
                 namespace = try reading.pool.read(Schema.namespace)
-                place = nil
+                place = StorePlace(path: path, file: nil)
             } else {
                 try file.inspect(for: access)
                 exposure = try file.keepPrivate()
+                // Before SQLite opens the file: a restore may replace it while this waits for a lock.
+                place = StorePlace(path: path, file: FilePlace(path))
                 let pool = try DatabasePool(path: path, configuration: StoreConnection.configuration(readOnly: false))
                 if try pool.read(Schema.isOlder), let sender = livingSender() {
                     throw StoreError.migrating(path, under: sender)
                 }
                 try Schema.migrate(pool, path: path)
+                try place.require()
                 if !access.isForMove { try pool.read { try MoveMarks.requireUsable($0, isReading: false) } }
                 departed = try pool.read(MoveMarks.departure)
                 try Self.makePutOffIndexes(pool, tell)
                 restored = try access == .arriving ? nil : Self.endBackup(pool, now)
                 connections = .writing(pool)
                 namespace = try pool.read(Schema.namespace)
-                place = FilePlace(path)
+                try place.require()
             }
         } catch {
             throw StoreError.translated(error, path: path)
@@ -107,10 +109,7 @@ package final class SQLiteFileStore: AllRoles {
         return URL(fileURLWithPath: path).resolvingSymlinksInPath().path(percentEncoded: false)
     }
 
-    package func requireInPlace() throws {
-        guard let place, FilePlace(path) != place else { return }
-        throw StoreError.displaced(path: path)
-    }
+    package func requireInPlace() throws { try place.require() }
 
     /// Its writing connection cannot write where the store was opened for reading.
     var pool: DatabasePool {
@@ -172,14 +171,14 @@ package final class SQLiteFileStore: AllRoles {
         importing: Bool, patience: Patience, isOfMove: Bool = false,
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
-        let importCache = importCache
+        let (importCache, place) = (importCache, place)
         let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
             pool.asyncWriteWithoutTransaction { db in
                 continuation.resume(
                     returning: Result {
                         patience.set(on: db)
                         try importCache.set(importing, db)
-                        return try Self.transaction(db, isOfMove: isOfMove, body)
+                        return try Self.transaction(db, in: place, isOfMove: isOfMove, body)
                     })
             }
         }
@@ -191,14 +190,14 @@ package final class SQLiteFileStore: AllRoles {
         patience: Patience = .ofCommands, isOfMove: Bool = false,
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
-        let importCache = importCache
+        let (importCache, place) = (importCache, place)
         let result: Result<Value, any Error> = await withCheckedContinuation { continuation in
             pool.asyncWriteWithoutTransaction { db in
                 continuation.resume(
                     returning: Result {
                         patience.set(on: db)
                         try importCache.set(false, db)
-                        return try Self.durably(db, isOfMove: isOfMove, body)
+                        return try Self.durably(db, in: place, isOfMove: isOfMove, body)
                     })
             }
         }
@@ -206,26 +205,24 @@ package final class SQLiteFileStore: AllRoles {
     }
 
     /// One transaction from within a read, which the thread waits for.
-    static func transaction<Value>(
-        _ pool: DatabasePool, _ patience: Patience, _ body: (Database) throws -> Value
-    ) throws -> Value {
+    func transaction<Value>(_ patience: Patience, _ body: (Database) throws -> Value) throws -> Value {
         try pool.writeWithoutTransaction { db in
             patience.set(on: db)
-            return try transaction(db, body)
+            return try Self.transaction(db, in: place, body)
         }
     }
 
     private static func durably<Value>(
-        _ db: Database, isOfMove: Bool, _ body: (Database) throws -> Value
+        _ db: Database, in place: StorePlace, isOfMove: Bool, _ body: (Database) throws -> Value
     ) throws -> Value {
         try db.execute(sql: "PRAGMA synchronous = FULL")
-        let result = Result { try transaction(db, isOfMove: isOfMove, body) }
+        let result = Result { try transaction(db, in: place, isOfMove: isOfMove, body) }
         try db.execute(sql: "PRAGMA synchronous = NORMAL")
         return try result.get()
     }
 
     private static func transaction<Value>(
-        _ db: Database, isOfMove: Bool = false, _ body: (Database) throws -> Value
+        _ db: Database, in place: StorePlace, isOfMove: Bool = false, _ body: (Database) throws -> Value
     ) throws -> Value {
         var value: Value?
         try db.inTransaction(.immediate) {
@@ -233,10 +230,24 @@ package final class SQLiteFileStore: AllRoles {
             // A process that opened the store before it was moved writes nothing more, either.
             if !isOfMove { try MoveMarks.requireUsable(db, isReading: false) }
             value = try body(db)
+            // A restore replaces the file only while no transaction is open: what is in place here is so at the commit.
+            try place.require()
             return .commit
         }
         guard let value else { throw DatabaseError(resultCode: .SQLITE_ABORT, message: "the transaction has no value") }
         return value
+    }
+}
+
+/// The file that a store was opened as, whatever its name is later.
+private struct StorePlace: Sendable {
+    let path: String
+    /// `nil` for a store that is opened for reading.
+    let file: FilePlace?
+
+    func require() throws {
+        guard let file, FilePlace(path) != file else { return }
+        throw StoreError.displaced(path: path)
     }
 }
 

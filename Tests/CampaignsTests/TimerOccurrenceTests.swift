@@ -1,6 +1,7 @@
 import Campaigns
 import Foundation
 import Model
+import Store
 import Testing
 
 struct TimerOccurrenceTests {
@@ -54,5 +55,21 @@ struct TimerOccurrenceTests {
             #expect(keys.insert(key).inserted, "\(key)")
             #expect(TimerOccurrence.key(by: .hour, at: moment + .seconds(3599), zone: zone) == key)
         }
+    }
+
+    @Test(arguments: [
+        (TimerOccurrence.Unit.day, "2026-11-22T23:59:59Z", true), (.day, "2026-11-23T00:00:00Z", false),
+        (.hour, "2026-11-22T09:59:00Z", true), (.hour, "2026-11-22T10:00:00Z", false),
+        (.minute, "2026-11-22T09:05:59Z", true), (.minute, "2026-11-22T09:06:00Z", false),
+        // The clock was set back: nothing is known.
+        (.minute, "2026-11-22T09:00:00Z", true),
+    ])
+    func `a period that began before a restore is not known`(
+        unit: TimerOccurrence.Unit, now: String, isUnknown: Bool
+    ) throws {
+        let gap = RestoreGap(
+            madeAt: try Self.moment("2026-11-21T08:00:00Z"), restoredAt: try Self.moment("2026-11-22T09:05:30Z"))
+        let period = { TimerOccurrence.key(by: unit, at: $0, zone: .gmt) }
+        #expect(gap.reaches(into: period, at: try Self.moment(now)) == isUnknown)
     }
 }

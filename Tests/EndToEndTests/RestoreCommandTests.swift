@@ -81,4 +81,51 @@ import Testing
         let names = try FileManager.default.contentsOfDirectory(atPath: place.folder.path)
         #expect(!names.contains { $0.contains(".before-") || $0.hasSuffix(".part") }, "\(names)")
     }
+
+    @Test func `does not know whether the day's occurrence was sent, and refuses to start it`() throws {
+        let place = try Installation()
+        try place.importDevices()
+        try place.folder.write(
+            "template: note\nalert: {en: {body: Hello}}\ndefault_locale: en\n", to: "templates/note.yaml")
+        try place.folder.write(
+            "campaign: note\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: note\naudience: everyone\n"
+                + "expires_after: 24h\n", to: "campaigns/note.yaml")
+        #expect(try place.fanfare("backup", "b.sqlite").status == 0)
+        let daily = ["run", "note", "--occurrence-by", "day", "--yes"]
+        let first = try place.fanfare(daily)
+        #expect(first.status == 0, "\(first.errors)")
+        let sent = place.simulator.log().count
+        let restored = try place.fanfare("restore", "b.sqlite", "--yes")
+        #expect(restored.status == 0, "\(restored.errors)")
+        let refused = try place.fanfare(daily)
+        #expect(refused.status == 3, "\(refused.errors)")
+        #expect(place.simulator.log().count == sent)
+        let name = try #require(refused.errors.firstMatch(of: /--occurrence (timer-\d{4}-\d\d-\d\d)/)?.1)
+        let named = try place.fanfare("run", "note", "--occurrence", String(name), "--yes")
+        #expect(named.status == 0 && place.simulator.log().count == 2 * sent, "\(named.errors)")
+        // None of its numbers is one of the run that the store does not know.
+        #expect(Set(place.simulator.log().map(\.apnsID)).count == 2 * sent)
+        let again = try place.fanfare(daily)
+        #expect(again.status == 0 && place.simulator.log().count == 2 * sent, "\(again.errors)")
+    }
+
+    @Test func `that is not back yet is no reason to make an empty store`() throws {
+        let place = try Installation()
+        try place.importDevices()
+        #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
+        let path = place.folder.file("fanfare.sqlite")
+        #expect(rename(path, path + ".away") == 0)
+        for words in [["devices", "import", "devices.csv"], ["serve", "--create"]] {
+            let refused = try place.fanfare(words)
+            #expect(refused.status == 78 && refused.errors.contains("fanfare.sqlite-senders"), "\(refused.errors)")
+        }
+        let senders = path + "-senders"
+        try FileManager.default.moveItem(atPath: senders, toPath: senders + ".away")
+        #expect(rename(path + ".away", path + ".before-20260101T000000Z") == 0)
+        let refused = try place.fanfare("devices", "import", "devices.csv")
+        #expect(refused.status == 78 && refused.errors.contains("before-20260101T000000Z"), "\(refused.errors)")
+        #expect(!FileManager.default.fileExists(atPath: path))
+        #expect(rename(path + ".before-20260101T000000Z", path + ".away") == 0)
+        #expect(try place.fanfare("devices", "import", "devices.csv").status == 0)
+    }
 }

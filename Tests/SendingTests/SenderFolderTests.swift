@@ -52,6 +52,18 @@ import Testing
         #expect(senders.livingSender() == nil)
     }
 
+    @Test func `is not taken while a restore holds the senders still`() throws {
+        let hold = try senders.holdStarts()
+        #expect(throws: SendingError.lockFileBusy(path: senders.lockPath)) { try senders.take() }
+        // Two restores at once, too.
+        #expect(throws: SendingError.lockFileBusy(path: senders.lockPath)) { try senders.holdStarts() }
+        #expect(senders.livingSender() == nil)
+        hold.release()
+        let post = try senders.take()
+        #expect(post.number == 16 && senders.livingSender() != nil)
+        try senders.holdStarts().release()
+    }
+
     @Test func `lies with its files beside the store, for its owner's eyes alone`() throws {
         let post = try senders.take()
         #expect(senders.path == folder.file("s.sqlite-senders"))

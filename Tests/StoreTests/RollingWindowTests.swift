@@ -41,6 +41,30 @@ struct RollingWindowTests {
         #expect(window.isFull(0))
     }
 
+    /// Seconds from now: when the store was restored, what was sent since, and when a slot is free.
+    @Test(
+        arguments: [
+            (-50, [], 10), (-50, [-70], 10), (-50, [-40], 10), (-50, [-40, -30], 20), (-1, [-40, -30], 59),
+        ] as [(Int, [Int], Int)])
+    func `a restored store counts the time it knows nothing of as full`(restored: Int, ends: [Int], free: Int) {
+        let gap = RestoreGap(madeAt: noon - .seconds(3600), restoredAt: noon + .seconds(restored))
+        let window = RollingWindow(Self.budget, at: noon, gap: gap)
+        let ends = ends.map { Optional(noon + .seconds($0)) }
+        let moment = noon + .seconds(free)
+        #expect(window.isFull(0))
+        #expect(window.decide(ends: ends, expiresAt: nil) == .wait(until: moment, for: .silentBudget))
+        #expect(window.decide(ends: ends, expiresAt: moment) == .suppress(.silentBudget))
+        let later = RollingWindow(Self.budget, at: moment, gap: gap)
+        #expect(later.decide(ends: ends, expiresAt: nil) == .send(until: nil))
+    }
+
+    @Test func `a slot is free once the window holds nothing of the time before a restore`() {
+        let gap = RestoreGap(madeAt: noon - .seconds(3600), restoredAt: noon - .seconds(60))
+        let window = RollingWindow(Self.budget, at: noon, gap: gap)
+        #expect(window.decide(ends: [], expiresAt: nil) == .send(until: nil))
+        #expect(!window.isFull(0) && window.isFull(2))
+    }
+
     @Test func `what is forgotten counted for no push that still counts`() {
         let window = RollingWindow(Self.budget, at: noon)
         let oldestThatCounts = RollingWindow(Self.budget, at: window.opensAt + .milliseconds(1))

@@ -27,7 +27,9 @@ extension SQLiteFileStore {
                 try selection.tellUsers(&policy, cutShort: nil, db)
                 var count = ReachCount(policy, variants: campaign.variants.count)
                 var rows = ReachRows()
-                let forecast = try caps.map { CapForecast($0, classes: try CapLedger(db).classes(), now: now) }
+                let forecast = try caps.map {
+                    CapForecast($0, classes: try CapLedger(db).classes(), now: now, gap: try BackupMarks.gap(db))
+                }
                 return try rows.count(selection, db, budget: spending, caps: forecast, into: &count)
             }
         }
@@ -140,7 +142,7 @@ final class SilentSpending {
     private var hasRow: Bool
 
     init(_ db: Database, _ budget: Model.Configuration.SilentBudget, now: Timestamp) throws {
-        window = RollingWindow(budget, at: now)
+        window = RollingWindow(budget, at: now, gap: try BackupMarks.gap(db))
         rows = try RowStatement(
             db,
             """

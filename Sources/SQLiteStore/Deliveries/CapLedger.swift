@@ -12,7 +12,8 @@ struct CapLedger {
 
     /// What the caps say of these candidates, and are to reserve.
     func open(
-        _ request: CapRequest, _ candidates: [[LeaseCandidate]], run: Int64, at now: Timestamp, after steps: [ClockStep]
+        _ request: CapRequest, _ candidates: [[LeaseCandidate]], run: Int64, at now: Timestamp,
+        after steps: [ClockStep], gap: RestoreGap?
     ) throws -> CapLease {
         var classes = try classes()
         if classes[request.rule.code] == nil {
@@ -29,7 +30,7 @@ struct CapLedger {
                 if person != 0 { try rows.read(CapKey(.person, person), into: &book) }
             }
         }
-        let policy = CapPolicy(request, classes: classes, at: now, after: steps)
+        let policy = CapPolicy(request, classes: classes, at: now, after: steps, gap: gap)
         return CapLease(request, policy, book, run: run, at: now)
     }
 

@@ -17,20 +17,19 @@ extension SQLiteFileStore {
     private func writeDown(
         _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws -> DeliveryCounts {
-        let pool = pool
-        return try await freezeConnections.read { db in
+        try await freezeConnections.read { [self] db in
             let frozen = try RunRow.require(db, run)
             guard !frozen.isFrozen else { return frozen.counts }
             return try AudienceSelection.with(frozen.definition, now: now, db) { selection in
                 if let grown = try Self.grown(frozen, selection, db) {
-                    try Self.transaction(pool, .ofSenders) { try grown.pause($0, owner: owner, now: now) }
+                    try transaction(.ofSenders) { try grown.pause($0, owner: owner, now: now) }
                     throw grown
                 }
                 var source = try FreezeSource(db, frozen, selection)
                 defer { source.close() }
                 while true {
                     let batch = try source.nextBatch()
-                    let counts = try Self.transaction(pool, .ofSenders) { writer in
+                    let counts = try transaction(.ofSenders) { writer in
                         // Two freezes side by side would each write what the other has written.
                         try RunOwner(writer, run).require(owner)
                         return try FreezeBatch(writer, run: run, now: now).insert(batch, isLast: source.isAtEnd)

@@ -53,9 +53,10 @@ struct LeaseTransaction {
         }
         fresh = try candidates.fresh(limit: request.limit - due.count)
         var isExhausted = due.count + fresh.count < request.limit
-        var chunk = Chunk(request, after: steps, capacity: due.count + fresh.count)
+        let gap = request.caps == nil && request.silentBudget == nil ? nil : try BackupMarks.gap(db)
+        var chunk = Chunk(LeasePolicy(request, after: steps, gap: gap), after: steps, capacity: due.count + fresh.count)
         let caps = try request.caps.map { asked in
-            try CapLedger(db).open(asked, [due, fresh], run: request.run, at: request.now, after: steps)
+            try CapLedger(db).open(asked, [due, fresh], run: request.run, at: request.now, after: steps, gap: gap)
         }
         // A pace holds back what is sent, not what is found not to be sent.
         for index in due.indices where chunk.taken.count < takenMax { try decide(due[index], &chunk, caps) }
@@ -119,8 +120,8 @@ struct LeaseTransaction {
         /// A delivery of an early stage moved that had been sent to before.
         var hasMovedAsked = false
 
-        init(_ request: LeaseRequest, after steps: [ClockStep], capacity: Int) {
-            policy = LeasePolicy(request, after: steps)
+        init(_ policy: LeasePolicy, after steps: [ClockStep], capacity: Int) {
+            self.policy = policy
             self.steps = steps
             taken.reserveCapacity(capacity)
         }

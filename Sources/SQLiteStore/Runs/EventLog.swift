@@ -4,19 +4,21 @@ package import Store
 
 /// Who did what, when.
 enum EventLog {
+    /// - Parameter number: of the event; `nil`: the next one.
     static func record(
-        _ db: Database, kind: EventKind, run: Int64?, actor: Actor, detail: String, files: [String: String] = [:],
-        now: Timestamp
+        _ db: Database, number: Int64? = nil, kind: EventKind, run: Int64?, actor: Actor, detail: String,
+        files: [String: String] = [:], now: Timestamp
     ) throws {
         try db.execute(
             sql: """
-                INSERT INTO event (at, kind, run_id, actor, detail, files, uid, user, command, origin)
+                INSERT INTO event (id, at, kind, run_id, actor, detail, files, uid, user, command, origin)
                 VALUES (
-                    :now, :kind, :run, :actor, :detail, :files, :uid, :user, :command, :origin
+                    :number, :now, :kind, :run, :actor, :detail, :files, :uid, :user, :command, :origin
                 )
                 """,
             arguments: [
-                "now": now.milliseconds, "kind": kind.rawValue, "run": run, "actor": actor.name, "detail": detail,
+                "number": number, "now": now.milliseconds, "kind": kind.rawValue, "run": run, "actor": actor.name,
+                "detail": detail,
                 "files": files.isEmpty ? nil : try StoredJSON.text(files), "uid": actor.account?.uid,
                 "user": actor.account?.user ?? actor.signedInAs,
                 "command": actor.command, "origin": actor.origin.rawValue,

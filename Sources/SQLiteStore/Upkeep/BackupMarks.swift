@@ -1,12 +1,15 @@
 import GRDB
 import Model
-import Store
+package import Store
 
 /// The mark that tells a copy from the store it was made of.
 enum BackupMarks {
     private static let key = "backup"
 
     static func mark(_ db: Database) throws -> BackupMark? { try MoveMarks.value(key, db) }
+
+    /// Returns the time that the store knows nothing of since its latest restore; `nil` if there was none.
+    static func gap(_ db: Database) throws -> RestoreGap? { try MoveMarks.value(RestoreGap.key, db) }
 
     /// A copy of a copy keeps the time of the first.
     static func set(_ mark: BackupMark, _ db: Database) throws {
@@ -21,6 +24,22 @@ enum BackupMarks {
         let actor: Actor = "restore"
         let open = try RunRow.list(db, "WHERE state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id", [:])
             .readable
+        try endSessions(db, now: now)
+        let tokens = try String.fetchAll(
+            db,
+            sql: """
+                SELECT name FROM access_token WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
+                ORDER BY name
+                """, arguments: ["now": now.milliseconds])
+        var restored = RestoredStore(madeAt: mark.madeAt, restoredAt: now, runs: open, tokens: tokens)
+        let gap = RestoreGap(madeAt: mark.madeAt, restoredAt: now)
+        try MoveMarks.set(RestoreGap.key, gap, db)
+        try skipNumbers(of: gap, db)
+        // Before the events of the pauses, whose numbers then lie behind those of the gap, too.
+        let lastEvent = try Int64.fetchOne(db, sql: "SELECT max(id) FROM event") ?? 0
+        try EventLog.record(
+            db, number: lastEvent + gap.leap(of: "event"), kind: .storeRestored, run: nil, actor: actor,
+            detail: restored.words, now: now)
         for run in open {
             guard let reason = policy.pauseReason(of: run) else { continue }
             try RunStateChange(db, run.id, now: now).note(.paused, reason: reason, actor: actor, halt: .restored)
@@ -34,10 +53,37 @@ enum BackupMarks {
             arguments: [
                 "lapsed": ApprovalRequest.State.lapsed.rawValue, "open": ApprovalRequest.State.open.rawValue,
             ])
-        let restored = RestoredStore(
-            madeAt: mark.madeAt, restoredAt: now, runs: try open.map { try RunRow.require(db, $0.id) })
-        try EventLog.record(db, kind: .storeRestored, run: nil, actor: actor, detail: restored.words, now: now)
+        restored.runs = try open.map { try RunRow.require(db, $0.id) }
         try MoveMarks.remove(key, db)
         return restored
     }
+
+    /// A session that was ended in the lost time must not work again. People sign in again, unlike machines with a token.
+    private static func endSessions(_ db: Database, now: Timestamp) throws {
+        try db.execute(sql: "DELETE FROM web_session")
+        try db.execute(
+            sql: """
+                UPDATE access_token SET revoked_at = :now
+                WHERE revoked_at IS NULL AND substr(name, 1, length(:link)) = :link
+                """, arguments: ["now": now.milliseconds, "link": AccessToken.linkPrefix])
+    }
+
+    /// The lost time has used numbers that the copy does not know: `apns-id`, collapse ids and `webhook-id` are made of
+    /// such numbers, and must not name two things.
+    private static func skipNumbers(of gap: RestoreGap, _ db: Database) throws {
+        let tables = try String.fetchAll(
+            db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'")
+        for table in tables {
+            let given = try Int64.fetchOne(
+                db, sql: "SELECT seq FROM sqlite_sequence WHERE name = :table", arguments: ["table": table])
+            try db.execute(sql: "DELETE FROM sqlite_sequence WHERE name = :table", arguments: ["table": table])
+            try db.execute(
+                sql: "INSERT INTO sqlite_sequence (name, seq) VALUES (:table, :number)",
+                arguments: ["table": table, "number": (given ?? 0) + gap.leap(of: table)])
+        }
+    }
+}
+
+extension SQLiteFileStore {
+    package func restoreGap() async throws -> RestoreGap? { try await read(.short) { try BackupMarks.gap($0) } }
 }

@@ -24,6 +24,8 @@ package struct StoreRestoration: Sendable {
     }
 
     /// Copies the backup beside the store, checks the copy, and renames. The caller makes sure that no sender lives.
+    /// Throws ``StoreError/inUse(path:reason:)`` while another process has the store open, and the refusal of a store that
+    /// has moved away.
     ///
     /// The new store has the owner, the group and the mode of the old one, or of its folder.
     package func run(now: Timestamp) throws -> Summary {
@@ -95,19 +97,125 @@ package struct StoreRestoration: Sendable {
         _ = chown(part, facts.st_uid, facts.st_gid)
     }
 
-    /// The old log must not stay beside the new file: SQLite would take it for the new file's.
+    /// Throws if the store has moved away, or another process has it open.
     private func place(_ part: String, now: Timestamp) throws -> String? {
-        let hadStore = access(store, F_OK) == 0
         let aside = "\(store).before-\(now.iso8601.filter { $0.isNumber || $0 == "T" || $0 == "Z" })"
-        for end in ["", "-wal", "-shm"] where access(store + end, F_OK) == 0 {
-            guard access(aside + end, F_OK) != 0, rename(store + end, aside + end) == 0 else {
-                throw StoreError.cannotMake(path: aside + end, reason: "the old store cannot be set aside")
-            }
+        let replaced = StoreReplacement(store: store, part: part, aside: aside)
+        guard access(store, F_OK) == 0 else {
+            // A log without its store must not become the new store's.
+            try replaced.setLogsAside()
+            try replaced.adopt()
+            try StoreCopy.synchronize(OutputPath.folder(of: store))
+            return nil
         }
-        guard rename(part, store) == 0 else {
-            throw StoreError.cannotMake(path: store, reason: String(cString: strerror(errno)))
+        do {
+            try replaced.whileHeld { db in
+                if try db.tableExists("meta") { try MoveMarks.requireUsable(db, isReading: false) }
+                try replaced.exchange()
+            }
+        } catch let error as DatabaseError where Self.isDamage(error) {
+            // A damaged store is what backups are for: it is set aside as it is.
+            try replaced.exchangeWithLogs()
         }
         try StoreCopy.synchronize(OutputPath.folder(of: store))
-        return hadStore ? aside : nil
+        return aside
+    }
+
+    private static func isDamage(_ error: DatabaseError) -> Bool {
+        [.SQLITE_NOTADB, .SQLITE_CORRUPT, .SQLITE_IOERR].contains(error.resultCode)
+    }
+}
+
+/// Gives the name of a store to another file, and another name to the store.
+private struct StoreReplacement {
+    /// How often another process may be found at the store, with a pause after each: a command that only reads is done by
+    /// then.
+    private static let triesMax = 50
+    private static let pauseMicroseconds: UInt32 = 100_000
+
+    let store: String
+    let part: String
+    let aside: String
+
+    /// Runs `body` while no other process reads the store or writes to it. All of the store is in its one file then.
+    func whileHeld(_ body: (Database) throws -> Void) throws {
+        var configuration = GRDB.Configuration()
+        configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
+        let queue = try DatabaseQueue(path: store, configuration: configuration)
+        defer { try? queue.close() }
+        for _ in 0..<Self.triesMax {
+            let isDone = try queue.writeWithoutTransaction { db in
+                guard try leaveLog(db) else { return false }
+                var isDone = false
+                try db.inTransaction(.exclusive) {
+                    // Another process may have opened the store again in between.
+                    guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "delete" else { return .rollback }
+                    try body(db)
+                    isDone = true
+                    return .rollback
+                }
+                return isDone
+            }
+            if isDone { return }
+            usleep(Self.pauseMicroseconds)
+        }
+        throw StoreError.inUse(
+            path: store,
+            reason: "another process has it open; end that process (`fuser -v \(store)` shows it), then run the same "
+                + "command again")
+    }
+
+    /// Takes the log into the file, which SQLite does only for the last process that has the store open.
+    private func leaveLog(_ db: Database) throws -> Bool {
+        do {
+            return try String.fetchOne(db, sql: "PRAGMA journal_mode = DELETE") == "delete"
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            return false
+        }
+    }
+
+    /// There is a store at every moment: the old one has two names before it loses the first.
+    func exchange() throws {
+        guard access(aside, F_OK) != 0 else { throw StoreError.cannotMake(path: aside, reason: "it is there already") }
+        let isLinked = link(store, aside) == 0
+        // Some file systems have no second names.
+        guard isLinked || rename(store, aside) == 0 else { throw failure(aside, "the old store cannot be set aside") }
+        do {
+            try adopt()
+        } catch {
+            guard isLinked ? unlink(aside) == 0 : rename(aside, store) == 0 else {
+                throw failure(store, "the old store is now at \(aside): move it back, or restore again")
+            }
+            throw error
+        }
+    }
+
+    /// The same with the logs of a store that SQLite cannot read.
+    func exchangeWithLogs() throws {
+        try setLogsAside()
+        do {
+            try exchange()
+        } catch {
+            for end in Self.logEnds { rename(aside + end, store + end) }
+            throw error
+        }
+    }
+
+    private static let logEnds = ["-wal", "-shm"]
+
+    func setLogsAside() throws {
+        for end in Self.logEnds where access(store + end, F_OK) == 0 {
+            guard access(aside + end, F_OK) != 0, rename(store + end, aside + end) == 0 else {
+                throw failure(aside + end, "the log of the old store cannot be set aside")
+            }
+        }
+    }
+
+    func adopt() throws {
+        guard rename(part, store) == 0 else { throw failure(store, "the backup cannot take the name of the store") }
+    }
+
+    private func failure(_ path: String, _ what: String) -> StoreError {
+        .cannotMake(path: path, reason: "\(what) (\(String(cString: strerror(errno))))")
     }
 }

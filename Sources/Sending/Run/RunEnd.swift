@@ -87,7 +87,7 @@ package enum SendingError: Error, Hashable, CustomStringConvertible {
     case senderFolder(path: String, reason: String)
     /// It cannot be read, and somebody holds a lock on it.
     case lockFileDamaged(path: String)
-    /// Somebody holds its first byte, which takes some milliseconds.
+    /// Another process holds its first byte: a starting sender for some milliseconds, a restore for longer.
     case lockFileBusy(path: String)
     /// The lock file under this sender is another one, or none.
     case postLost(path: String)
@@ -106,7 +106,8 @@ package enum SendingError: Error, Hashable, CustomStringConvertible {
         case .lockFileDamaged(let path):
             "\(path) is damaged, and somebody sends; stop all who send from this store, then delete it"
         case .lockFileBusy(let path):
-            "\(path): another process has been starting for some seconds, and may have been stopped; let it go on or end it"
+            "\(path): another process has restored the store, or has been starting, for some seconds; wait until it is done, "
+                + "or end it, then run the same command again"
         case .postLost(let path):
             "\(path) was deleted or replaced while this process was sending, so that others take it for gone; it has stopped. "
                 + "Run the same command again, and leave the folder alone while anything is sent"

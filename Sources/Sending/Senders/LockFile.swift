@@ -1,9 +1,10 @@
 import Foundation
 import Store
+import Synchronization
 
 /// What is written in the lock file of a ``SenderFolder``, and which of its bytes are locked for what.
 struct LockFile {
-    /// Held shortly, by whoever draws a number.
+    /// Held shortly, by a process that draws a number. A restore holds it for as long as it takes.
     static let drawing: Int64 = 0
     /// Held by the process that serves.
     static let daemon: Int64 = 1
@@ -130,16 +131,71 @@ package struct FileLocks: Sendable {
         return answer.type != Int16(F_UNLCK)
     }
 
-    /// Holds the byte while `body` runs; waits for others who do.
-    func whileHolding<Value>(_ byte: Int64, of file: Int32, _ path: String, _ body: () throws -> Value) throws -> Value
-    {
+    /// Takes the byte; waits for a bounded time for another process that has it.
+    func wait(for byte: Int64, of file: Int32, _ path: String) throws {
         var tries = 0
         while try !take(byte, of: file, path) {
             tries += 1
             guard tries < Self.drawingTriesMax else { throw SendingError.lockFileBusy(path: path) }
             usleep(Self.drawingPauseMicroseconds)
         }
+    }
+
+    /// Holds the byte while `body` runs; waits for others who do.
+    func whileHolding<Value>(_ byte: Int64, of file: Int32, _ path: String, _ body: () throws -> Value) throws -> Value
+    {
+        try wait(for: byte, of: file, path)
         defer { _ = lock(file, .set, Int16(F_UNLCK), byte, 1) }
         return try body()
+    }
+}
+
+extension SenderFolder {
+    /// Of a folder beside a store, behind the store's path.
+    package static let suffix = "-senders"
+
+    /// Whether a process was ever a sender of the store.
+    package var hasDrawn: Bool { (try? header()) != nil }
+
+    /// Keeps every process from becoming a sender until the hold is released. Waits some seconds for another one, then throws
+    /// ``SendingError/lockFileBusy(path:)``.
+    package func holdStarts() throws -> StartHold {
+        try makeFolder()
+        while true {
+            let file = locks.open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW)
+            guard file >= 0 else { throw LockFile.failure(-file, lockPath) }
+            let hold = StartHold(file, folder: self, locks)
+            try locks.wait(for: LockFile.drawing, of: file, lockPath)
+            guard LockFile.isAt(lockPath, file) else { continue }
+            fchmod(file, 0o600)
+            return hold
+        }
+    }
+}
+
+/// Keeps senders from starting, see ``SenderFolder/holdStarts()``.
+package final class StartHold: Sendable {
+    private let folder: SenderFolder
+    private let locks: FileLocks
+    /// Below 0 after the release.
+    private let file: Mutex<Int32>
+
+    init(_ file: Int32, folder: SenderFolder, _ locks: FileLocks) {
+        self.folder = folder
+        self.locks = locks
+        self.file = Mutex(file)
+    }
+
+    deinit { release() }
+
+    package func release() {
+        file.withLock { file in
+            guard file >= 0 else { return }
+            // The store may not have been there when the folder was made.
+            for path in [folder.path, folder.lockPath] { folder.handOver(path) }
+            _ = locks.lock(file, .set, Int16(F_UNLCK), 0, 0)
+            close(file)
+            file = -1
+        }
     }
 }

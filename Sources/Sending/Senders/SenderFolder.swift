@@ -25,7 +25,7 @@ package struct SenderFolder: Sendable {
     private let isOneOfSeveral: Bool
     private let command: String
     let now: @Sendable () -> Timestamp
-    private let locks: FileLocks
+    let locks: FileLocks
 
     var lockPath: String { path + "/lock" }
     /// Of the folders of stores elsewhere.
@@ -39,7 +39,7 @@ package struct SenderFolder: Sendable {
         locks: FileLocks = .kernel
     ) {
         ownedAs = Self.resolved(store)
-        path = ownedAs + "-senders"
+        path = ownedAs + Self.suffix
         isOneOfSeveral = false
         self.command = command
         self.now = now
@@ -247,7 +247,7 @@ extension SenderFolder {
         reading(missing: .gone) { try locks.isHeld(byte, of: $0, lockPath) ? .held : .gone }
     }
 
-    private func header() throws -> LockFile? {
+    func header() throws -> LockFile? {
         let file = locks.open(lockPath, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }

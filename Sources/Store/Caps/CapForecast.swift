@@ -22,17 +22,19 @@ package struct CapForecast {
     private let preview: CapPreview
     private let classes: [UInt32: String]
     private let now: Timestamp
+    private let gap: RestoreGap?
     private var policies: [Timestamp: CapPolicy] = [:]
     private var batch: [Candidate] = []
     /// By person, since the devices of one come anywhere in the order. Empty where no cap is per user.
     private var shown: [Int64: Shown] = [:]
     package private(set) var slice = Reach.CapSlice()
 
-    /// - Parameter classes: as ``CapPolicy`` takes them.
-    package init(_ preview: CapPreview, classes: [UInt32: String], now: Timestamp) {
+    /// Takes `classes` and `gap` as ``CapPolicy`` does.
+    package init(_ preview: CapPreview, classes: [UInt32: String], now: Timestamp, gap: RestoreGap? = nil) {
         self.preview = preview
         self.classes = classes
         self.now = now
+        self.gap = gap
     }
 
     package var isFull: Bool { batch.count >= Self.batchMax }
@@ -97,7 +99,7 @@ package struct CapForecast {
     /// Waves start at some tens of moments.
     private mutating func policy(at moment: Timestamp) -> CapPolicy {
         if let known = policies[moment] { return known }
-        let policy = CapPolicy(preview.request, classes: classes, at: moment, after: [])
+        let policy = CapPolicy(preview.request, classes: classes, at: moment, after: [], gap: gap)
         policies[moment] = policy
         return policy
     }

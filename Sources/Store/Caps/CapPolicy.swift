@@ -53,15 +53,20 @@ package struct CapPolicy {
     /// What ended up to this counts for none of the app's caps.
     package let forgottenUpTo: Timestamp
 
-    /// - Parameter classes: of the rules that pushes in the ledger were decided by, by code.
-    package init(_ request: CapRequest, classes: [UInt32: String], at now: Timestamp, after steps: [ClockStep]) {
+    /// - Parameters:
+    ///   - classes: of the rules that pushes in the ledger were decided by, by code.
+    ///   - gap: what the store knows nothing of, see ``RollingWindow``.
+    package init(
+        _ request: CapRequest, classes: [UInt32: String], at now: Timestamp, after steps: [ClockStep],
+        gap: RestoreGap? = nil
+    ) {
         self.request = request
         let caps = request.rule.inForce
         windows = caps.map { cap in
             let limit = cap.limit(for: request.rule.pushClass)
-            return (
-                cap, RollingWindow(limit: limit, length: cap.window, for: .frequencyCap, at: now, after: steps)
-            )
+            let window = RollingWindow(
+                limit: limit, length: cap.window, for: .frequencyCap, at: now, after: steps, gap: gap)
+            return (cap, window)
         }
         counting = classes.mapValues { pushClass in caps.map { $0.covers(pushClass) } }
         forgottenUpTo =
@@ -80,7 +85,7 @@ package struct CapPolicy {
         var longest = LeaseDecision.send(until: nil)
         for (index, entry) in windows.enumerated() {
             let pushes = book.counted(device: device, person: person, entry.cap.per)
-            if pushes.isEmpty, entry.window.limit > 0 { continue }
+            if pushes.isEmpty, !entry.window.isFull(0) { continue }
             let end = [expiresAt, request.latest.moment(wave: wave)].compactMap(\.self).min()
             let others = pushes.filter { push in
                 let isOwnCopy = request.hasCollapseID && push.run == run && push.device == device

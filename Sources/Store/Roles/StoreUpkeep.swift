@@ -8,6 +8,9 @@ package protocol StoreUpkeep: Sendable {
     /// Set if the store was found to be a restored backup when this process opened it.
     var restored: RestoredStore? { get }
 
+    /// Returns the time that the store knows nothing of; `nil` if it was never restored from a backup.
+    func restoreGap() async throws -> RestoreGap?
+
     /// Checks everything the store promises, each check in a snapshot of its own, so that it may run beside senders
     /// without holding back the log for long. Reads the whole file more than once; changes nothing, and works on a store
     /// opened for reading. A check that damage keeps from its end has that as its fault; one that somebody else at work on
@@ -69,6 +72,8 @@ package protocol StoreUpkeep: Sendable {
 
 extension StoreUpkeep {
     package var restored: RestoredStore? { nil }
+
+    package func restoreGap() async throws -> RestoreGap? { nil }
 
     package func server() async throws -> ServerObservation? { nil }
 }

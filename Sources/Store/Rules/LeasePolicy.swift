@@ -30,14 +30,16 @@ package struct LeasePolicy {
     private let window: RollingWindow?
     private var quietByZone: [String?: QuietTimes.State] = [:]
 
-    /// - Parameter steps: of the wall clock, see ``RollingWindow``.
-    package init(_ request: LeaseRequest, after steps: [ClockStep] = []) {
+    /// - Parameters:
+    ///   - steps: of the wall clock, see ``RollingWindow``.
+    ///   - gap: what the store knows nothing of, as there.
+    package init(_ request: LeaseRequest, after steps: [ClockStep] = [], gap: RestoreGap? = nil) {
         environment = request.environment
         reachable = request.reachable
         now = request.now
         expiry = request.expiry
         quiet = request.quiet
-        window = request.silentBudget.map { RollingWindow($0, at: request.now, after: steps) }
+        window = request.silentBudget.map { RollingWindow($0, at: request.now, after: steps, gap: gap) }
     }
 
     /// - Parameters:

@@ -8,6 +8,9 @@ package import Model
 /// Its moments are the wall clock's, which somebody may set. Set back, it puts pushes into the future: they count. Set
 /// forward, it would let those before leave the window early: they are taken to have ended as much later. Either way a
 /// slot may be free later than it could be, never sooner.
+///
+/// A store that was restored from a backup does not know what was sent since. The window counts as full until it holds
+/// nothing of that time.
 package struct RollingWindow: Hashable, Sendable {
     /// Pushes that may count at any moment; none when it is not above 0.
     package let limit: Int
@@ -17,26 +20,36 @@ package struct RollingWindow: Hashable, Sendable {
     private let reason: SuppressionReason
     /// The steps forward, oldest first: what ended up to a moment of the wall clock may have ended before.
     private let corrections: [Correction]
+    /// By the clock as it goes now, until when pushes may have left that are on no record. `nil` if none of them counts.
+    private let unknownUntil: Timestamp?
 
     private struct Correction: Hashable {
         var upTo: Timestamp
         var by: Duration
     }
 
-    /// - Parameter steps: of the wall clock, oldest first, the latest at least.
+    /// - Parameters:
+    ///   - steps: of the wall clock, oldest first, the latest at least.
+    ///   - gap: what the store knows nothing of; `nil`: nothing.
     package init(
-        limit: Int, length: Duration, for reason: SuppressionReason, at now: Timestamp, after steps: [ClockStep] = []
+        limit: Int, length: Duration, for reason: SuppressionReason, at now: Timestamp, after steps: [ClockStep] = [],
+        gap: RestoreGap? = nil
     ) {
         self.limit = limit
         self.length = length
         self.reason = reason
         self.now = now
-        corrections = Self.corrections(Self.recent(steps, since: now - length - length))
+        let corrections = Self.corrections(Self.recent(steps, since: now - length - length))
+        self.corrections = corrections
+        let unknown = gap.map { Self.corrected($0.restoredAt, corrections) }
+        unknownUntil = unknown.flatMap { $0 > now - length ? $0 : nil }
     }
 
     /// The silent budget's.
-    package init(_ budget: Configuration.SilentBudget, at now: Timestamp, after steps: [ClockStep] = []) {
-        self.init(limit: budget.limit, length: budget.window, for: .silentBudget, at: now, after: steps)
+    package init(
+        _ budget: Configuration.SilentBudget, at now: Timestamp, after steps: [ClockStep] = [], gap: RestoreGap? = nil
+    ) {
+        self.init(limit: budget.limit, length: budget.window, for: .silentBudget, at: now, after: steps, gap: gap)
     }
 
     /// From the first step on that lies behind a moment by the clock as it goes now: what ended before the others does
@@ -75,12 +88,14 @@ package struct RollingWindow: Hashable, Sendable {
     package func counts(_ end: Timestamp?) -> Bool { end.map { corrected($0) > opensAt } ?? true }
 
     /// By the clock as it goes now.
-    private func corrected(_ end: Timestamp) -> Timestamp {
+    private func corrected(_ end: Timestamp) -> Timestamp { Self.corrected(end, corrections) }
+
+    private static func corrected(_ end: Timestamp, _ corrections: [Correction]) -> Timestamp {
         corrections.reduce(end) { end, correction in end <= correction.upTo ? end + correction.by : end }
     }
 
     /// Whether so many pushes that count leave no slot.
-    package func isFull(_ count: Int) -> Bool { count >= limit }
+    package func isFull(_ count: Int) -> Bool { count >= limit || unknownUntil != nil }
 
     /// Whether one more push may leave now, when it may, or that it never will before it expires.
     ///
@@ -89,8 +104,10 @@ package struct RollingWindow: Hashable, Sendable {
         let counted = ends.filter(counts).map { $0.map(corrected) ?? now }.sorted()
         guard isFull(counted.count) else { return .send(until: nil) }
         guard limit > 0 else { return .suppress(reason) }
-        // A slot is free once all but limit - 1 of them have left the window.
-        let free = counted[counted.count - limit] + length
+        // A slot is free once all but limit - 1 of them have left the window, and all that may have been sent unknown.
+        let known = counted.count >= limit ? counted[counted.count - limit] : nil
+        guard let last = [known, unknownUntil].compactMap(\.self).max() else { return .send(until: nil) }
+        let free = last + length
         if let expiresAt, free >= expiresAt { return .suppress(reason) }
         return .wait(until: free, for: reason)
     }

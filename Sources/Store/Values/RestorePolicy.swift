@@ -7,6 +7,38 @@ package struct BackupMark: Hashable, Sendable, Codable {
     package init(madeAt: Timestamp) { self.madeAt = madeAt }
 }
 
+/// The time that a restored store knows nothing of: what was sent in it is on no record.
+package struct RestoreGap: Hashable, Sendable, Codable {
+    /// The key of this record among the facts of a store.
+    package static let key = "restored"
+    private static let leapMin: Int64 = 1_000_000
+    private static let leapMax: Int64 = 1 << 40
+
+    package var madeAt: Timestamp
+    package var restoredAt: Timestamp
+
+    package init(madeAt: Timestamp, restoredAt: Timestamp) {
+        self.madeAt = madeAt
+        self.restoredAt = restoredAt
+    }
+
+    /// Returns how many numbers of a table to skip, so that no number of the gap is used again.
+    ///
+    /// Devices and leases may come by the thousand in each second. People read and type the other numbers.
+    package func leap(of table: String) -> Int64 {
+        let passed = max(1, (restoredAt - madeAt).wholeMilliseconds)
+        let numbers = ["device", "lease"].contains(table) ? passed : passed / 1000 + 1
+        return Self.leapMin + min(numbers, Self.leapMax)
+    }
+
+    /// Returns whether the gap reaches into the period that `now` is in.
+    ///
+    /// - Parameter period: names the period of a moment.
+    package func reaches(into period: (Timestamp) -> String, at now: Timestamp) -> Bool {
+        now < restoredAt || period(restoredAt) == period(now)
+    }
+}
+
 /// What happens to a run that was open in a backup, when the backup becomes the store.
 ///
 /// The store does not know what was sent after the backup. A run that would continue by itself could send all of it twice,
@@ -40,11 +72,26 @@ package struct RestoredStore: Hashable, Sendable {
     package var restoredAt: Timestamp
     /// The open runs, oldest first, each of which now waits for a person.
     package var runs: [Run]
+    /// The names of the access tokens that work now, some of which may have been revoked since the copy was made.
+    package var tokens: [String]
 
-    package init(madeAt: Timestamp, restoredAt: Timestamp, runs: [Run]) {
+    package init(madeAt: Timestamp, restoredAt: Timestamp, runs: [Run], tokens: [String] = []) {
         self.madeAt = madeAt
         self.restoredAt = restoredAt
         self.runs = runs
+        self.tokens = tokens
+    }
+
+    private static let tokensShown = 20
+
+    /// Tells which access tokens to look at.
+    private var tokenWords: String {
+        guard !tokens.isEmpty else { return "" }
+        let rest = tokens.count - Self.tokensShown
+        let names = tokens.prefix(Self.tokensShown).joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
+        return
+            ". These access tokens work, also one that was revoked since: \(names); revoke again what was revoked since "
+            + "\(madeAt.iso8601) (`fanfare tokens revoke NAME`)"
     }
 
     /// For a person, and for the audit.
@@ -59,7 +106,9 @@ package struct RestoredStore: Hashable, Sendable {
         return
             "this store is a backup of \(madeAt.iso8601), and what was sent since is not in it: \(what). Occurrences "
             + "and feed items between then and \(restoredAt.iso8601) start nothing; plans that waited for signatures must be "
-            + "asked for again"
+            + "asked for again. Background pushes, and pushes under a frequency cap, wait until the whole window of their "
+            + "budget or cap has passed since the restore, or are left out; `run --occurrence-by` refuses a period that "
+            + "began before the restore. All sessions of the pages have ended" + tokenWords
     }
 
     /// Throws for a run that this very process has found: the person has not seen yet what may have gone out.

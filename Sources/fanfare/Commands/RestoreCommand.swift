@@ -10,9 +10,10 @@ struct RestoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore", abstract: "Put a backup in the place of the store.",
         discussion: """
-            Stop whatever uses the store first (`systemctl stop fanfare`): nothing is restored while a sender lives. The \
-            backup is checked, and the store that is there is kept beside it as STORE.before-TIME. The restored store has \
-            the owner and the mode of the old one.
+            Stop whatever uses the store first (`systemctl stop fanfare`): nothing is restored while a sender lives, or \
+            while another process has the store open. No sender starts until the restore is done. A store that has moved \
+            to another place is not replaced. The backup is checked, and the store that is there is kept beside it as \
+            STORE.before-TIME. The restored store has the owner and the mode of the old one.
             What was sent after the backup is not in it. Runs that were open in the backup are paused as restored: see \
             `fanfare status`, then `fanfare resume RUN` sends what the backup has as open, and `fanfare cancel RUN` ends the \
             run. Occurrences and feed items of the time between start nothing. The same happens when a backup is put in place \
@@ -31,6 +32,12 @@ struct RestoreCommand: AsyncParsableCommand {
         try await requireNoSender(configuration)
         try await requireSound(configuration)
         try confirm(configuration)
+        // No sender may start between the look for one and the rename: it would send what the restored store does not know.
+        let hold = try SenderFolder(
+            besideStore: configuration.store, command: ThisProcess.command, now: WallClock.system.now
+        ).holdStarts()
+        defer { hold.release() }
+        try await requireNoSender(configuration)
         let summary = try StoreRestoration(file, to: configuration.store).run(now: WallClock.system.now())
         // Opened for writing, it turns from a copy into the store; the warning says what that means.
         let session = try await settings.session(configuration)

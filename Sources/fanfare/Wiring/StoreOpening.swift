@@ -18,6 +18,7 @@ enum StoreOpening {
         livingSender: () -> String? = { nil }
     ) async throws -> any AllRoles {
         guard StoreAddress(address).isURL else {
+            if access == .making { try requireNeverThere(address) }
             let store = try SQLiteFileStore(
                 path: address, access: access, isAlive: isAlive, livingSender: livingSender, tell: { Console.note($0) })
             if let exposure = store.exposure { Console.note("warning: \(exposure)") }
@@ -30,6 +31,26 @@ enum StoreOpening {
         } catch {
             throw failure(error)
         }
+    }
+
+    /// Throws where there is no store, but was one: an empty one in its place would send all of it again.
+    private static func requireNeverThere(_ path: String) throws {
+        let senders = SenderFolder(besideStore: path, command: ThisProcess.command, now: WallClock.system.now)
+        // The path with its links followed.
+        let store = String(senders.path.dropLast(SenderFolder.suffix.count))
+        guard access(store, F_OK) != 0 else { return }
+        let file = URL(fileURLWithPath: store)
+        let folder = file.deletingLastPathComponent().path
+        let beside = ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []).sorted()
+        let stores = beside.filter { name in
+            name.hasPrefix("\(file.lastPathComponent).before-") && !["-wal", "-shm"].contains { name.hasSuffix($0) }
+        }
+        let left = stores.map { "\(folder)/\($0)" } + (senders.hasDrawn ? [senders.path] : [])
+        guard !left.isEmpty else { return }
+        throw Failure(
+            .configuration,
+            "no store was made at \(path), since there was one: it left \(left.joined(separator: ", ")). Put the store back, "
+                + "with `fanfare restore FILE` for instance; to start with an empty one, move these away first")
     }
 
     /// With those who send from it.
