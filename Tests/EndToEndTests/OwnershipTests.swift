@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: Isolation.possible)
-    func `loses it within a second of its end, to whoever waits`(isolation: Isolation) async throws {
+    func `loses it with its end, to whoever waits`(isolation: Isolation) async throws {
         try await OwnThread.run {
             let place = try Installation.slow()
             var times: [Duration] = []
@@ -70,7 +70,8 @@ import Testing
             }
             // From the signal to the first request of whoever waited.
             print("taken over, \(isolation): \(times.map { "\($0)" }.joined(separator: ", "))")
-            #expect(try #require(times.min()) < .seconds(1))
+            // Not after a timeout, of which the shortest is that of a heartbeat.
+            #expect(try #require(times.min()) < .seconds(5))
         }
     }
 
@@ -110,7 +111,8 @@ import Testing
 
     @Test func `has it, whoever looks with however few files`() async throws {
         try await OwnThread.run {
-            let place = try Installation.slow()
+            // The run outlasts all looks on a busy machine.
+            let place = try Installation.slow(streams: 1)
             let first = try place.startSlowRun()
             let owner = try #require(try owner(place))
             for files in 3..<32 {
