@@ -128,4 +128,35 @@ import Testing
         #expect(rename(path + ".before-20260101T000000Z", path + ".away") == 0)
         #expect(try place.fanfare("devices", "import", "devices.csv").status == 0)
     }
+
+    @Test func `is taken back although the silent budget was lowered since`() throws {
+        let place = try Installation()
+        try place.importDevices()
+        let campaign = try place.folder.read("campaigns/refresh-episodes.yaml").split(separator: "\n").map {
+            $0.hasPrefix("audience:") ? "audience: everyone" : String($0)
+        }
+        try place.folder.write(campaign.joined(separator: "\n") + "\n", to: "campaigns/refresh-episodes.yaml")
+        let settings = try place.folder.read("fanfare.yaml")
+        func configure(limit: Int) throws {
+            let connections = "    connections: 1\n"
+            let budget = "    silent_budget: {limit: \(limit), window: 1h}\n"
+            try place.folder.write(settings.replacing(connections, with: connections + budget), to: "fanfare.yaml")
+        }
+        try configure(limit: 2)
+        for occurrence in ["a", "b"] {
+            let sent = try place.run("refresh-episodes", "--occurrence", occurrence)
+            #expect(sent.status == 0, "\(sent.errors)")
+        }
+        #expect(place.simulator.counts().accepted == 2 * place.tokens.count)
+        #expect(try place.fanfare("backup", "b.sqlite").status == 0)
+        try configure(limit: 1)
+        let verified = try place.fanfare("verify")
+        #expect(verified.status == 0, "\(verified.output)")
+        let restored = try place.fanfare("restore", "b.sqlite", "--yes")
+        #expect(restored.status == 0, "\(restored.errors)")
+        // A store of an older version has no record of the budget.
+        try place.change("DELETE FROM meta WHERE key LIKE 'silent_budget.%'")
+        let warned = try place.fanfare("verify")
+        #expect(warned.status == 0 && warned.output.contains("warning silent_budget"), "\(warned.output)")
+    }
 }

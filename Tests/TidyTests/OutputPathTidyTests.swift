@@ -8,7 +8,8 @@ struct OutputPathTidyTests {
     /// demo's and the tests' folders.
     private static let own: Set<String> = [
         "StoreUpkeep+SQLite.swift", "StoreRestoration.swift", "Schema.swift", "AtomicFile.swift", "StopFile.swift",
-        "SenderFolder.swift", "PushJournal.swift", "SimulatorRegistry.swift", "Settings.swift", "InstallCommand.swift",
+        "SenderFolder.swift", "LockFile.swift", "PushJournal.swift", "SimulatorRegistry.swift", "Settings.swift",
+        "InstallCommand.swift",
         "ThisProcess.swift", "FileCommands.swift", "LastGoodVerify.swift",
     ]
 

@@ -213,6 +213,22 @@ package enum TimerOccurrence {
         return key + offset(shown.seconds - now.seconds)
     }
 
+    /// Throws for a new occurrence of a period that began before the store was restored: the store does not know whether it
+    /// was sent.
+    package static func requireKnown(
+        by unit: Unit, of campaign: String, _ store: any StoreUpkeep & RunLog, now: Timestamp, zone: TimeZone
+    ) async throws {
+        let period = { key(by: unit, at: $0, zone: zone) }
+        guard let gap = try await store.restoreGap(), gap.reaches(into: period, at: now),
+            try await store.run(campaign: campaign, occurrence: period(now)) == nil
+        else { return }
+        throw Failure(
+            .refused,
+            "\(campaign): the occurrence \(period(now)) may have been sent already, since the store is a backup of "
+                + "\(gap.madeAt.iso8601), restored at \(gap.restoredAt.iso8601); check what went out between, then send it "
+                + "with `fanfare run \(campaign) --occurrence \(period(now))`, or wait for the next \(unit.rawValue)")
+    }
+
     /// `+02:00`.
     private static func offset(_ seconds: Int64) -> String {
         let minutes = Int(seconds.magnitude / 60)

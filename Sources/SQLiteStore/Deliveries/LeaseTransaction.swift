@@ -76,6 +76,7 @@ struct LeaseTransaction {
         try count(leased: chunk.taken.count, suppressed: chunk.suppressed.values.reduce(0, +), replaced: replaced)
         if !chunk.taken.isEmpty {
             try CapLedger(db).note(request.run, isCapped: request.caps != nil, at: request.now)
+            if let budget = request.silentBudget { try ledger.record(budget, run: request.run) }
         }
         try coalescing.countReplaced()
         let cursor = try cursor(behind: fresh, after: request.after, isExhausted: isExhausted)

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import Store
 import Model
@@ -54,6 +55,38 @@ struct SilentLedger {
             db, "DELETE FROM silent_ledger WHERE device_id = :device AND run_id = :run AND lease_number = :number")
         try bind(deletion, device: device, run: run, number: number)
         try deletion.run()
+    }
+
+    /// The number of the latest runs whose budgets stay on record.
+    private static let recordedRuns = 1_000
+
+    /// Records the budget that pushes of the run are reserved under: ``LedgerScan`` holds them against it, too.
+    func record(_ budget: Model.Configuration.SilentBudget, run: Int64) throws {
+        let key = "\(RecordedBudgets.keyPrefix)\(run)"
+        let known: [Model.Configuration.SilentBudget] = try MoveMarks.value(key, db) ?? []
+        guard !known.contains(budget) else { return }
+        try MoveMarks.set(key, known + [budget], db)
+        guard known.isEmpty else { return }
+        try db.execute(
+            sql: """
+                DELETE FROM meta WHERE substr(key, 1, length(:prefix)) = :prefix
+                    AND CAST(substr(key, length(:prefix) + 1) AS INTEGER) NOT IN (
+                        SELECT id FROM run ORDER BY id DESC LIMIT \(Self.recordedRuns)
+                    )
+                """, arguments: ["prefix": RecordedBudgets.keyPrefix])
+    }
+
+    func recordedBudgets() throws -> RecordedBudgets {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT CAST(substr(key, length(:prefix) + 1) AS INTEGER), value FROM meta
+                WHERE substr(key, 1, length(:prefix)) = :prefix
+                """, arguments: ["prefix": RecordedBudgets.keyPrefix])
+        let budgets: [(Int64, [Model.Configuration.SilentBudget])] = try rows.map { row in
+            (row[0], try StoredJSON.value(String(decoding: row[1] as Data, as: UTF8.self)))
+        }
+        return RecordedBudgets(Dictionary(budgets) { first, _ in first })
     }
 
     private func ends(device: Int64) throws -> [Timestamp?] {

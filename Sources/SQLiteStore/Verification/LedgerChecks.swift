@@ -12,6 +12,8 @@ struct LedgerCoverCheck {
     static let promise = "every background push of late is in the silent ledger, and what is in flight there is leased"
 
     private(set) var faults: [StoreFault] = []
+    /// The same of runs whose budget is on no record: the ledger may have forgotten their pushes by a shorter window.
+    private(set) var doubts: [StoreFault] = []
     /// Background pushes that were looked for in the ledger.
     private(set) var compared = 0
     private var backgroundRuns: Set<Int64> = []
@@ -25,6 +27,7 @@ struct LedgerCoverCheck {
     /// Older ones may be pruned: when the device got its next, or on the day its outcomes were.
     private mutating func findUncovered(_ db: Database, _ budgets: SilentBudgets) throws {
         let latest = try Int64.fetchOne(db, sql: "SELECT max(reserved_at) FROM silent_ledger") ?? 0
+        let recorded = try SilentLedger(db).recordedBudgets()
         let runs = try Row.fetchAll(
             db,
             sql: """
@@ -37,7 +40,9 @@ struct LedgerCoverCheck {
             backgroundRuns.insert(run[0])
             // A recall takes no slot; one that an older version sent has some.
             if run[2] { continue }
-            let since = RollingWindow(budgets[run[1]], at: Timestamp(milliseconds: latest)).opensAt
+            // What a shorter window has forgotten is not missing.
+            let window = [recorded.shortestWindow, budgets[run[1]].window].compactMap(\.self).min() ?? .zero
+            let since = Timestamp(milliseconds: latest) - window
             let rows = try Row.fetchCursor(
                 db,
                 sql: """
@@ -51,11 +56,15 @@ struct LedgerCoverCheck {
             while let row = try rows.next() {
                 compared += 1
                 guard row[2] else { continue }
-                faults.append(
-                    StoreFault(
-                        run: run[0], device: row[0],
-                        "lease \(row[1] as Int) of it was sent and is not in the silent ledger"
-                    ))
+                let what = "lease \(row[1] as Int) of it was sent and is not in the silent ledger"
+                if recorded[run[0]] != nil {
+                    faults.append(StoreFault(run: run[0], device: row[0], what))
+                } else {
+                    doubts.append(
+                        StoreFault(
+                            run: run[0], device: row[0],
+                            "\(what); the budget of then is on no record, and a shorter window may have forgotten it"))
+                }
             }
         }
     }
@@ -115,8 +124,11 @@ struct LedgerCoverCheck {
 }
 
 extension LedgerScan {
-    init(_ db: Database, _ budget: @escaping (_ topic: String?) -> Model.Configuration.SilentBudget) throws {
-        self.init(budget)
+    init(
+        _ db: Database, recorded: RecordedBudgets? = nil,
+        _ budget: @escaping (_ topic: String?) -> Model.Configuration.SilentBudget
+    ) throws {
+        self.init(recorded: recorded, budget)
         let rows = try RowStatement(
             db,
             """

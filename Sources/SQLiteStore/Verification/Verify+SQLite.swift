@@ -30,8 +30,9 @@ extension SQLiteFileStore {
         checks.append(try await check(ApprovalCheck.name, ApprovalCheck.promise, Self.approvalFaults))
         checks.append(
             try await check(LedgerScan.name, LedgerScan.promise) { db in
-                let scan = try LedgerScan(db) { budgets[$0] }
-                return Verification.Check(LedgerScan.name, LedgerScan.promise, faults: scan.violations)
+                let scan = try LedgerScan(db, recorded: try SilentLedger(db).recordedBudgets()) { budgets[$0] }
+                return Verification.Check(
+                    LedgerScan.name, LedgerScan.promise, faults: scan.violations, warnings: scan.doubts)
             })
         checks.append(
             try await check(CapScan.name, CapScan.promise) { db in
@@ -49,7 +50,8 @@ extension SQLiteFileStore {
             try await check(LedgerCoverCheck.name, LedgerCoverCheck.promise) { db in
                 let cover = try LedgerCoverCheck(db, budgets: budgets)
                 return Verification.Check(
-                    LedgerCoverCheck.name, LedgerCoverCheck.promise, faults: cover.faults, compared: cover.compared)
+                    LedgerCoverCheck.name, LedgerCoverCheck.promise, faults: cover.faults, warnings: cover.doubts,
+                    compared: cover.compared)
             })
         return Verification(checks: try await cut(checks, to: faultsMax))
     }
@@ -128,6 +130,7 @@ extension SQLiteFileStore {
         var checks = checks
         for index in checks.indices {
             checks[index].faults = Array(checks[index].faults.prefix(faultsMax))
+            checks[index].warnings = Array(checks[index].warnings.prefix(faultsMax))
             for fault in checks[index].faults.indices {
                 guard let device = checks[index].faults[fault].device else { continue }
                 checks[index].faults[fault].tokenEnd = try await tokenEnd(of: device)

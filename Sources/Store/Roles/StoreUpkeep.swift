@@ -21,8 +21,9 @@ package protocol StoreUpkeep: Sendable {
     /// where the clock was set back.
     ///
     /// - Parameters:
-    ///   - budgets: by topic, as configured now: one lowered in the last two windows makes pushes of before look like
-    ///     too many.
+    ///   - budgets: by topic, as configured now. SQLite also has on record what each run was sent under, and holds a push
+    ///     against the weaker budget: what has no such record is a warning. On PostgreSQL a budget that was lowered in the
+    ///     last two windows makes pushes of before look like too many.
     ///   - faultsMax: how many of each check are listed; all are counted, but for damage of the file itself.
     func verify(
         budgets: [String: Configuration.SilentBudget], faultsMax: Int

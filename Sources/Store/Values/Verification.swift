@@ -14,18 +14,21 @@ package struct Verification: Hashable, Sendable {
         package var isCountAtLeast: Bool
         /// The first of them.
         package var faults: [StoreFault]
+        /// What may be a fault or not: what it would have to be held against is on no record.
+        package var warnings: [StoreFault]
         /// How many things were compared, for a check that would hold as well if it looked at nothing; nil: not counted.
         package var compared: Int?
 
         package init(
             _ name: String, _ promise: String, faults: [StoreFault] = [], count: Int? = nil,
-            isCountAtLeast: Bool = false, compared: Int? = nil
+            isCountAtLeast: Bool = false, warnings: [StoreFault] = [], compared: Int? = nil
         ) {
             self.name = name
             self.promise = promise
             self.faults = faults
             faultCount = count ?? faults.count
             self.isCountAtLeast = isCountAtLeast
+            self.warnings = warnings
             self.compared = compared
         }
     }
@@ -39,6 +42,15 @@ package struct Verification: Hashable, Sendable {
     /// True when every promise holds.
     package var isSound: Bool { checks.allSatisfy { $0.faultCount == 0 } }
     package var faultCount: Int { checks.reduce(0) { $0 + $1.faultCount } }
+
+    /// The checks of what was sent under a budget or a cap. They say nothing against the data: the configuration may have
+    /// changed since, and a copy that kept no budget is as whole as one that did.
+    private static let ofBudgets: Set = [LedgerScan.name, "silent_ledger", CapScan.name, CapCover.name]
+
+    /// True when every promise about the data itself holds.
+    package var isWhole: Bool { checks.allSatisfy { $0.faultCount == 0 || Self.ofBudgets.contains($0.name) } }
+    /// The broken promises about budgets and caps.
+    package var brokenBudgets: [Check] { checks.filter { $0.faultCount > 0 && Self.ofBudgets.contains($0.name) } }
 
     package subscript(name: String) -> Check? { checks.first { $0.name == name } }
 }

@@ -12,6 +12,20 @@ package struct SilentBudgets: Sendable {
     }
 }
 
+/// The budgets that the pushes of runs were reserved under, whatever is configured now.
+package struct RecordedBudgets: Sendable {
+    package static let keyPrefix = "silent_budget."
+    private let byRun: [Int64: [Configuration.SilentBudget]]
+
+    package init(_ byRun: [Int64: [Configuration.SilentBudget]]) { self.byRun = byRun }
+
+    /// Returns the run's budgets; `nil` for a run of an older version.
+    package subscript(run: Int64) -> [Configuration.SilentBudget]? { byRun[run] }
+
+    /// The shortest window of any of them.
+    package var shortestWindow: Duration? { byRun.values.flatMap { $0.map(\.window) }.min() }
+}
+
 /// Reads the silent ledger against its own rule: when a push was reserved, fewer than `limit` others of its device may
 /// have been inside the window. Entries older than two windows may be pruned already.
 package struct LedgerScan {
@@ -34,15 +48,23 @@ package struct LedgerScan {
     }
 
     private let budget: (_ topic: String?) -> Configuration.SilentBudget
+    private let recorded: RecordedBudgets?
     private var device: Int64 = 0
     private var allowed = Configuration.SilentBudget()
     private var ends: [Timestamp?] = []
     package private(set) var devices = 0
     package private(set) var pushes = 0
     package private(set) var violations: [StoreFault] = []
+    /// What would be violations, of runs whose budget is on no record.
+    package private(set) var doubts: [StoreFault] = []
 
-    /// - Parameter budget: by topic; nil for the ledger of a device that is not stored any more.
-    package init(_ budget: @escaping (_ topic: String?) -> Configuration.SilentBudget) {
+    /// - Parameters:
+    ///   - recorded: a push is allowed by the budget of then, too. `nil`: `budget` alone decides.
+    ///   - budget: by topic; nil for the ledger of a device that is not stored any more.
+    package init(
+        recorded: RecordedBudgets? = nil, _ budget: @escaping (_ topic: String?) -> Configuration.SilentBudget
+    ) {
+        self.recorded = recorded
         self.budget = budget
     }
 
@@ -56,12 +78,26 @@ package struct LedgerScan {
         }
         // Inherited from a merged device: it counts, but was not this device's to decide.
         if push.number > 0 {
-            let window = RollingWindow(allowed, at: push.reservedAt)
-            let others = ends.count(where: window.counts)
-            if window.isFull(others) { violations.append(violation(push, others)) }
+            let ofThen = recorded?[push.run]
+            let others = others(allowed, push)
+            if others >= allowed.limit, (ofThen ?? []).allSatisfy({ self.others($0, push) >= $0.limit }) {
+                let isKnown = recorded == nil || ofThen != nil
+                if isKnown { violations.append(violation(push, others)) } else { doubts.append(doubt(push, others)) }
+            }
             pushes += 1
         }
         ends.append(push.settledAt)
+    }
+
+    private func others(_ budget: Configuration.SilentBudget, _ push: Push) -> Int {
+        ends.count(where: RollingWindow(budget, at: push.reservedAt).counts)
+    }
+
+    private func doubt(_ push: Push, _ others: Int) -> StoreFault {
+        let fault = violation(push, others)
+        return StoreFault(
+            run: fault.run, device: fault.device,
+            "\(fault.what) now; the budget of then is on no record, and the configuration may have changed")
     }
 
     private func violation(_ push: Push, _ others: Int) -> StoreFault {

@@ -73,7 +73,12 @@ struct RestoreCommand: AsyncParsableCommand {
             throw Failure(.notFound, "no file \(file); name one made by `fanfare backup`")
         }
         let verification = try await MaintainStore(store: opened.store).verifyCopy(configuration)
-        guard verification.isSound else {
+        for check in verification.brokenBudgets {
+            Console.note(
+                "warning: \(file): \(check.name): \(check.faultCount.counted("push", "pushes")) against the budgets and caps that "
+                    + "are configured now, which may have changed since; the backup is restored all the same")
+        }
+        guard verification.isWhole else {
             throw Failure(
                 .invalidData,
                 VerificationPage(path: file, verification: verification).text,

@@ -114,7 +114,8 @@ struct RunCommand: AsyncParsableCommand {
         guard !unfinished else { return Console.note("nothing of \(given.campaign.name) was left unfinished") }
         if let occurrenceBy {
             try await nameLateRuns(of: given.campaign.name, session)
-            try await requireKnownPeriod(occurrenceBy, given.campaign.name, session)
+            try await TimerOccurrence.requireKnown(
+                by: occurrenceBy, of: given.campaign.name, session.store, now: session.clock.now(), zone: .current)
         }
         try await start(given, files, session)
         // Found late by this call: a person has to look, and the next call says so on standard error alone.
@@ -130,20 +131,6 @@ struct RunCommand: AsyncParsableCommand {
                     + "\(run.id)` sends the rest, `fanfare cancel \(run.id)` does not; this call starts the next occurrence"
             )
         }
-    }
-
-    /// A restored store does not know whether the occurrence of a period that began before the restore was sent.
-    private func requireKnownPeriod(_ unit: TimerOccurrence.Unit, _ campaign: String, _ session: Session) async throws {
-        let now = session.clock.now()
-        let period = { TimerOccurrence.key(by: unit, at: $0, zone: .current) }
-        guard let gap = try await session.store.restoreGap(), gap.reaches(into: period, at: now),
-            try await session.store.run(campaign: campaign, occurrence: period(now)) == nil
-        else { return }
-        throw Failure(
-            .refused,
-            "\(campaign): the occurrence \(period(now)) may have been sent already, since the store is a backup of "
-                + "\(gap.madeAt.iso8601), restored at \(gap.restoredAt.iso8601); check what went out between, then send it "
-                + "with `fanfare run \(campaign) --occurrence \(period(now))`, or wait for the next \(unit.rawValue)")
     }
 
     /// The run that this call means, where there is one already.

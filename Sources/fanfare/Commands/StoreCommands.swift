@@ -71,13 +71,14 @@ struct VerificationPage {
     }
 
     private static func lines(_ check: Verification.Check) -> [String] {
-        let mark = check.faultCount == 0 ? "ok" : "BROKEN"
+        let mark = check.faultCount > 0 ? "BROKEN" : check.warnings.isEmpty ? "ok" : "warning"
         let count =
             check.faultCount == 0 ? "" : " (\(check.isCountAtLeast ? "at least " : "")\(check.faultCount.grouped))"
         let rest = check.faultCount - check.faults.count
         return ["\(mark.padded(to: 7)) \(check.name.padded(to: 15)) \(check.promise)\(count)"]
             + check.faults.map { "          \(line($0))" }
             + (rest > 0 ? ["          and \(rest.grouped) more"] : [])
+            + check.warnings.map { "          \(line($0))" }
     }
 
     private static func line(_ fault: StoreFault) -> String {
