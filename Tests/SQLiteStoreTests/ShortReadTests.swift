@@ -67,7 +67,7 @@ import Testing
     /// Reads by one unique key, or of tables with a few rows.
     private static let byKey: Set = [
         "accessToken", "session", "approval", "pendingChange", "providerToken", "setWebhooks", "noteClocks",
-        "volumeHold", "makePutOffIndexes", "runsToPrune",
+        "volumeHold", "makePutOffIndexes", "runsToPrune", "restoreGap",
     ]
 
     @Test func `touch few rows of a large store`() async throws {

@@ -19,12 +19,14 @@ extension PostgresDatabase {
         _ name: String, source: String, expression: AudienceExpression, now: Timestamp
     ) async throws {
         // Before, since a transaction that counts keeps others from defining segments.
-        let count = try await read(.expensive) { db in try Self.count(expression, now: now, db) }
+        let count = try await read(.expensive) { db in try Self.count(.segment(name), defining: (name, expression), now: now, db) }
         try await write(.quick) { db in
             // Two that are defined at once could each contain the other.
             let catalog = SegmentCatalog(db)
             try catalog.hold()
             try catalog.define(name, source: source, expression, now: now)
+            // Others may have been defined meanwhile.
+            _ = try AudienceCompiler(db, now: now).condition(for: .segment(name))
             try catalog.setCount(count, of: name)
         }
     }
@@ -158,9 +160,10 @@ extension PostgresDatabase {
     }
 
     private static func count(
-        _ expression: AudienceExpression, now: Timestamp, _ db: PostgresSession
+        _ expression: AudienceExpression, defining defined: (name: String, expression: AudienceExpression)? = nil,
+        now: Timestamp, _ db: PostgresSession
     ) throws -> Int {
-        let condition = try AudienceCompiler(db, now: now).condition(for: expression)
+        let condition = try AudienceCompiler(db, now: now).condition(for: expression, defining: defined)
         return try db.rows(
             .once("SELECT count(*) FROM device WHERE \(condition.sql)"), values: condition.values
         ).first.map { try $0.int(0) } ?? 0

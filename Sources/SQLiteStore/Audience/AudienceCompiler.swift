@@ -14,9 +14,16 @@ struct AudienceCompiler {
     }
 
     /// Throws what ``AudienceResolver/resolve(_:)`` does.
-    func condition(for expression: AudienceExpression) throws -> AudienceCondition {
+    ///
+    /// - Parameter defined: what a segment is about to be, whatever it is on record.
+    func condition(
+        for expression: AudienceExpression, defining defined: (name: String, expression: AudienceExpression)? = nil
+    ) throws -> AudienceCondition {
         let catalogue = SegmentCatalog(db)
-        var resolver = AudienceResolver(now: now) { try catalogue.entry(of: $0) }
+        var resolver = AudienceResolver(now: now) { name in
+            if let defined, defined.name == name { return SegmentEntry(id: 0, expression: defined.expression) }
+            return try catalogue.entry(of: name)
+        }
         var parameters = AudienceParameters()
         let sql = Self.sql(try resolver.resolve(expression), &parameters)
         return AudienceCondition(sql: sql, arguments: parameters.values)

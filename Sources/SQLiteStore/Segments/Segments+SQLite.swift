@@ -18,9 +18,11 @@ extension SQLiteFileStore {
         _ name: String, source: String, expression: AudienceExpression, now: Timestamp
     ) async throws {
         // Before, since nothing else is written while a transaction counts.
-        let count = try await read(.expensive) { db in try Self.count(expression, now: now, db) }
+        let count = try await read(.expensive) { db in try Self.count(.segment(name), defining: (name, expression), now: now, db) }
         try await write { db in
             try SegmentCatalog(db).define(name, source: source, expression, now: now)
+            // Others may have been defined meanwhile.
+            _ = try AudienceCompiler(db, now: now).condition(for: .segment(name))
             try SegmentCatalog(db).setCount(count, of: name)
         }
     }
@@ -143,8 +145,11 @@ extension SQLiteFileStore {
         return summary
     }
 
-    private static func count(_ expression: AudienceExpression, now: Timestamp, _ db: Database) throws -> Int {
-        let condition = try AudienceCompiler(db, now: now).condition(for: expression)
+    private static func count(
+        _ expression: AudienceExpression, defining defined: (name: String, expression: AudienceExpression)? = nil,
+        now: Timestamp, _ db: Database
+    ) throws -> Int {
+        let condition = try AudienceCompiler(db, now: now).condition(for: expression, defining: defined)
         return try Int.fetchOne(
             db, sql: "SELECT count(*) FROM device WHERE \(condition.sql)",
             arguments: StatementArguments(condition.arguments)) ?? 0
