@@ -19,7 +19,9 @@ extension PostgresDatabase {
         _ name: String, source: String, expression: AudienceExpression, now: Timestamp
     ) async throws {
         // Before, since a transaction that counts keeps others from defining segments.
-        let count = try await read(.expensive) { db in try Self.count(.segment(name), defining: (name, expression), now: now, db) }
+        let count = try await read(.expensive) { db in
+            try Self.count(.segment(name), defining: (name, expression), now: now, db)
+        }
         try await write(.quick) { db in
             // Two that are defined at once could each contain the other.
             let catalog = SegmentCatalog(db)

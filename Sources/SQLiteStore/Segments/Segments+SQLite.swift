@@ -18,7 +18,9 @@ extension SQLiteFileStore {
         _ name: String, source: String, expression: AudienceExpression, now: Timestamp
     ) async throws {
         // Before, since nothing else is written while a transaction counts.
-        let count = try await read(.expensive) { db in try Self.count(.segment(name), defining: (name, expression), now: now, db) }
+        let count = try await read(.expensive) { db in
+            try Self.count(.segment(name), defining: (name, expression), now: now, db)
+        }
         try await write { db in
             try SegmentCatalog(db).define(name, source: source, expression, now: now)
             // Others may have been defined meanwhile.
