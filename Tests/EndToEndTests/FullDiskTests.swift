@@ -49,7 +49,7 @@ struct `A full disk` {
             mount -o remount,size=64m full
             printf 'installation_id\\n' > fans.csv; tail -n +2 devices.csv | cut -d, -f4 >> fans.csv
             "$FANFARE" devices import devices.csv && "$FANFARE" segments import podcast-fans fans.csv || exit 1
-            used=$(df --output=used -k full | tail -1); mount -o remount,size=$((used + 160))k full
+            used=$(df --output=used -k full | tail -1); mount -o remount,size=$((used + 256))k full
             timeout --preserve-status 3 \(run) > /dev/null 2> first.txt; echo "first $?"; cat first.txt >&2
             mount -o remount,size=64m full
             \(run) > /dev/null; echo "second $?"

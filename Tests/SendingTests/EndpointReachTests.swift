@@ -42,6 +42,16 @@ struct EndpointReachTests {
         #expect(reach.look(isWaiting: true, at: at(18)) == .lost(since: Self.noon + .seconds(9)))
     }
 
+    @Test func `ends with the first response, also if the run is over before the next look`() {
+        var reach = EndpointReach()
+        for second in [0, 3, 6] { _ = reach.look(isWaiting: true, at: at(second)) }
+        #expect(reach.takeFound() == nil)
+        reach.heard(at: at(7).uptime)
+        #expect(reach.takeFound() == .found)
+        #expect(reach.takeFound() == nil)
+        #expect(reach.look(isWaiting: false, at: at(9)) == nil)
+    }
+
     /// A run that paused itself looks again within minutes; one that was cancelled never.
     @Test func `is forgotten when nobody looks any more`() {
         var reach = EndpointReach()

@@ -116,7 +116,10 @@ package final class LaneGroup: Sendable {
         } onCancel: {
             control.stop(.stopRequested)
         }
-        for scheduler in schedulers.values { scheduler.leave(run) }
+        for scheduler in schedulers.values {
+            scheduler.leave(run)
+            Self.tell(scheduler.takeFound(), scheduler, logger)
+        }
         control.changed.pass(on: nil)
         control.stopped.pass(on: nil)
     }

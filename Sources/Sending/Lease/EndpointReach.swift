@@ -29,13 +29,18 @@ struct EndpointReach: Hashable, Sendable {
         if downSince != nil { (downSince, isFoundUntold) = (nil, true) }
     }
 
+    /// Returns ``Change/found`` if a response has come and was not told of: the run may be over before the next look.
+    mutating func takeFound() -> Change? {
+        defer { isFoundUntold = false }
+        return isFoundUntold ? .found : nil
+    }
+
     /// Returns what is to be told, once.
     ///
     /// - Parameter isWaiting: whether a lane has something to send, or waits for a response.
     mutating func look(isWaiting: Bool, at now: ClockReading) -> Change? {
         lookedAt = now.uptime
-        let found: Change? = isFoundUntold ? .found : nil
-        isFoundUntold = false
+        let found = takeFound()
         guard isWaiting else {
             waitingSince = nil
             return found

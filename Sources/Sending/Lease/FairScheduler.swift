@@ -127,6 +127,9 @@ final class FairScheduler: Sendable {
         return state.withLock { $0.reach.look(isWaiting: isWaiting, at: now) }
     }
 
+    /// What the end of a run tells: nothing looks any more after it.
+    func takeFound() -> EndpointReach.Change? { state.withLock { $0.reach.takeFound() } }
+
     /// What the last sender of a run said, of the endpoint as it is configured now.
     func takeOver(_ hold: EndpointHold) {
         guard hold.environment == environment, hold.endpoint == breaker.endpoint else { return }
