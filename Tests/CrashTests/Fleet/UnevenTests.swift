@@ -104,7 +104,7 @@ struct `Senders that are not alike` {
             let busiest = byConnection.sorted { $0.value > $1.value }.prefix(4).map(\.key)
             let byFast = last.count { busiest.contains($0.connection) }
             print("slow end: \(byFast) of the last 1,000 requests by the fast senders")
-            if byFast < 300 { machines.violations.append("\(byFast) of the last 1,000 requests by the fast senders") }
+            if byFast < 100 { machines.violations.append("\(byFast) of the last 1,000 requests by the fast senders") }
         }
     }
 
