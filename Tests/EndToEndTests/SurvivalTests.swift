@@ -85,8 +85,13 @@ import Testing
                 try LocalPage.text("http://\(address)/metrics").contains(
                     #"fanfare_endpoint_up{environment="production"} 0"#))
             for words in [["status", "slow"], ["status"]] {
-                let status = try place.fanfare(words).output
-                #expect(status.contains("APNs cannot be reached since") && status.contains("retrying"), "\(status)")
+                // It is written down after it is logged.
+                var status = ""
+                try daemon.wait {
+                    status = (try? place.fanfare(words).output) ?? ""
+                    return status.contains("APNs cannot be reached since")
+                }
+                #expect(status.contains("retrying"), "\(status)")
             }
             place.simulator.setFaults([])
             try daemon.wait { daemon.errors.contains("APNs responds again") }

@@ -94,4 +94,21 @@ import Testing
         #expect(!isRecall(12, held: 120))
         #expect(isRecall(14))
     }
+
+    @Test func `what was given back is left to others for three seconds`() {
+        let share = RunShare()
+        for second in 1...2 {
+            share.settled(Self.settlements(Self.lease(1, 0..<100)))
+            _ = share.look(Self.company(fit: 1, idle: 1), held: 4_000, pending: 0, at: .seconds(second))
+        }
+        var counts = DeliveryCounts()
+        counts.pending = 3_800
+        func size(held: Int, at uptime: Duration) -> Int {
+            share.leaseSize(atMost: 1_000, counts, held: held, at: uptime)
+        }
+        // Two seconds of a hundred pushes each.
+        #expect([0, 150, 200, 400].map { size(held: $0, at: .seconds(3)) } == [100, 50, 0, 0])
+        #expect(size(held: 400, at: .milliseconds(4_900)) == 0)
+        #expect(size(held: 400, at: .seconds(5)) == 100)
+    }
 }

@@ -151,11 +151,7 @@ package struct Supervisor: Sendable {
     }
 
     private func log(_ error: any Error, of part: DaemonPart, _ message: Logger.Message) {
-        let facts: Logger.Metadata = .facts([.part: "\(part.rawValue)", .error: "\(error)"])
-        guard (error as? StoreError)?.isPassing == true else {
-            return logger.error(message, metadata: facts)
-        }
-        logger.warning("the store takes nothing now; sending waits, nothing is lost", metadata: facts)
+        logger.failed(error, message, metadata: .facts([.part: "\(part.rawValue)"]))
     }
 }
 

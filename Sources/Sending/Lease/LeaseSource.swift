@@ -67,6 +67,7 @@ final class LeaseSource: Sendable {
             let activity = control.activity
             let now = clock.now()
             var limit = size(atMost: min(most, template.limit))
+            guard limit > 0 else { return isStopped ? .exhausted : .nothing(seen: seen, until: now + Self.sharedLook) }
             switch pacer?.allowance(at: clock.uptime(), limit: limit) {
             case nil: break
             case .now(let count): limit = count
@@ -128,7 +129,8 @@ final class LeaseSource: Sendable {
     }
 
     private func size(atMost most: Int) -> Int {
-        store.isShared && control.isFrozen ? control.share.leaseSize(atMost: most, control.counts) : most
+        guard store.isShared, control.isFrozen else { return most }
+        return control.share.leaseSize(atMost: most, control.counts, held: control.inFlight, at: clock.uptime())
     }
 
     private var isStopped: Bool { control.stopReason(in: template.environment) != nil }

@@ -1,5 +1,6 @@
 package import Logging
 package import Model
+import Store
 import Synchronization
 
 /// The log lines about one process's work on a run: one when it has the run, and one when its work ends.
@@ -53,14 +54,20 @@ package final class RunLines: Sendable {
     }
 
     /// The work ended with an error of this process.
-    package func failed(_ error: any Error) {
-        var facts = subject
-        facts[.error] = "\(error)"
-        logger.error("run not carried out", metadata: facts)
-    }
+    package func failed(_ error: any Error) { logger.failed(error, "run not carried out", metadata: subject) }
 
     private var subject: Logger.Metadata {
         .facts([.run: "\(run.id)", .campaign: "\(run.campaign)", .occurrence: "\(run.occurrence)"])
+    }
+}
+
+extension Logger {
+    /// An error of work that is tried again. A store that takes nothing for a while is a warning, whatever the work was.
+    package func failed(_ error: any Error, _ message: Logger.Message, metadata: Logger.Metadata) {
+        var facts = metadata
+        facts[.error] = "\(error)"
+        guard (error as? StoreError)?.isPassing == true else { return self.error(message, metadata: facts) }
+        warning("the store takes nothing now; sending waits, nothing is lost", metadata: facts)
     }
 }
 

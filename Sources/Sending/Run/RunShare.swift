@@ -26,6 +26,8 @@ final class RunShare: Sendable {
     private static let idleLooksMin = 2
     /// Between two recalls: what was given back is leased by others meanwhile.
     private static let recallEvery: Duration = .seconds(2)
+    /// How long the sender leaves to others what it gave back, which they look for once a second.
+    private static let leavesFor: Duration = .seconds(3)
     /// A sender that is too slow leaves the run after this long.
     private static let slowMax: Duration = .seconds(5)
 
@@ -73,11 +75,17 @@ final class RunShare: Sendable {
         }
     }
 
-    /// Returns the size of the next lease.
-    func leaseSize(atMost most: Int, _ counts: DeliveryCounts) -> Int {
+    /// Returns the size of the next lease; 0: what is left is for others.
+    ///
+    /// - Parameter held: the deliveries that this sender has leased and not settled.
+    func leaseSize(atMost most: Int, _ counts: DeliveryCounts, held: Int, at uptime: Duration) -> Int {
         state.withLock { state in
-            LeaseShare.size(
+            let size = LeaseShare.size(
                 atMost: most, pending: counts.pending, senders: 1 + (state.company?.fit ?? 0), rate: state.rate)
+            guard let recalledAt = state.recalledAt, uptime - recalledAt < Self.leavesFor, let rate = state.rate else {
+                return size
+            }
+            return min(size, max(0, LeaseShare.enough(rate: rate) - held))
         }
     }
 

@@ -120,7 +120,8 @@ package enum LeaseShare {
 
     /// Whether a sender holds so much more than it sends in the next seconds that it gives back what it has not started.
     /// Asked while another sender of the run has nothing to send.
-    package static func isTooMuch(held: Int, rate: Double) -> Bool {
-        Double(held) > max(Double(2 * least), 2 * rate)
-    }
+    package static func isTooMuch(held: Int, rate: Double) -> Bool { held > enough(rate: rate) }
+
+    /// What a sender holds at most while others have nothing to send: that of the next two seconds.
+    package static func enough(rate: Double) -> Int { Int(max(Double(2 * least), min(2 * rate, 1_000_000))) }
 }

@@ -185,10 +185,7 @@ final class Fleet {
             try give(order)
             try examine()
         case .failover: try failOver()
-        case .lateFailover:
-            try standby?.stopReceiving()
-            wait(.milliseconds(1_500))
-            try failOver()
+        case .lateFailover: try failOverLate()
         case .connectionsUsedUp:
             try useUpConnections()
             try examine()
@@ -218,7 +215,7 @@ final class Fleet {
         guard case .server(_, let database) = installation.store else { return }
         if window == nil {
             try gather()
-            window = try CommitWindow(cluster, database: database)
+            window = CommitWindow(cluster, database: database)
         }
         try window?.strike()
     }
@@ -249,6 +246,21 @@ final class Fleet {
         try examine()
     }
 
+    /// To a standby that lacks what some hundred devices got.
+    private func failOverLate() throws {
+        try gather()
+        try standby?.stopReceiving()
+        let left = try pending()
+        let deadline = ContinuousClock.now + .seconds(30)
+        while try pending() > left - 500, ContinuousClock.now < deadline { wait(.milliseconds(100)) }
+        try failOver()
+    }
+
+    private func pending() throws -> Int {
+        guard case .server(_, let database) = installation.store else { return 0 }
+        return Int(try cluster.sql("SELECT coalesce(sum(pending), 0) FROM run", database: database)) ?? 0
+    }
+
     /// Until all senders take part in a run: who meets a server that is away while it starts ends with "try again".
     func gather() throws {
         guard case .server(_, let database) = installation.store else { return }
@@ -265,12 +277,20 @@ final class Fleet {
         try gather()
         try cluster.disk?.fill()
         let deadline = ContinuousClock.now + .seconds(15)
-        while try !isWaitSaid(), ContinuousClock.now < deadline { wait(.milliseconds(500)) }
+        while try !isWaitSaid(), ContinuousClock.now < deadline {
+            if cluster.options.small == .wal { useUpLog() }
+            wait(.milliseconds(500))
+        }
         if try !isWaitSaid() { _ = refused("a full disk", "nobody says so: \(said)") }
         wait(.seconds(2))
         cluster.disk?.makeRoom()
         // It ends by itself when it cannot write its log: an operator makes room and starts it.
         if !cluster.isRunning { try cluster.start() }
+    }
+
+    /// A server has files of its log ahead, and reuses them.
+    private func useUpLog() {
+        _ = try? cluster.sql("SELECT pg_logical_emit_message(false, 'full', 'disk'); SELECT pg_switch_wal()")
     }
 
     /// Whether a sender's log says that the store takes nothing: every one's where the server is down. With full tables one that

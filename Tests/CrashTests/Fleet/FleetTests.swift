@@ -113,7 +113,8 @@ struct `Several senders` {
         #expect(counts.doubtful == 0)
     }
 
-    /// What the primary alone had settled is leased again, by senders that have forgotten it.
+    /// What the primary alone had settled is leased again, by senders that have forgotten it: in doubt where the standby has
+    /// the lease, as for the first time where it does not.
     @Test func `bring a run to its end on a standby that was behind, and nobody is lost`() async throws {
         let primary = try await PostgresCluster.own()
         let standby = try await PostgresCluster.replica(of: primary)
@@ -121,7 +122,7 @@ struct `Several senders` {
         scene.mayForget = true
         let counts = try await prove(
             scene, .lateFailover, blows: 1, apart: 2_500...3_000, on: primary, standby: standby)
-        #expect(counts.doubtful > 0, "nothing was forgotten")
+        #expect(counts.doubtful + counts.doubles > 0, "nothing was forgotten")
     }
 
     /// What the simulator counts is what devices see.
