@@ -128,7 +128,7 @@ final class Installation {
     private static func configuration(
         _ scene: Scene, _ folder: String, _ store: String, _ simulator: ChildProcess
     ) throws -> String {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + Process.longest
         while !simulator.output.contains("trust:") {
             try #require(ContinuousClock.now < deadline, "the simulator does not start: \(simulator.errors)")
             usleep(2_000)

@@ -27,8 +27,6 @@ final class TurnedClock {
 
 /// An installation whose daemon goes by a ``TurnedClock``. The simulator keeps the true time.
 final class TurnedInstallation {
-    static let patience: Duration = .seconds(120)
-
     let scene: Scene
     let clock: TurnedClock
     private let installation: Installation
@@ -81,7 +79,7 @@ final class TurnedInstallation {
 
     func fanfare(_ words: String...) throws {
         let child = try installation.start(words, name: "command", environment: clock.environment)
-        try #require(child.wait(killingAfter: Self.patience) == .exited(0), "\(words): \(child.errors)")
+        try #require(child.wait(killingAfter: Process.longest) == .exited(0), "\(words): \(child.errors)")
     }
 
     func count(_ rows: String) throws -> Int {
@@ -94,19 +92,39 @@ final class TurnedInstallation {
     }
 
     func wait(for what: String, until condition: () throws -> Bool) throws {
-        let deadline = ContinuousClock.now + Self.patience
-        while try !condition() {
-            try #require(
-                ContinuousClock.now < deadline, "\(what): not in time\n\(daemon?.errors.suffix(3_000) ?? "")")
-            usleep(20_000)
-        }
+        try Patience.wait(for: "\(what)\n\(daemon?.errors.suffix(3_000) ?? "")", until: condition)
     }
 
-    /// The clock is wrong for so long.
-    func turn(by offset: Duration, for span: Duration) {
+    /// How often somebody has noticed that the clock was set, and has written it down.
+    func steps() throws -> Int { try count("event WHERE kind = 'clock_stepped'") }
+
+    /// Sets the clock, and waits until somebody has noticed: one that is set back before that was never wrong.
+    func turn(to offset: Duration) throws {
+        let before = try steps()
         clock.turn(to: offset)
+        try wait(for: "the step on record") { try steps() > before }
+    }
+
+    /// The clock is wrong for so long, or for longer if nobody notices before.
+    func turn(by offset: Duration, for span: Duration) throws {
+        try turn(to: offset)
         usleep(UInt32(span / .milliseconds(1)) * 1_000)
-        clock.turn(to: .zero)
+        try turn(to: .zero)
+    }
+
+    /// Sets the clock in the middle of a run. The daemon stands still between the last look and the step: a run would go on
+    /// to its end meanwhile.
+    func turn(to offset: Duration, while isMidway: () throws -> Bool) throws {
+        let before = try steps()
+        try wait(for: "the middle of the run") {
+            guard try isMidway() else { return false }
+            daemon?.signal(SIGSTOP)
+            defer { daemon?.signal(SIGCONT) }
+            guard try isMidway() else { return false }
+            clock.turn(to: offset)
+            return true
+        }
+        try wait(for: "the step on record") { try steps() > before }
     }
 
     /// Ends the daemon and holds its store against what the simulator saw. Returns when each run's first request came, by

@@ -27,18 +27,14 @@ final class Fleet {
 
     /// How long others wait for a sender that is silent, and a little more.
     private static let takeover: Duration = .seconds(13)
-    /// Those taken before one is refused are kept meanwhile.
-    private static let everyLock = """
-        DO $$ BEGIN
-            FOR number IN 1..1000000 LOOP PERFORM pg_advisory_lock(number); END LOOP;
-        EXCEPTION WHEN OTHERS THEN PERFORM pg_sleep(6);
-        END $$
-        """
     /// That a server of a test's own takes.
     static let connections = 60
     /// One that did not finish by then never will; more for each blow.
     private static let patience: Duration = .seconds(600)
     private static let patienceForBlow: Duration = .seconds(30)
+
+    /// In a row, of a sender that meets a server without room.
+    private static let startsMax = 5
 
     /// The machine where somebody starts the runs.
     static let person = "person"
@@ -50,13 +46,13 @@ final class Fleet {
     private let proxy: CuttingProxy?
     /// By how many seconds the wall clock of each sender is wrong.
     private let clockOffsets: [Int]
-    private var senders: [ChildProcess?]
+    private(set) var senders: [ChildProcess?]
     private var jitter: SeededGenerator
     private var mixture: [Blow] = []
     var isMixed = false
     private var clocksStandStill = false
-    /// By `status`, the last time it was asked.
-    private var said = ""
+    /// By the senders' logs, the last time they were read.
+    var said = ""
     var counts = Counts()
     /// When senders were let go on that others had taken over, by the wall clock, and when they had been stopped.
     private var frozen: [(stopped: Int, continued: Int)] = []
@@ -103,6 +99,7 @@ final class Fleet {
         for index in senders.indices { try start(index) }
         awaitStarts()
         for number in 1...scene.runs { try finish(number, blow, blows: blows * number / scene.runs, apart: apart) }
+        if blow.takesServerAway { try awaitEveryStart() }
         try prove()
         return counts
     }
@@ -130,6 +127,15 @@ final class Fleet {
         for index in senders.indices where senders[index]?.hasEnded == true {
             if senders[index]?.wait() != .exited(75) { _ = refused("sender \(index)", "ended by itself") }
             try start(index)
+        }
+    }
+
+    /// The run may be over before the last of them has tried.
+    private func awaitEveryStart() throws {
+        for _ in 0..<Self.startsMax {
+            awaitStarts()
+            if senders.allSatisfy({ $0?.hasEnded != true }) { return }
+            try startThoseThatGaveUp()
         }
     }
 
@@ -163,9 +169,13 @@ final class Fleet {
             try examine()
             try start(index)
         case .freeze, .pause:
+            // Others take over who takes part, and nobody else.
+            if !isMixed { try gather() }
             senders[index]?.signal(SIGSTOP)
             let stopped = Self.milliseconds()
             wait(Self.takeover)
+            // Where others stand still as well, they wait for it longer.
+            if !isMixed { try awaitTakeover(of: index) }
             try examine()
             // A run that ends meanwhile, or another blow, makes the connections of the others silent as well.
             if !isMixed { frozen.append((stopped, Self.milliseconds())) }
@@ -187,12 +197,10 @@ final class Fleet {
         case .failover: try failOver()
         case .lateFailover: try failOverLate()
         case .connectionsUsedUp:
-            try useUpConnections()
+            useUpConnections()
             try examine()
         case .locksUsedUp:
-            let cluster = cluster
-            Thread { _ = try? cluster.sql(Self.everyLock) }.start()
-            wait(.seconds(8))
+            useUpLocks()
             try examine()
         case .diskFull:
             try fillDisk()
@@ -261,59 +269,22 @@ final class Fleet {
         return Int(try cluster.sql("SELECT coalesce(sum(pending), 0) FROM run", database: database)) ?? 0
     }
 
-    /// Until all senders take part in a run: who meets a server that is away while it starts ends with "try again".
+    /// Until all senders take part in the run, or it is over: who meets a server that is away while it starts ends with
+    /// "try again".
     func gather() throws {
-        guard case .server(_, let database) = installation.store else { return }
-        let deadline = ContinuousClock.now + .seconds(15)
-        while ContinuousClock.now < deadline {
-            let count = try cluster.sql("SELECT count(*) FROM run_sender", database: database)
-            if Int(count) ?? 0 >= senders.count { return }
+        let deadline = ContinuousClock.now + Process.longest
+        while try count("run_sender") < senders.count, try isGoingOn(current), ContinuousClock.now < deadline {
             wait(.milliseconds(100))
         }
     }
 
-    /// Until every sender has met it and says so, and a little longer; then there is room again.
-    private func fillDisk() throws {
-        try gather()
-        try cluster.disk?.fill()
-        let deadline = ContinuousClock.now + .seconds(15)
-        while try !isWaitSaid(), ContinuousClock.now < deadline {
-            if cluster.options.small == .wal { useUpLog() }
-            wait(.milliseconds(500))
+    /// Until others have taken over a sender that stands still.
+    private func awaitTakeover(of index: Int) throws {
+        guard let pid = senders[index]?.pid else { return }
+        try Patience.wait(for: "the takeover of sender \(index)") {
+            try count("sender WHERE lost_at IS NOT NULL AND split_part(name, ':', 2) = '\(pid)'") > 0
+                || !isGoingOn(current)
         }
-        if try !isWaitSaid() { _ = refused("a full disk", "nobody says so: \(said)") }
-        wait(.seconds(2))
-        cluster.disk?.makeRoom()
-        // It ends by itself when it cannot write its log: an operator makes room and starts it.
-        if !cluster.isRunning { try cluster.start() }
-    }
-
-    /// A server has files of its log ahead, and reuses them.
-    private func useUpLog() {
-        _ = try? cluster.sql("SELECT pg_logical_emit_message(false, 'full', 'disk'); SELECT pg_switch_wal()")
-    }
-
-    /// Whether a sender's log says that the store takes nothing: every one's where the server is down. With full tables one that
-    /// finds room in pages that are there goes on.
-    private func isWaitSaid() throws -> Bool {
-        said = senders.compactMap { $0.map { "\($0.errors.suffix(800))" } }.joined(separator: "\n")
-        let waiting = senders.count { $0?.errors.contains("the store takes nothing") == true }
-        return waiting == senders.count || waiting > 0 && cluster.options.small == .tables
-    }
-
-    private func useUpConnections() throws {
-        let cluster = cluster
-        for _ in 0..<Self.connections {
-            // Those that find no room end at once.
-            Thread { _ = try? cluster.sql("SELECT pg_sleep(6)") }.start()
-        }
-        wait(.seconds(1))
-        guard case .server(_, let database) = installation.store else { return }
-        _ = try? cluster.sql(
-            """
-            SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(database)' AND pid <> pg_backend_pid()
-            """)
-        wait(.seconds(7))
     }
 
     private func kill(_ index: Int) {
@@ -378,7 +349,7 @@ final class Fleet {
     /// A sender that meets a cut connection while it starts ends with "try again", as it should.
     private func awaitStarts() {
         for sender in senders.compactMap(\.self) {
-            let deadline = ContinuousClock.now + .seconds(20)
+            let deadline = ContinuousClock.now + Process.longest
             while !sender.errors.contains("files read"), !sender.hasEnded, ContinuousClock.now < deadline {
                 wait(.milliseconds(20))
             }

@@ -11,7 +11,6 @@ final class Machines {
     }
 
     static let number = 3
-    private static let patience: Duration = .seconds(120)
 
     let installation: Installation
     let cluster: PostgresCluster
@@ -100,10 +99,8 @@ final class Machines {
 
     /// Returns false, and notes it, if `condition` does not come true in time.
     @discardableResult
-    func wait(
-        _ what: String, within limit: Duration = Machines.patience, until condition: () throws -> Bool
-    ) throws -> Bool {
-        let deadline = ContinuousClock.now + limit
+    func wait(_ what: String, until condition: () throws -> Bool) throws -> Bool {
+        let deadline = ContinuousClock.now + Process.longest
         while ContinuousClock.now < deadline {
             if try condition() { return true }
             usleep(50_000)

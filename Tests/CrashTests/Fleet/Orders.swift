@@ -45,7 +45,7 @@ extension Fleet {
     private func say(_ command: [String]) throws {
         for attempt in 1...Self.attemptsMax {
             let child = try installation.start(command, name: "order", machine: Self.person)
-            let end = child.wait(killingAfter: .seconds(60))
+            let end = child.wait(killingAfter: Process.longest)
             // A run may have ended before the order was heard.
             if try end == .exited(0) || isMixed && state(current) == "finished" { return }
             guard isMixed, Self.passing.contains(end), attempt < Self.attemptsMax else {
@@ -57,7 +57,7 @@ extension Fleet {
 
     /// A run that is cancelled before its audience is written down has fewer deliveries than devices.
     private func awaitFreeze() throws {
-        let deadline = ContinuousClock.now + .seconds(30)
+        let deadline = ContinuousClock.now + Process.longest
         while try count("run WHERE occurrence = '\(current)' AND is_frozen") == 0, ContinuousClock.now < deadline {
             wait(.milliseconds(50))
         }
@@ -68,7 +68,7 @@ extension Fleet {
         for attempt in 1...Self.attemptsMax {
             let daemon = try installation.start(["serve"], name: "another", machine: "another")
             another = daemon
-            let deadline = ContinuousClock.now + .seconds(60)
+            let deadline = ContinuousClock.now + Process.longest
             while !daemon.errors.contains("files read"), !daemon.hasEnded, ContinuousClock.now < deadline {
                 wait(.milliseconds(20))
             }

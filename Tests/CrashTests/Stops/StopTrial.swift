@@ -46,7 +46,6 @@ final class StopTrial {
     /// Words that stand in what is told to the store, and nowhere else.
     static let reason = "wrong words"
     static let remedy = "put right"
-    private static let limit: Duration = .seconds(30)
 
     private(set) var counts = Counts()
     private let scene: Scene
@@ -232,7 +231,7 @@ final class StopTrial {
     }
 
     private func wait(_ what: String, until condition: () throws -> Bool) throws {
-        let deadline = ContinuousClock.now + Self.limit
+        let deadline = ContinuousClock.now + Process.longest
         while try !condition() {
             if ContinuousClock.now > deadline { return violate("\(what): not in time") }
             usleep(2_000)
