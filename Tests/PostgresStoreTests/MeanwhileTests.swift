@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// What others do between two statements of a call.
-@Suite(.serialized, .timeLimit(.minutes(3)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct MeanwhileTests {
     private static let reads: [(String, @Sendable (PostgresDatabase, Int64) async throws -> Bool)] = [
         (

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// What many runs of one sender ask of the server, and what none of them may wait for.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct SharedServerTests {
     private static let sender = "web1:1:16:e1"
 
