@@ -219,6 +219,7 @@ func withHeldLock<Value: Sendable>(
     let isOver = DispatchSemaphore(value: 0)
     let holding = Task {
         try await holder.write { db in
+            try db.standStill()
             try db.run("LOCK TABLE \(table)")
             isHeld.signal()
             isOver.wait()

@@ -140,6 +140,7 @@ struct MeanwhileTests {
         let (isHeld, isOver) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let holding = Task {
             try await holder.write { db in
+                try db.standStill()
                 for statement in statements { try db.run(statement) }
                 isHeld.signal()
                 isOver.wait()

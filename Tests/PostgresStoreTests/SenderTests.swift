@@ -275,6 +275,7 @@ struct SenderTests {
             let stuck = Task { [store = stores[0]] in
                 // A takeover that waited for the end of this would fail before.
                 try await store.write(.quick.within(Process.longest)) { db in
+                    try db.standStill()
                     try RunOwner.require(Self.names[0], of: run, db)
                     isHeld.continuation.finish()
                     mayEnd.wait()
