@@ -7,7 +7,7 @@ final class ScriptedConnection {
     /// The client has left.
     struct Ended: Error {}
 
-    private static let patienceSeconds = 20
+    private static let patienceSeconds = 100
     private static let prefaceBytes = 24
 
     /// From 1.

@@ -64,7 +64,7 @@ final class ScriptedServer: Sendable {
     }
 
     /// In seconds: longer than a connection waits for its client.
-    private static let scriptEndsWithin = 60.0
+    private static let scriptEndsWithin = 150.0
 
     private func serve(_ context: Context, _ options: Options, _ script: Script) {
         while true {

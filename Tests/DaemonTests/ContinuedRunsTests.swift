@@ -63,10 +63,7 @@ import Testing
             let found = scene.clock.now - late.createdAt
             #expect(found > .seconds(3600) && found < .seconds(3600 + 400), "\(found)")
             transport.end()
-            for _ in 0..<100 {
-                scene.clock.advance(by: .seconds(10))
-                for _ in 0..<20 { await Task.yield() }
-            }
+            for _ in 0..<100 { await scene.pass(.seconds(10), daemon) }
             #expect(transport.whole.seen.isEmpty)
             #expect(try await scene.run(of: "c")?.halt == .late)
         }

@@ -5,7 +5,7 @@ import Testing
 @testable import PostgresStore
 
 /// The text of an `audience_sql` for PostgreSQL is read at a cost that its size allows.
-@Suite(.serialized, .timeLimit(.minutes(5)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct AnalystTextCostTests {
     @Test(arguments: [
         // The columns of one table after another, with one bracket that ends them all.

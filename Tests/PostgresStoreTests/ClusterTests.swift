@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The ground that the other suites stand on.
-@Suite(.timeLimit(.minutes(2)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct ClusterTests {
     /// As when its process is killed: the kernel closes what the watcher waits for.
     @Test func `a cluster that nobody has any more is ended, and its folder is gone`() async throws {

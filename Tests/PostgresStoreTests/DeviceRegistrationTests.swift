@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What the promises of every store leave to this one: batches that are written together, and processes side by side.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct DeviceRegistrationTests {
     @Test func `a batch does what its records do one by one`() async throws {
         var random = SeededRandom(seed: 7)

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// A ledger that was empty when a connection asked for the first time, and has grown since.
-@Suite(.timeLimit(.minutes(3)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct LedgerPlanTests {
     /// After so many calls a connection keeps its plan of a prepared statement.
     private static let calls = 8

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Who may connect, to whom, and what is said when not. No error holds the password.
-@Suite(.timeLimit(.minutes(3)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct LoginTests {
     /// A server that asks for passwords and speaks TLS on a loopback port; its certificate is for `localhost`.
     private final class Server: Sendable {

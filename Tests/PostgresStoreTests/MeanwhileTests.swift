@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// What others do between two statements of a call.
-@Suite(.serialized, .timeLimit(.minutes(3)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct MeanwhileTests {
     private static let reads: [(String, @Sendable (PostgresDatabase, Int64) async throws -> Bool)] = [
         (
@@ -140,6 +140,7 @@ struct MeanwhileTests {
         let (isHeld, isOver) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let holding = Task {
             try await holder.write { db in
+                try db.standStill()
                 for statement in statements { try db.run(statement) }
                 isHeld.signal()
                 isOver.wait()

@@ -135,6 +135,21 @@ extension SenderTests {
         }
     }
 
+    @Test func `all senders go by the server's clock`() async throws {
+        try await withSenders { stores in
+            let times = try stores.map { try #require($0.storeTime) }
+            // The answer may take its time on the way.
+            let before = times.map { $0() }
+            let answer = try await stores[0].pool.write { db in
+                try db.first("SELECT \(StoreTime.now)") { try $0.timestamp(0) }
+            }
+            let server = try #require(answer)
+            for (time, first) in zip(times, before) {
+                #expect(first - .seconds(5) < server && server < time() + .seconds(5))
+            }
+        }
+    }
+
     /// A run for devices that are there.
     private func startAnother(_ store: PostgresDatabase) async throws -> Int64 {
         try await store.startRun(try definition("another"), owner: Self.names[0])

@@ -273,7 +273,9 @@ struct SenderTests {
             try await stores[0].beat(Self.names[0], SenderFacts())
             let (isHeld, mayEnd) = (AsyncStream<Void>.makeStream(), DispatchSemaphore(value: 0))
             let stuck = Task { [store = stores[0]] in
-                try await store.write(.quick) { db in
+                // A takeover that waited for the end of this would fail before.
+                try await store.write(.quick.within(Process.longest)) { db in
+                    try db.standStill()
                     try RunOwner.require(Self.names[0], of: run, db)
                     isHeld.continuation.finish()
                     mayEnd.wait()
@@ -284,9 +286,7 @@ struct SenderTests {
             try await silence(Self.names[0], stores[1])
             try await stores[1].beat(Self.names[1], SenderFacts())
             try await endQuietTime(stores[1])
-            let began = ContinuousClock.now
             #expect(try await stores[1].takeOverLeases(of: run, besides: nil) == [Self.names[0]])
-            #expect(ContinuousClock.now - began < .seconds(5))
             mayEnd.signal()
             await #expect(throws: StoreError.self) { try await stuck.value }
         }
@@ -315,14 +315,18 @@ struct SenderTests {
                 $0 != Self.names[1]
             }
             // Its process has ended, but its trust window may be open still: a younger heartbeat would prove that it lives.
-            let beat = { try await stores[1].beat(Self.names[1], SenderFacts()) }
+            // One from the near future keeps it open for longer than a call takes on a slow machine.
+            let beat = {
+                try await stores[1].beat(Self.names[1], SenderFacts())
+                try await shift(Self.names[1], byMilliseconds: 2_000, stores[0])
+            }
             try await beat()
             #expect(try await knowing.abandonedRuns().isEmpty)
             try await beat()
             #expect(try await knowing.takeOverLeases(of: run, besides: nil).isEmpty)
             try await beat()
             #expect(try await Array(knowing.endedLately().keys) == [Self.names[1]])
-            try await shift(Self.names[1], byMilliseconds: -3_000, stores[0])
+            try await shift(Self.names[1], byMilliseconds: -5_000, stores[0])
             #expect(try await knowing.endedLately().isEmpty)
             #expect(try await knowing.abandonedRuns().map(\.id) == [run])
             #expect(try await knowing.takeOverLeases(of: run, besides: nil) == [Self.names[1]])
@@ -348,18 +352,6 @@ struct SenderTests {
         }
     }
 
-    @Test func `all senders go by the server's clock`() async throws {
-        try await withSenders { stores in
-            let times = try stores.map { try #require($0.storeTime) }
-            let server = try await stores[0].pool.write { db in
-                try db.first("SELECT \(StoreTime.now)") { try $0.timestamp(0) }
-            }
-            for time in times {
-                #expect(abs((time() - (try #require(server))).wholeMilliseconds) < 5_000)
-            }
-        }
-    }
-
     func withSenders(_ body: ([PostgresDatabase]) async throws -> Void) async throws {
         let cluster = try await PostgresCluster.shared
         let url = cluster.url(try await cluster.makeDatabase())
@@ -375,11 +367,11 @@ struct SenderTests {
         return try await store.startRun(try definition(), owner: Self.names[0])
     }
 
-    /// As if it had last been heard of an hour ago, and all others now.
+    /// As if it had last been heard of an hour ago, and all others just now: not so that the next calls look like an outage.
     func silence(_ name: String, _ store: PostgresDatabase) async throws {
         try await shift(name, byMilliseconds: -3_600_000, store)
         try await store.pool.write { db in
-            try db.execute("UPDATE sender SET heartbeat_at = \(StoreTime.now) WHERE name <> $1", name)
+            try db.execute("UPDATE sender SET heartbeat_at = \(StoreTime.now) + 2000 WHERE name <> $1", name)
         }
     }
 

@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// What many runs of one sender ask of the server, and what none of them may wait for.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct SharedServerTests {
     private static let sender = "web1:1:16:e1"
 
@@ -48,9 +48,10 @@ struct SharedServerTests {
             let asked = Tally()
             // The first of them waits for this row, and the others for the first.
             async let holding: Void = store.write(.quick) { db in
+                try db.standStill()
                 _ = try db.first("SELECT 1 FROM sender WHERE name = $1 FOR UPDATE", Self.sender) { try $0.int(0) }
                 holds.finish()
-                _ = gate.wait(timeout: .now() + 60)
+                _ = gate.wait(timeout: .now() + 240)
             }
             for await _ in held {}
             try await withThrowingTaskGroup(of: RunState.self) { group in
@@ -126,9 +127,10 @@ struct SharedServerTests {
             let (held, holds) = AsyncStream.makeStream(of: Void.self)
             // Both of them come to wait for this row.
             async let holding: Void = store.write(.quick) { db in
+                try db.standStill()
                 _ = try db.first("SELECT 1 FROM event_chain FOR UPDATE") { try $0.int(0) }
                 holds.finish()
-                _ = gate.wait(timeout: .now() + 60)
+                _ = gate.wait(timeout: .now() + 240)
             }
             for await _ in held {}
             async let lease = store.lease(Self.staged(run))
@@ -199,7 +201,7 @@ struct SharedServerTests {
                     group.addTask {
                         try await store.read(.expensive) { _ in
                             held.add()
-                            _ = gate.wait(timeout: .now() + 60)
+                            _ = gate.wait(timeout: .now() + 240)
                         }
                     }
                 }

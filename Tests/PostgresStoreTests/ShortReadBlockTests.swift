@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// A read that calls itself short touches few blocks, however many devices and deliveries the store holds.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `Short reads on a server` {
     private static let devices = 20_000
     /// Of one run; all of them take some 5,000 blocks, and the runs take 2,000.

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Senders whose clocks are wrong: the server's clock decides, whatever they believe.
-@Suite(.serialized, .timeLimit(.minutes(3)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct SkewedSendersTests {
     /// A sender, and the clock it has.
     private struct Sender {

@@ -6,7 +6,7 @@ import Testing
 @testable import PostgresStore
 
 /// Statements by name, together, and in transactions.
-@Suite(.timeLimit(.minutes(2)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct StatementTests {
     @Test func `a statement is prepared once for each kind of values, and no more are kept than may be`() {
         var prepared = PreparedStatements(limit: 2)

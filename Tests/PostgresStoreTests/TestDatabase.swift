@@ -35,3 +35,8 @@ func postgresError(_ body: () async throws -> Void) async -> PostgresError? {
         return error as? PostgresError
     }
 }
+
+extension PostgresSession {
+    /// The transaction may stand still for as long as its test needs. The server ends one that writes after ten seconds.
+    func standStill() throws { try run("SET LOCAL idle_in_transaction_session_timeout = 0") }
+}

@@ -9,7 +9,7 @@ import Testing
 
 /// A connection that is cut around a COMMIT: whether it was carried out or never arrived, the call does what it is to do,
 /// once, and says so.
-@Suite(.serialized, .timeLimit(.minutes(5)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct UnheardCommitTests {
     /// Something a store is told to do, on its way through a proxy, and how to see that it was done once.
     struct Change: Sendable, CustomTestStringConvertible {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What goes to the server comes back as it was.
-@Suite(.timeLimit(.minutes(2)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct ValueTests {
     @Test func `every type goes there and comes back`() async throws {
         try await withPool { pool in

@@ -314,8 +314,8 @@ import Testing
         #expect(before < 5000)
         scene.clock.advance(by: .seconds(2))
         await scene.clock.sleeper(atLeast: CircuitBreaker.delays[1])
-        // The ten that ask, and those that were on their way when the first pause began.
-        #expect(transport.seen.count < before + 100)
+        // The ten that ask, and a lease that the other lane had in hand when the first pause began.
+        #expect(transport.seen.count < before + 150)
         isBack.withLock { $0 = true }
         async let driver: Void = scene.clock.run(inStepsOf: .seconds(30))
         #expect(try await end == .finished)

@@ -36,9 +36,15 @@ import Testing
 
     @Test func `who sleeps gets theirs in the morning`() async throws {
         let scene = try await scene()
-        let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
+        let sent = Watched(0)
+        let transport = ScriptedTransport { _, _ in
+            sent.change { $0 += 1 }
+            return ScriptedTransport.accepted
+        }
         let run = try await scene.start(try definition(scene, .defer, expiresAfter: .seconds(8 * 3600)))
         async let end = scene.execute(run, transport)
+        // One lane may sleep before the other one has sent.
+        await sent.until { $0 > 0 }
         await scene.clock.sleeper(atLeast: .seconds(20))
         #expect(transport.seen.map { PipelineScene.number($0.push.token) } == [0])
         scene.clock.advance(by: .seconds(5 * 3600))

@@ -234,7 +234,7 @@ extension FaultScene {
 
     /// Waits for something that other threads bring about; a run that ended otherwise must not be waited for.
     fileprivate func until(_ holds: () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + Process.longest
         while !holds() {
             guard ContinuousClock.now < deadline else { throw NeverCame() }
             await Task.yield()

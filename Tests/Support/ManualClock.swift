@@ -32,6 +32,8 @@ package final class ManualClock: Sendable {
         var watchers: [Watcher] = []
         var isReleased = false
         var isAbandoned = false
+        /// How often somebody fell asleep.
+        var sleeps = 0
         /// By the machine's clock.
         var usedAt = ContinuousClock.now
     }
@@ -61,15 +63,30 @@ package final class ManualClock: Sendable {
         used { $0.now = $0.now + step }
     }
 
-    package func advance(by duration: Duration) {
-        let due = used { state in
+    package func advance(by duration: Duration) { _ = wake(by: duration) }
+
+    /// Moves on, and returns once as many fell asleep again as it woke: a loop has then done what it does between two sleeps,
+    /// however slow the machine is. Whoever ends instead of sleeping again is waited for in vain, so long by the machine's
+    /// clock.
+    package func advance(by duration: Duration, settlingWithin patience: Duration) async {
+        let asleep = wake(by: duration)
+        let end = ContinuousClock.now + patience
+        while ContinuousClock.now < end, !isOver, state.withLock({ $0.sleeps < asleep }) {
+            try? await Task.sleep(for: .milliseconds(1))
+        }
+    }
+
+    /// Returns what the count of sleeps is when all whom it woke sleep again.
+    private func wake(by duration: Duration) -> Int {
+        let (due, asleep) = used { state -> ([CheckedContinuation<Void, Never>], Int) in
             Self.move(&state, by: duration)
             let uptime = state.uptime
             let due = state.sleepers.filter { $0.value.deadline <= uptime }
             for id in due.keys { state.sleepers.removeValue(forKey: id) }
-            return due.values.map(\.continuation)
+            return (due.values.map(\.continuation), state.sleeps + due.count)
         }
         for continuation in due { continuation.resume() }
+        return asleep
     }
 
     /// Returns once somebody sleeps for at least this long.
@@ -83,7 +100,8 @@ package final class ManualClock: Sendable {
         while true {
             await sleeper { $0.duration == .seconds(1) }
             if isOver { return }
-            advance(by: .seconds(1))
+            // Whoever works for longer than a heartbeat is waited for as well: its time must not run away meanwhile.
+            await advance(by: .seconds(1), settlingWithin: .seconds(1))
         }
     }
 
@@ -206,6 +224,7 @@ package final class ManualClock: Sendable {
                 deadline: state.uptime + duration, moment: state.now + duration, duration: duration,
                 continuation: continuation)
             state.sleepers[id] = sleeper
+            state.sleeps += 1
             let seen = state.watchers.filter { $0.matches(sleeper) }
             state.watchers.removeAll { $0.matches(sleeper) }
             return (false, seen)

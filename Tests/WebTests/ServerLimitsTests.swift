@@ -25,8 +25,8 @@ struct ServerLimitsTests {
             try await scene.sending.addDevices(0..<2)
             let connection = try RawConnection(port: scene.port)
             try await connection.begin(
-                "POST", "/api/v1/segments/fans/members", token: scene.secrets.secret(of: .author))
-            try await connection.chunk("{\"installation_id\": \"install-1\"}\n")
+                "POST", "/api/v1/segments/fans/members", token: scene.secrets.secret(of: .author),
+                chunk: "{\"installation_id\": \"install-1\"}\n")
             let answer = try await connection.receive(until: "the end of the connection")
             #expect(answer.hasPrefix("HTTP/1.1 408 "))
             #expect(answer.contains("slower than 128 bytes a second"))
@@ -92,7 +92,8 @@ struct ServerLimitsTests {
     @Test func `an answer takes as long as its client waits, and no longer`() async throws {
         var limits = Self.short
         limits.connectionsMax = 2
-        limits.idle = .milliseconds(200)
+        // Longer than a client needs to ask after it has connected.
+        limits.idle = .seconds(3)
         limits.write = .milliseconds(200)
         limits.halfClosed = .milliseconds(200)
         let (opened, open) = AsyncStream.makeStream(of: Void.self)

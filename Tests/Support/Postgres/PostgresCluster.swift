@@ -254,7 +254,7 @@ private final class Watcher: Sendable {
             kill -KILL "$pid" 2>/dev/null
         fi
         tries=0
-        while [ -e "$1" ] && [ $tries -lt 100 ]; do rm -rf "$1"; [ -e "$1" ] && sleep 0.05; tries=$((tries + 1)); done
+        while [ -e "$1" ] && [ $tries -lt 1200 ]; do rm -rf "$1"; [ -e "$1" ] && sleep 0.05; tries=$((tries + 1)); done
         """
 
     private let writeEnd: Int32

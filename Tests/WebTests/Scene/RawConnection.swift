@@ -12,7 +12,7 @@ final class RawConnection: Sendable {
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = in_port_t(port).bigEndian
         address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        var patience = timeval(tv_sec: 60, tv_usec: 0)
+        var patience = timeval(tv_sec: Int(Process.longest.components.seconds), tv_usec: 0)
         for direction in [SO_RCVTIMEO, SO_SNDTIMEO] {
             setsockopt(file, SOL_SOCKET, direction, &patience, socklen_t(MemoryLayout<timeval>.size))
         }
@@ -26,11 +26,13 @@ final class RawConnection: Sendable {
 
     deinit { close(file) }
 
-    /// Begins a request with a body in chunks.
-    func begin(_ method: String, _ path: String, token: String) async throws {
+    /// Begins a request with a body in chunks, of which the first may come with it: a server that does not wait for long
+    /// may have answered before a second call sends anything.
+    func begin(_ method: String, _ path: String, token: String, chunk: String? = nil) async throws {
+        let first = chunk.map { "\(String($0.utf8.count, radix: 16))\r\n\($0)\r\n" } ?? ""
         try await send(
             "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n"
-                + "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n")
+                + "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n\(first)")
     }
 
     func chunk(_ text: String) async throws { try await chunk(Array(text.utf8)) }
