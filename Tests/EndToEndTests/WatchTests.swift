@@ -16,6 +16,17 @@ import Testing
         #expect(try place.fanfare("status", "--watch", "--json").status == 64)
     }
 
+    @Test func `a reader that has seen enough ends it without a word`() throws {
+        let place = try Installation(devices: 3)
+        try place.importDevices()
+        #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
+        // The reader is gone before anything is written.
+        let seen = try Program.run(
+            ["-c", "(sleep 0.5; exec \"$0\" status --json) | true", Program.url.path], in: place.folder,
+            program: URL(fileURLWithPath: "/bin/sh"))
+        #expect(seen.status == 0 && seen.errors.isEmpty, "\(seen.errors)")
+    }
+
     @Test func `the list of runs shortens a long name in its middle`() {
         let name = "new-podcast/" + String(repeating: "a", count: 300) + "-2026"
         let shown = RunList.shown(name)
