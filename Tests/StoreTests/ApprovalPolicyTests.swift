@@ -186,6 +186,14 @@ struct ApprovalPolicyTests {
         }
     }
 
+    @Test func `people who signed another plan of the same occurrence are named`() {
+        let rule = ApprovalRules.Rule(above: 10, needs: 2)
+        var refusal = Unapproved(campaign: "c", plan: "p1", reach: 11, rule: rule, cause: .waits([]))
+        #expect(refusal.description.contains("0 of 2 there. "))
+        refusal.signersOfOthers = ["anna", "ben"]
+        #expect(refusal.description.contains("0 of 2 there; anna, ben signed another plan of it: its texts, values, "))
+    }
+
     @Test func `what let a run through is found wrong once it is changed`() throws {
         let signatures = Self.signatures([Sign(identity: "os:anna"), Sign(identity: "os:ben")])
         let row = Row(testDescription: "", signs: [], faults: [])
