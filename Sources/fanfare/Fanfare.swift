@@ -54,6 +54,9 @@ struct Fanfare: AsyncParsableCommand {
         ]
     )
 
+    /// What the argument parser writes in front of its own errors: the same as ``Failure/exit(with:)``.
+    static var _errorPrefix: String { "error: " }
+
     static func main() async {
         ThisProcess.keepMemoryPrivate()
         do {

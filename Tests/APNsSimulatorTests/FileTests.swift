@@ -78,6 +78,15 @@ extension SimulatorTests {
             }
         }
 
+        @Test func `a time that is no number is refused with what is meant`() throws {
+            let fixture = try Fixture()
+            let line = #"{"token":"\#(Fixture.hex(1))","environment":"sandbox","topic":"t","gone_since":"yesterday"}"#
+            let path = try write(line, in: fixture)
+            #expect { try SimulatorRegistry.load(path) } throws: { error in
+                "\(error)".contains("gone_since is in milliseconds since 1970")
+            }
+        }
+
         @Test func `what cannot be opened is named`() throws {
             #expect { try SimulatorRegistry.load("/nowhere/tokens") } throws: { "\($0)".contains("/nowhere/tokens") }
             #expect { try Simulator(SimulatorOptions(directory: "/nowhere")) } throws: { "\($0)".contains("/nowhere") }

@@ -4,6 +4,7 @@ import Dispatch
 import Foundation
 import Logging
 import Model
+import SendingScene
 import TestSupport
 import Testing
 
@@ -42,5 +43,18 @@ import Testing
         queue.resume()
         #expect(try await reloading.snapshot().problems.isEmpty)
         #expect(try await !reloading.hasChanged())
+    }
+
+    @Test func `an address that holds with a restart only is named when it is another one`() async throws {
+        let lines = CollectedLines()
+        let reloading = Reloading(
+            source: ConfigurationSource(named: folder.file("fanfare.yaml"), environment: [:]),
+            configuration: reloading.configuration, logger: lines.logger())
+        try folder.write(
+            "store: a.sqlite\napps: [{topic: com.example.a, certificate_path: a.pem}]\nhttp: {listen: \"127.0.0.1:1\"}\n",
+            to: "fanfare.yaml")
+        _ = try await reloading.readConfiguration()
+        let warnings = lines.all.filter { $0.level == .warning }.compactMap { $0.facts["reason"] }
+        #expect(warnings.contains("http.listen is another one in the file"), "\(lines.all)")
     }
 }

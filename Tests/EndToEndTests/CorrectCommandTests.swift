@@ -147,6 +147,7 @@ import Testing
             let recall = try place.fanfare("recall", "1", "--yes")
             #expect(recall.status == 0, "\(recall.errors)")
             #expect(recall.errors.contains("a recall does not wait for the silent budget"), "\(recall.errors)")
+            #expect(recall.errors.contains("run 2 takes run 1 off the screens, for PRODUCTION: 50 devices"))
             #expect(place.simulator.screens().devicesByPayload == [:])
             // More of them within the hour than any background campaign may send.
             for _ in 0..<4 { #expect(try place.fanfare("recall", "1", "--yes", "--again").status == 0) }
@@ -201,6 +202,7 @@ import Testing
             try refused(["correct", "99"], 66, "99")
             #expect(try place.fanfare("correct", "warning", "--yes").status == 0)
             try refused(["correct", "warning"], 3, "run 3 is warning.correction for run 2 already, finished")
+            try refused(["correct", "3"], 65, "run 3 is the correction of run 2; `fanfare correct 2 --again`")
             #expect(try place.fanfare("correct", "warning", "--again", "--var", "when=ever").status == 0)
             let screens = place.simulator.screens()
             #expect(screens.devicesByPayload == [payload("There is no tsunami, ever"): 20])

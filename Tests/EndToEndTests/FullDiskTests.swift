@@ -148,10 +148,15 @@ struct `A stop on a full disk` {
                 status = try place.fanfare("status", "slow").output
             }
             #expect(place.simulator.counts().accepted < Installation.slowDevices)
+            // The progress of a process that follows the run says it, too.
+            let follower = try RunningProgram(Installation.slowRun + ["--wait"], in: place.folder)
+            try follower.wait { follower.errors.contains("the store's disk fails, or its quota is used up") }
             try limit(run, in: place, to: "unlimited")
             place.simulator.setFaults([])
             let ended = try run.finish()
             #expect(ended.status == 0, "\(ended.errors)")
+            let followed = try follower.finish()
+            #expect(followed.status == 0, "\(followed.errors)")
             try place.expectOnceEach()
         }
     }

@@ -156,7 +156,11 @@ import Testing
             #expect(words.contains("--override-guard max_reach"))
         }
         #expect(place.simulator.counts().requests == 0)
-        #expect(try place.run("new-podcast", "--override-guard", "max-reach").status == 64)
+        let misspelt = try place.run("new-podcast", "--override-guard", "max-reach")
+        #expect(misspelt.status == 64 && misspelt.errors.hasPrefix("error: "), "\(misspelt.errors)")
+        // What is refused all the same is not offered.
+        let help = try place.fanfare("run", "--help").output
+        #expect(help.contains("max_growth") && !help.contains("test_template"), "\(help)")
         let run = try place.run("new-podcast", "--override-guard", "max_reach")
         #expect(run.status == 0, "\(run.errors)")
         #expect(place.simulator.counts().accepted == 6)

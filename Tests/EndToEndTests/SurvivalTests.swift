@@ -65,6 +65,24 @@ import Testing
         }
     }
 
+    @Test func `whose port is taken has its pages once the port is free`() async throws {
+        try await OwnThread.run {
+            let place = try Installation(devices: 1)
+            try place.importDevices()
+            var taken: ClosedPort? = try ClosedPort()
+            let port = "127.0.0.1:\(taken?.number ?? 0)"
+            let text = try place.folder.read("fanfare.yaml")
+            try place.folder.write(text.replacing("127.0.0.1:0", with: port), to: "fanfare.yaml")
+            let daemon = try RunningProgram(["serve"], in: place.folder)
+            try daemon.wait { daemon.errors.contains("files read") }
+            #expect(!daemon.errors.contains("pages, API, metrics and health checks"))
+            taken = nil
+            #expect(try address(daemon) == port)
+            daemon.signal(SIGTERM)
+            #expect(try daemon.finish().status == 0)
+        }
+    }
+
     @Test func `says within seconds that APNs gives no answer, on every way`() async throws {
         try await OwnThread.run {
             let place = try Installation.slow()

@@ -62,6 +62,10 @@ struct WaitsTextTests {
         (counts.audience, counts.accepted, counts.pending) = (1000, 988, 12)
         let moving = ProgressPrinter.line(counts, settledBefore: 0, elapsed: .seconds(10))
         #expect(moving.hasSuffix("1s left"))
+        // Ten in 10.2 s are one a second, not none.
+        (counts.accepted, counts.pending) = (10, 990)
+        #expect(ProgressPrinter.line(counts, settledBefore: 0, elapsed: .milliseconds(10_200)).contains(", 1/s, "))
+        (counts.accepted, counts.pending) = (988, 12)
         let waiting = ProgressPrinter.line(
             counts, settledBefore: 0, elapsed: .seconds(10), waits: ["12 wait for their retry at 14:02:10"])
         #expect(

@@ -64,6 +64,16 @@ struct `A look at the texts` {
         #expect(try Self.rules("1", part: "title") == ["short-text"])
     }
 
+    @Test func `says nothing of test words in a template that is for tests`() throws {
+        var template = Template(name: "t")
+        let locale = try #require(LocaleTag("en"))
+        let text = TemplateText(literal: "TEST")
+        template.alert = .localized([.init(locale: locale, title: nil, subtitle: nil, body: text)])
+        #expect(template.lint([:]).map(\.rule) == [.testWords])
+        template.isTest = true
+        #expect(template.lint([:]).isEmpty)
+    }
+
     @Test(arguments: LintRule.allCases) func `says nothing of what the template allows`(rule: LintRule) throws {
         var template = Template(name: "t")
         let locale = try #require(LocaleTag("en"))

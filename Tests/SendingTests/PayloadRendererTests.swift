@@ -103,6 +103,17 @@ import Testing
         #expect(string(prototype, fields: [nil], badge: 1) == #"{"aps":{"alert":{"body":"Hi  T"},"badge":1}}"#)
     }
 
+    @Test(arguments: [(.increment(2), 7), (.number(3), 3)] as [(Template.Badge, Int)])
+    func `the badge in a text is the number that is sent`(badge: Template.Badge, sent: Int) throws {
+        var template = Template(name: "t")
+        template.alert = .localized([
+            .init(locale: try tag("en"), title: nil, subtitle: nil, body: try text("{{device.badge}} new"))
+        ])
+        template.badge = badge
+        let prototype = try renderer(template).prototypes[0]
+        #expect(string(prototype, badge: 7) == #"{"aps":{"alert":{"body":"\#(sent) new"},"badge":\#(sent)}}"#)
+    }
+
     @Test(arguments: [String?.none, "", " ", "\t", "\n", "\u{200B}", "\u{A0}\u{FEFF}"])
     func `a variable without a sign to be seen is an error that names it`(value: String?) throws {
         let template = try template()

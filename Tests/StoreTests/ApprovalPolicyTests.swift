@@ -181,7 +181,17 @@ struct ApprovalPolicyTests {
         #expect(rule?.needs == needs)
         if needs == 3 {
             #expect(rule?.within == .seconds(60) && rule?.driftPercent == 1 && rule?.notByAuthor == true)
+            // Above 10 alone, one signature is enough.
+            #expect(rules.words(forReach: reach)?.hasPrefix("above 100 it needs the signatures of 3 people") == true)
         }
+    }
+
+    @Test func `people who signed another plan of the same occurrence are named`() {
+        let rule = ApprovalRules.Rule(above: 10, needs: 2)
+        var refusal = Unapproved(campaign: "c", plan: "p1", reach: 11, rule: rule, cause: .waits([]))
+        #expect(refusal.description.contains("0 of 2 there. "))
+        refusal.signersOfOthers = ["anna", "ben"]
+        #expect(refusal.description.contains("0 of 2 there; anna, ben signed another plan of it: its texts, values, "))
     }
 
     @Test func `what let a run through is found wrong once it is changed`() throws {

@@ -59,9 +59,15 @@ struct RunPagesTests {
             let run = try await Self.run(scene)
             var result: RunResult = try await scene.api("GET", "/runs/\(run.id)").result()
             #expect(RunView(result, rate: 2).pace.hasSuffix(" left"))
+            #expect(RunView(result, rate: 0.98).pace.hasPrefix("1/s"))
             #expect(RunView(result, rate: 2, isStopped: true).pace.isEmpty)
             result.state = RunState.paused.rawValue
             #expect(RunView(result, rate: 2).pace.isEmpty)
+            // A run without an audience yet has no numbers to be read out.
+            (result.counts, result.frozen) = (CountsResult(DeliveryCounts()), false)
+            let empty = RunView(result, rate: nil)
+            #expect(empty.live.announcement == "\(empty.words).")
+            #expect([empty].live.announcement == "\(empty.campaign): \(empty.words)")
         }
     }
 

@@ -186,7 +186,10 @@ extension SimulatorRegistry {
             do {
                 line = try decoder.decode(Line.self, from: Data(bytes))
             } catch {
-                throw SimulatorError.malformedLine(path: path, line: number, reason: "not a token's registration")
+                throw SimulatorError.malformedLine(
+                    path: path, line: number,
+                    reason: "not a token's registration; token, environment and topic are texts, gone_since is in "
+                        + "milliseconds since 1970, delay_ms in milliseconds")
             }
             guard let token = Hex.bytes(of: line.token), DeviceTokenShape.byteCounts.contains(token.count) else {
                 throw SimulatorError.malformedLine(

@@ -5,7 +5,7 @@ package enum FileRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case editingIsOff
     /// Whoever replaces a file says which text they have seen.
     case unconditional(file: String, etag: String?)
-    /// Somebody else saved meanwhile.
+    /// The file holds a text that the caller has not seen: another user saved it meanwhile, or the file was to be new.
     ///
     /// - Parameters:
     ///   - etag: of the text that is there now; nil: the file is gone.
@@ -28,7 +28,7 @@ package enum FileRefusal: Error, Hashable, Sendable, CustomStringConvertible {
             "\(file) is there already; say with If-Match: \"\(etag)\" that it is this text you replace"
         case .unconditional(let file, nil): "\(file) is not there yet; say with If-None-Match: * that it is to be new"
         case .changedMeanwhile(let file, _?):
-            "\(file) was changed by somebody else since you opened it; nothing is overwritten: compare the two texts, and save "
+            "\(file) holds a text that you have not seen; nothing is overwritten: open it, compare the two texts, and save "
                 + "yours again if it is to count"
         case .changedMeanwhile(let file, nil):
             "\(file) is gone since you opened it; save it as a new file if it is meant"

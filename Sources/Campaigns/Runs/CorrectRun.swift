@@ -257,10 +257,13 @@ extension CorrectRun {
 
     private func prepared(_ run: Run) throws -> String {
         if let name = run.definition.campaign.correction { return name }
+        let advice = run.definition.correction.map {
+            "run \(run.id) is the correction of run \($0.run); `fanfare correct \($0.run) --again` sends another"
+        }
         throw Failure(
             .invalidData,
-            "campaign \(run.campaign) prepared no correction; name a template with --template, and next time write "
-                + "correction: and its name in the campaign's file")
+            advice ?? "campaign \(run.campaign) prepared no correction; name a template with --template, and next time "
+                + "write correction: and its name in the campaign's file")
     }
 
     private func load(_ name: String, _ sees: (String) -> Bool) throws -> (Template, [String: String]) {

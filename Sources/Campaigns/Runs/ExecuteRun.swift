@@ -1,12 +1,12 @@
 package import Model
 package import Sending
-import Store
+package import Store
 
 /// Brings a run to its end: by the daemon when there is one, which is told through the store, otherwise here.
 package struct ExecuteRun: Sendable {
     /// What a front end shows meanwhile.
     package struct Observer: Sendable {
-        package typealias Observe = @Sendable (DeliveryCounts) -> Void
+        package typealias Observe = @Sendable (DeliveryCounts, StoreWait?) -> Void
         /// Watches the run until it has ended, or nobody has it any more.
         package typealias Watch = @Sendable (@escaping Observe) async throws -> RunEnd?
 

@@ -197,17 +197,17 @@ package struct FollowRuns: Sendable {
     ///   - isCared: whether somebody will take it up; asked while nobody has it.
     ///   - known: the process that has it, as it was last told of.
     ///   - changed: told of that process when it is stopped, or goes on.
-    ///   - observe: told the account at each look.
+    ///   - observe: told the account at each look, and since when the sender has waited for the store.
     package func follow(
         _ id: Int64, isCared: @Sendable () async throws -> Bool, known: RunHolder?,
-        changed: @Sendable (RunHolder) -> Void, observe: @Sendable (DeliveryCounts) -> Void
+        changed: @Sendable (RunHolder) -> Void, observe: @Sendable (DeliveryCounts, StoreWait?) -> Void
     ) async throws -> RunEnd? {
         var last = known
         while true {
             guard let run = try await store.run(id) else { throw SendingError.runVanished(id) }
-            observe(run.counts)
-            if let end = RunEnd(run) { return end }
             let holder = run.owner.map(senders.holder)
+            observe(run.counts, holder?.storeWait)
+            if let end = RunEnd(run) { return end }
             if holder?.state ?? .ended == .ended, try await !isCared() { return nil }
             if let holder, let last, holder.process == last.process, holder.state != last.state { changed(holder) }
             last = holder ?? last

@@ -61,12 +61,13 @@ package struct ApprovalRules: Hashable, Sendable {
         self.people = people
     }
 
-    /// What a run of this reach needs: of several rules that apply, the strictest part of each. Nil: nothing.
+    /// What a run of this reach needs: of several rules that apply, the strictest part of each. Nil: nothing. Its
+    /// ``Rule/above`` is the largest of them, above which all of these parts are asked for.
     package func rule(forReach reach: Int) -> Rule? {
         let applying = rules.filter { reach > $0.above }
         guard var strictest = applying.first else { return nil }
         for rule in applying.dropFirst() {
-            strictest.above = min(strictest.above, rule.above)
+            strictest.above = max(strictest.above, rule.above)
             strictest.needs = max(strictest.needs, rule.needs)
             strictest.notByAuthor = strictest.notByAuthor || rule.notByAuthor
             strictest.within = min(strictest.within, rule.within)

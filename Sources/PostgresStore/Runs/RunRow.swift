@@ -55,6 +55,11 @@ enum RunRow {
         _ campaign: Campaign, _ text: RunDefinitionText, occurrence: String, isTest: Bool, now: Timestamp,
         _ db: PostgresSession
     ) throws -> Int64? {
+        // The sequence gives a number away for each conflict: without this check, numbers of runs jump.
+        let known = try db.first(
+            "SELECT id FROM run WHERE campaign = $1 AND occurrence = $2", campaign.name, occurrence
+        ) { try $0.int64(0) }
+        guard known == nil else { return nil }
         let split = CampaignSplit(campaign)
         let run = try db.first(
             """

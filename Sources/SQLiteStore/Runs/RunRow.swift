@@ -47,6 +47,11 @@ enum RunRow {
         _ campaign: Campaign, _ text: RunDefinitionText, occurrence: String, isTest: Bool, now: Timestamp,
         _ db: Database
     ) throws -> Bool {
+        // SQLite uses up a number for each conflict: without this check, numbers of runs jump.
+        let known = try Int64.fetchOne(
+            db, sql: "SELECT id FROM run WHERE campaign = :campaign AND occurrence = :occurrence",
+            arguments: ["campaign": campaign.name, "occurrence": occurrence])
+        guard known == nil else { return false }
         let split = CampaignSplit(campaign)
         try db.execute(
             sql: """

@@ -157,6 +157,14 @@ package final class RunControl: Sendable {
         state.withLock { $0.counts = counts }
     }
 
+    /// Takes over what another process says of a run that it sends.
+    package func observed(_ counts: DeliveryCounts, storeWait: StoreWait?) {
+        state.withLock { state in
+            state.counts = counts
+            state.storeWait = storeWait
+        }
+    }
+
     /// Endpoints that are left alone for now.
     var holds: [EndpointHold] { state.withLock { $0.holds }() }
 

@@ -76,7 +76,7 @@ struct Problem: Error, Codable, Sendable {
         switch refusal {
         case .editingIsOff: self = .forbidden(words)
         case .unconditional: self.init(428, "precondition_required", "Say which text you replace", words)
-        case .changedMeanwhile: self.init(412, "changed_meanwhile", "Somebody else saved meanwhile", words)
+        case .changedMeanwhile: self.init(412, "changed_meanwhile", "Changed meanwhile", words)
         case .wrong(let diagnostics):
             self.init(
                 422, "invalid", "Invalid file or data", words,

@@ -131,7 +131,7 @@ struct RunView: Sendable {
 
     private static func pace(_ rate: Double?, left: Int, isFrozen: Bool) -> String {
         guard let rate, rate >= 0.5 else { return "" }
-        let speed = "\(Int(rate).grouped)/s"
+        let speed = "\(Int(rate.rounded()).grouped)/s"
         guard isFrozen, left > 0 else { return speed }
         return "\(speed), about \(WrittenDuration.text(.seconds(Int64((Double(left) / rate).rounded(.up))))) left"
     }
@@ -165,7 +165,9 @@ struct RunView: Sendable {
         }
         return LiveState(
             stage: stage, values: values, progress: ["progress": progress],
-            announcement: "\(settled) of \(audience), \(percent)" + (pace.isEmpty ? "" : ", \(pace)") + ". \(words).",
+            announcement: percent.isEmpty
+                ? "\(words)."
+                : "\(settled) of \(audience), \(percent)" + (pace.isEmpty ? "" : ", \(pace)") + ". \(words).",
             isOver: isOver)
     }
 }
@@ -197,7 +199,8 @@ extension [RunView] {
             stage: stage, values: values, progress: progress,
             announcement: moving.isEmpty
                 ? "no run is under way"
-                : moving.map { "\($0.campaign): \($0.percent)" }.joined(separator: ", "),
+                : moving.map { "\($0.campaign): \($0.percent.isEmpty ? $0.words : $0.percent)" }
+                    .joined(separator: ", "),
             // A run that begins is to be seen.
             isOver: false)
     }

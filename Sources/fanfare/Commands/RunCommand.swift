@@ -21,9 +21,9 @@ struct RunCommand: AsyncParsableCommand {
 
             With --occurrence-by day a timer's moment names the occurrence, in this machine's zone (TZ): \
             timer-2026-11-22, by hour timer-2026-11-22T09, by minute timer-2026-11-22T09:05; an hour that the clock shows \
-            twice has its offset from UTC behind it. One that was left unfinished comes first, and then the new one is \
-            not made by this call: so a restart after midnight goes on with yesterday's. One that is late waits for a \
-            person and is named, and the new one starts. --unfinished goes on with such a one and starts nothing new.
+            twice has its offset from UTC behind it. An unfinished run is sent first; this call then makes no new one, so \
+            a restart after midnight continues yesterday's. A late run waits for a person and is named, and the new one \
+            starts. --unfinished continues an unfinished run and starts nothing new.
 
             What should have gone longer ago than late_by_max with nobody sending it does not go on by itself, and neither \
             does what a breaker stopped: exit 76, and `fanfare resume RUN` or `fanfare cancel RUN` is a person's to say. \
@@ -56,7 +56,8 @@ struct RunCommand: AsyncParsableCommand {
     var plan: String?
 
     @Option(
-        help: "Pass over a guard of the campaign by its name, as the refusal gives it; may be repeated; is recorded.")
+        help: "Pass over a guard by name: max_reach, min_reach, max_growth or seeds; may be repeated; is recorded.",
+        completion: .list(GuardName.offered), transform: GuardName.named)
     var overrideGuard: [GuardName] = []
 
     @Flag(help: "Start without the signatures that the run needs; is recorded, and asks for --reason.")
@@ -216,7 +217,10 @@ struct RunCommand: AsyncParsableCommand {
             case _ where run.state.isFinal: "nothing is left to send"
             case .paused where run.isHaltedAutomatically: "it paused itself, and is tried again"
             case .paused: "it stays so until `fanfare resume \(run.id)` or `fanfare cancel \(run.id)`"
-            default: occurrenceBy == nil ? "going on with it" : "it comes first, and this call makes no other"
+            default:
+                occurrenceBy == nil
+                    ? "this call continues it, unless another process sends it"
+                    : "it comes first, and this call makes no other"
             }
         Console.note("occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); \(words)")
     }
@@ -233,7 +237,18 @@ struct RunCommand: AsyncParsableCommand {
 
 extension TimerOccurrence.Unit: ExpressibleByArgument {}
 
-extension GuardName: ExpressibleByArgument {}
+extension GuardName {
+    /// The guards that a person may pass over. The others refuse all the same, and are not offered.
+    static let offered = allCases.filter(\.mayBeOverridden).map(\.rawValue)
+
+    /// Reads the value of `--override-guard`.
+    @Sendable static func named(_ name: String) throws -> GuardName {
+        guard let known = GuardName(rawValue: name) else {
+            throw ValidationError("no such guard; there are \(offered.joined(separator: ", "))")
+        }
+        return known
+    }
+}
 
 /// `--wait` and `--no-wait`.
 enum Waiting: EnumerableFlag {

@@ -29,9 +29,14 @@ struct SimulatorCommand: AsyncParsableCommand {
     @Option(help: "Address to listen on.") var host = "127.0.0.1"
     @Option(help: "A signing key it accepts, KEYID:TEAMID:PATH; may be repeated.") var key: [String] = []
     @Option(help: "A topic it knows; may be repeated (default: those of the registry).") var topic: [String] = []
-    @Option(help: "Registered tokens, JSON Lines with token, environment, topic, gone_since and delay_ms.")
+    @Option(
+        help: """
+            Registered tokens, JSON Lines with token, environment, topic, gone_since (milliseconds since 1970) and \
+            delay_ms.
+            """)
     var registry: String?
-    @Option(help: "Where it writes its CA certificate.") var directory = "."
+    @Option(help: "Where it writes its CA certificate, a new one at each start: reload the daemon then.")
+    var directory = "."
     @Option(help: "Write every request to this file, as JSON Lines.") var log: String?
     @Option(help: "Answer this many milliseconds late.") var answerDelay = 0
     @Option(help: "Requests that a connection may have open at once.") var streams = 1000

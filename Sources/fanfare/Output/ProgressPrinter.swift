@@ -55,7 +55,7 @@ struct ProgressPrinter: Sendable {
         guard left == 0 || rest.isEmpty else { return (["\(settled), \(outcomes)"] + rest).joined(separator: "; ") }
         let rate = Double(counts.settled - settledBefore) / max(elapsed.inSeconds, 0.001)
         let timeLeft = rate > 0 ? WrittenDuration.text(.seconds(Int64((Double(left) / rate).rounded(.up)))) : "-"
-        return "\(settled), \(Int(rate).grouped)/s, \(outcomes), \(timeLeft) left"
+        return "\(settled), \(Int(rate.rounded()).grouped)/s, \(outcomes), \(timeLeft) left"
     }
 }
 

@@ -78,6 +78,9 @@ struct RunStatus {
 
 /// Runs, a line each.
 struct RunList {
+    /// The most characters that are shown of a campaign and its occurrence: a name may have 1,000 bytes.
+    private static let nameMax = 60
+
     let runs: [FollowRuns.Held]
     /// Nil: there is none.
     let daemon: FollowRuns.Daemon?
@@ -119,7 +122,7 @@ struct RunList {
 
     private var table: String {
         guard !runs.isEmpty else { return "no runs yet; start one with `fanfare run CAMPAIGN`" }
-        let names = runs.map { "\($0.run.campaign)/\($0.run.occurrence)" }
+        let names = runs.map { Self.shown("\($0.run.campaign)/\($0.run.occurrence)") }
         let width = max(10, names.map(\.count).max() ?? 0)
         let heading =
             "run".rightAligned(to: 5) + "  " + "occurrence".padded(to: width)
@@ -127,6 +130,12 @@ struct RunList {
             .joined()
             + "  state"
         return ([heading] + zip(runs, names).map { line($0, name: $1, width: width) }).joined(separator: "\n")
+    }
+
+    /// Shortens a name in its middle, since both its campaign and its end tell it from others.
+    static func shown(_ name: String) -> String {
+        guard name.count > nameMax else { return name }
+        return "\(name.prefix(nameMax / 2))…\(name.suffix(nameMax / 2 - 1))"
     }
 
     private func line(_ held: FollowRuns.Held, name: String, width: Int) -> String {

@@ -77,7 +77,7 @@ extension ExecuteRun.Observer {
                         return nil
                     }
                     defer { group.cancelAll() }
-                    return try await operation { control.observed($0) }
+                    return try await operation { control.observed($0, storeWait: $1) }
                 }
             })
     }

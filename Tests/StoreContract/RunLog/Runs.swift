@@ -13,6 +13,8 @@ extension RunLogContract {
             #expect(again.run.definition == (try definition()))
             let other = try await store.createRun(changed, occurrence: "2026-11-22", now: noon, by: "ray")
             #expect(other.isNew)
+            // The second request used up no number.
+            #expect(other.run.id == first.run.id + 1)
             #expect(try await store.runs(limit: 10).map(\.id) == [other.run.id, first.run.id])
             #expect(try await store.latestRun(campaign: "new-podcast")?.id == other.run.id)
             #expect(try await store.run(campaign: "new-podcast", occurrence: "2026-11-21")?.id == first.run.id)

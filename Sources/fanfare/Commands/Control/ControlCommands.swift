@@ -196,8 +196,9 @@ struct CorrectionArguments: ParsableArguments {
         let sender = try await session.sender(app, logger)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         let started = try await correcting.start(prepared, by: session.actor, now: session.clock.now())
-        Console.note(
-            "run \(started.id) puts run \(wrong.id) right, for " + Console.warned(prepared.sentTo, on: .notes))
+        let what =
+            order.kind == .recall ? "takes run \(wrong.id) off the screens" : "puts run \(wrong.id) right"
+        Console.note("run \(started.id) \(what), for " + Console.warned(prepared.sentTo, on: .notes))
         try await session.warnOfBrokenGlass(started)
         try await SendingHere(session, logger, sender: sender).execute(started, webhooks, wait: wait, json: json)
     }
