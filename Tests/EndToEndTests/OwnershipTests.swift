@@ -22,7 +22,7 @@ import Testing
         try await OwnThread.run {
             let place = try Installation.slow()
             let first = try place.startSlowRun()
-            first.stop()
+            try first.stop(outsideTransactionsOf: place.folder.file("fanfare.sqlite"))
             try makeSilent(place)
             let owner = try owner(place)
             let second = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
@@ -163,7 +163,7 @@ import Testing
             let place = try Installation.slow()
             let first = try RunningProgram(["serve"], in: place.folder)
             try first.wait { (try? place.fanfare("status").output.hasPrefix("daemon ")) == true }
-            first.stop()
+            try first.stop(outsideTransactionsOf: place.folder.file("fanfare.sqlite"))
             try makeSilent(place)
             let second = try RunningProgram(["serve"], in: place.folder)
             try second.wait { second.errors.contains("another daemon") || second.errors.contains("files read") }
