@@ -27,8 +27,8 @@ package final class StalledTime: Sendable {
 
     /// From now on.
     package init() {
-        Thread { [self] in
-            repeat { usleep(20_000) } while isToGoOn()
+        Thread { [weak self] in
+            repeat { usleep(20_000) } while self?.isToGoOn() == true
         }.start()
     }
 
