@@ -163,7 +163,8 @@ import Testing
         try await OwnThread.run {
             let place = try place(devices: 400) { options in
                 options.streamsMax = 8
-                options.faults = [FaultRule(when: .always.skipping(150), action: .delay(milliseconds: 400))]
+                // The rest would take a minute, so that two commands find it in the middle on any machine.
+                options.faults = [FaultRule(when: .always.skipping(150), action: .delay(milliseconds: 2000))]
             }
             let run = try RunningProgram(["run", "warning", "--yes"], in: place.folder)
             try run.wait { place.simulator.counts().requests > 150 }

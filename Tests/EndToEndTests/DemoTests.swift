@@ -174,12 +174,14 @@ struct `The demo on PostgreSQL` {
         }
     }
 
+    private static func filesLeft(in folder: TemporaryDirectory) -> [String] {
+        ["postgres", "machines"].filter { FileManager.default.fileExists(atPath: folder.file("demo/\($0)")) }
+    }
+
     private static func expectNothingLeft(in folder: TemporaryDirectory) throws {
         let left = try processes(of: folder)
         #expect(left.isEmpty)
-        for name in ["postgres", "machines"] {
-            #expect(!FileManager.default.fileExists(atPath: folder.file("demo/\(name)")), "\(name)")
-        }
+        #expect(filesLeft(in: folder) == [])
     }
 
     @Test func `shows how one sender takes over from another, and both sides agree`() async throws {
@@ -217,11 +219,9 @@ struct `The demo on PostgreSQL` {
             let result = try demo.finish()
             #expect(result.status == (end.signal == SIGKILL ? SIGKILL : 75), "\(result.errors)")
             if end.signal == SIGKILL {
-                // Until the last of them has gone by itself.
-                for process in others {
-                    _ = try Program.run(
-                        ["--pid=\(process)", "-f", "/dev/null"], in: folder,
-                        program: URL(fileURLWithPath: "/usr/bin/tail"))
+                // Until the last of them has gone by itself: also those that were started after the look at them.
+                try Patience.wait(for: "the end of all that the demo has started") {
+                    try Self.processes(of: folder).isEmpty && Self.filesLeft(in: folder).isEmpty
                 }
             }
             try Self.expectNothingLeft(in: folder)

@@ -96,14 +96,23 @@ struct `Moving a store` {
 
     /// The mover stands still for as long as an operator may take it for hanging.
     @Test func `is not given up while its process lives, and each device gets one copy`() async throws {
-        let url = try await StoreKind.postgres.address()
+        let cluster = try await PostgresCluster.shared
+        let database = try await cluster.makeDatabase()
+        let url = cluster.url(database)
         try await OwnThread.run {
             let devices = 4000
             let place = try Installation(devices: devices)
             try place.importDevices()
-            let mover = try RunningProgram(["move", "--to", url], in: place.folder)
+            // Each of its many steps takes so long that it is met between the first and the last of them.
+            let network = try DelayingProxy(to: .cluster(folder: cluster.folder), roundTrip: .milliseconds(500))
+            defer { withExtendedLifetime(network) {} }
+            let mover = try RunningProgram(["move", "--to", network.url(database)], in: place.folder)
             try mover.wait { (try? place.fanfare("resume", "1").errors.contains("being moved")) == true }
+            // The new store has it on record after the old one.
+            let arrivals = "SELECT count(*) FROM meta WHERE key = 'arrival'"
+            try mover.wait { (try? cluster.sql(arrivals, database: database)) == "1" }
             mover.stop()
+            #expect(try place.fanfare("resume", "1").errors.contains("being moved"))
             let refused = try place.fanfare("move", "--give-up")
             #expect(refused.status == 75 && refused.errors.contains("is moving it; stop that process first"))
             mover.signal(SIGKILL)

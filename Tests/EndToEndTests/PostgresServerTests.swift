@@ -98,8 +98,7 @@ struct `A PostgreSQL server` {
                 let here = try primary.sql("SELECT pg_current_wal_lsn()")
                 return try replica.sql("SELECT pg_last_wal_replay_lsn() >= '\(here)'::pg_lsn") == "t"
             }
-            let deadline = ContinuousClock.now + .seconds(30)
-            while try !arrived() { try #require(ContinuousClock.now < deadline, "the replica does not follow") }
+            try Patience.wait(for: "the replica, which does not follow", until: arrived)
             let there = ["FANFARE_STORE": replica.url("store")]
             for words in [["status"], ["report", "1"], ["verify"], ["devices", "show"]] {
                 let result = try Program.run(words, in: place.folder, environment: there)

@@ -1,10 +1,14 @@
 import APNsSimulator
 import Foundation
+import GRDB
 import TestSupport
 import Testing
 
 /// A `fanfare` that goes on while the test looks at it; killed with its last reference.
 final class RunningProgram {
+    /// The longest time between two looks.
+    private static let quietMax: Duration = .seconds(1)
+
     private let process = Process()
     private let outputFile: URL
     private let errorFile: URL
@@ -51,6 +55,21 @@ final class RunningProgram {
         while waitid(P_PID, id_t(pid), &info, WSTOPPED | WNOWAIT) < 0, errno == EINTR {}
     }
 
+    /// By a signal, where it keeps nobody else from the store in this file: within a transaction it would do so for as long
+    /// as it stands still.
+    func stop(outsideTransactionsOf path: String) throws {
+        // Without a wait for the lock, which nobody would give back.
+        let queue = try DatabaseQueue(path: path)
+        try Patience.wait(for: "a moment without a transaction of it") {
+            stop()
+            let isFree = queue.inDatabase { db in (try? db.execute(sql: "BEGIN IMMEDIATE; ROLLBACK")) != nil }
+            // It goes on until the next look, and comes out of its transaction.
+            if !isFree { signal(SIGCONT) }
+            return isFree
+        }
+        try queue.close()
+    }
+
     var errors: String { (try? String(contentsOf: errorFile, encoding: .utf8)) ?? "" }
 
     var output: String { (try? String(contentsOf: outputFile, encoding: .utf8)) ?? "" }
@@ -66,14 +85,21 @@ final class RunningProgram {
     /// Returns once the condition holds. Throws when the program ends before, or after ``Process/longest``.
     ///
     /// Looks again whenever the program has written something, the store has changed or the simulator was asked
-    /// something.
+    /// something; and after some time all the same, for what is true only a moment after the last of these.
     func wait(until condition: () -> Bool) throws {
         let deadline = ContinuousClock.now + Process.longest
-        while !condition() {
-            try #require(process.isRunning, "ended early with \(process.terminationStatus): \(errors)\(output)")
+        while true {
+            // Before the look: what the program does as its last may be what is waited for.
+            let isRunning = process.isRunning
+            if condition() { return }
+            try #require(isRunning, "ended early with \(process.terminationStatus): \(errors)\(output)")
             try #require(
                 ContinuousClock.now < deadline, "still not so after \(Process.longest): \(errors)\(output)")
-            try changes.wait(until: deadline)
+            do {
+                try changes.wait(until: min(deadline, ContinuousClock.now + Self.quietMax))
+            } catch is FileChanges.Overdue {
+                continue
+            }
         }
     }
 }

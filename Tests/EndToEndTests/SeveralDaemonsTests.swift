@@ -59,6 +59,8 @@ struct `Daemons of several machines` {
                 shown = try place.fanfare("status").output
                 return shown.contains(": 3 campaigns")
             }
+            // It knows so before it has written that down.
+            try Patience.wait(for: "the schedule to be forgotten") { try marks() == "" }
             third.signal(SIGTERM)
             #expect(try third.finish().status == 0)
             #expect(try marks() == "")

@@ -38,6 +38,12 @@ import Testing
         try configure(place, server.url)
         let result = try place.run("new-podcast", "--occurrence", "a")
         #expect(result.status == 0, "\(result.errors)")
+        // A command waits for some seconds only, and the next process goes on with the rest.
+        try Patience.wait(for: "the third message") {
+            if server.requests.count >= 3 { return true }
+            _ = try place.run("new-podcast", "--occurrence", "a")
+            return false
+        }
         let requests = server.requests
         #expect(requests.count == 3)
         #expect(Set(requests.map { $0.headers["webhook-id"] }).count == 1)

@@ -125,14 +125,15 @@ struct `The pages in a browser` {
         async throws
     {
         let demo = try DemoWithPages(devices: 50_000)
-        try demo.fanfare(
-            "run", "new-podcast", "--occurrence", "wrong", "--var", "title=Wrong", "--var",
-            "link_url=https://example.com/wrong", "--yes", "--no-wait")
-        let runs = try #require(
-            try JSONSerialization.jsonObject(with: Data(demo.fanfare("status", "--json").utf8)) as? [String: Any])
-        let run = try #require((runs["runs"] as? [[String: Any]])?.compactMap { $0["run"] as? Int }.max())
         try await Browser.with { browser in
             try await browser.open(demo.link)
+            // Not before: a browser may take as long to start as the run takes.
+            try demo.fanfare(
+                "run", "new-podcast", "--occurrence", "wrong", "--var", "title=Wrong", "--var",
+                "link_url=https://example.com/wrong", "--yes", "--no-wait")
+            let runs = try #require(
+                try JSONSerialization.jsonObject(with: Data(demo.fanfare("status", "--json").utf8)) as? [String: Any])
+            let run = try #require((runs["runs"] as? [[String: Any]])?.compactMap { $0["run"] as? Int }.max())
             try await browser.open("\(demo.address)/runs/\(run)")
             try await browser.follow(browser.named("Stop"))
             let stopped = try await browser.text("p .state")
