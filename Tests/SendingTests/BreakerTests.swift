@@ -29,12 +29,13 @@ import Testing
         let report = try await scene.report(run)
         #expect(report.run.state == .paused)
         #expect(report.run.stateReason == reason)
-        #expect(report.counts.pending == 5000)
+        // The freeze ends with the run, and the next start goes on behind what is written down.
+        #expect(report.counts.pending >= 500 && report.counts.pending == report.counts.audience)
         #expect((report.devicesGone, report.devicesSuspended) == (0, 0))
         #expect(try await scene.store.deviceCounts().map(\.status) == [.active])
         // The host put right, the same run reaches everybody, once a person says so.
         #expect(try await scene.execute(run, accepting) == .breakerOpen(reason))
-        #expect(try await scene.report(run).counts.pending == 5000)
+        #expect(try await scene.report(run).counts == report.counts)
         try await scene.store.change(run.id, to: .running, reason: nil, now: scene.clock.now, by: "ray")
         #expect(try await scene.execute(run, accepting) == .finished)
         #expect(try await scene.report(run).counts.accepted == 5000)
@@ -183,7 +184,8 @@ import Testing
             return
         }
         #expect(puzzled.seen.count < 1000)
-        #expect(try await scene.report(run).counts.pending == 2000)
+        let counts = try await scene.report(run).counts
+        #expect(counts.pending >= 100 && counts.pending == counts.audience)
         #expect(try await scene.store.deviceCounts().map(\.status) == [.active])
         try await scene.store.change(run.id, to: .running, reason: nil, now: scene.clock.now, by: "ray")
         #expect(try await scene.execute(run, accepting) == .finished)
