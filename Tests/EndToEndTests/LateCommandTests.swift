@@ -170,6 +170,8 @@ import Testing
             try place.configure(production: "127.0.0.1:1")
             let run = ["run", "note", "--occurrence", "a", "--yes"]
             #expect(try Program.run(run, in: place.folder).status == 69)
+            let status = try place.fanfare("status").output
+            #expect(status.contains("paused since APNs cannot be reached, retrying: "), "\(status)")
             let daemon = try RunningProgram(["serve"], in: place.folder)
             try daemon.wait { daemon.errors.contains("files read") }
             #expect(try Program.run(run + ["--no-wait"], in: place.folder).status == 69)

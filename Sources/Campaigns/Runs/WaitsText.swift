@@ -99,7 +99,9 @@ extension RunResult {
                 case .volume: " by the volume brake"
                 case .restored: " as restored"
                 case .unsuccessful: " without success"
-                case .stage, .approval, .grown, .unreachable, .credential, nil: ""
+                case .unreachable: " since APNs cannot be reached, retrying"
+                case .credential: " for its credential, retrying"
+                case .stage, .approval, .grown, nil: ""
                 }
         }
         return state + cause + (stateReason.map { ": \($0)" } ?? "")
