@@ -60,10 +60,13 @@ package struct ExecuteRun: Sendable {
                 continue
             }
             let end = try await sendHere(run)
-            guard case .busy(let owner, _) = end, wait == true else { return end }
+            guard case .busy(let owner, _) = end, wait != false else { return end }
             let holder = runs.holder(owner)
+            // It may have tried a run again that paused itself, since the look above.
+            let isDaemon = try await runs.daemon()?.holder.process == holder.process
+            guard isDaemon || wait == true else { return end }
             observer.note("waiting for \(holder.words), which has run \(run.id)")
-            if let end = try await follow(run, holder, whileDaemon: false) { return end }
+            if let end = try await follow(run, holder, whileDaemon: isDaemon) { return end }
         }
     }
 
