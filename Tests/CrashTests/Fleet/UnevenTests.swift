@@ -157,7 +157,9 @@ struct `Senders that are not alike` {
             stop.signal(SIGCONT)
             _ = stop.wait(killingAfter: Process.longest)
             let returned = Int(Date().timeIntervalSince1970 * 1_000)
-            for words in ["1 sender has not confirmed the stop:", "It starts nothing any more"]
+            // On a slow machine another one may confirm too late as well.
+            let deaf = machines.daemons[2].map { ":\($0.pid) has not confirmed the stop:" } ?? "no process"
+            for words in [deaf, "It starts nothing any more"]
             where !stop.output.contains(words) {
                 machines.violations.append("no \"\(words)\": \(stop.output)\(stop.errors)")
             }
