@@ -61,6 +61,7 @@ struct CommitWindow {
         return moment
     }
 
+    /// What a backend writes, or waits for the disk with, survives its death.
     private func underWay() throws -> Moment? {
         let found = try cluster.sql(
             """
@@ -68,8 +69,9 @@ struct CommitWindow {
                 'transactions', json_agg(backend_xid::text), 'at', extract(epoch FROM clock_timestamp()))
             FROM pg_stat_activity
             WHERE datname = '\(database)' AND state = 'active' AND query = 'COMMIT'
-                AND pg_xact_status(backend_xid::text::xid8) = 'in progress'
-            HAVING count(*) > 0
+                AND wait_event IS NULL AND pg_xact_status(backend_xid::text::xid8) = 'in progress'
+            HAVING count(*) > 0 AND NOT EXISTS (
+                SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'IO' AND wait_event IN ('WALWrite', 'WALSync'))
             """)
         return found.isEmpty ? nil : try JSONDecoder().decode(Moment.self, from: Data(found.utf8))
     }

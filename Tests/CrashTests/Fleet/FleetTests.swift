@@ -72,7 +72,7 @@ struct `Several senders` {
         var options = PostgresCluster.Options()
         options.settings = CommitWindow.settings
         let counts = try await prove(
-            scene("backendLoss", devices: 8_000, pace: 800), .backendLoss, blows: 6, apart: 400...900,
+            scene("backendLoss", devices: 16_000, pace: 800), .backendLoss, blows: 6, apart: 400...900,
             on: try await PostgresCluster.own(options))
         #expect(counts.forgotten > 0, "no commit was caught before it was on disk")
     }
