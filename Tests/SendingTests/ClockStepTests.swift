@@ -1,5 +1,6 @@
 import APNs
 import Foundation
+import Logging
 import Model
 import SQLiteStore
 @testable import Sending
@@ -89,6 +90,75 @@ import Testing
         await driver
         #expect(try await scene.report(run).counts.accepted == 20)
         #expect(took < .seconds(1800), "\(took)")
+    }
+
+    /// Set between an answer and its record, and set back before anybody else has looked.
+    @Test func `two hours ahead for a moment in which an answer is recorded puts no retry off`() async throws {
+        let scene = try PipelineScene()
+        try await scene.addDevices(0..<1)
+        let (definition, manual) = (try scene.definition(), scene.clock)
+        let run = try await scene.start(definition)
+        _ = try await scene.store.claim(run.id, by: "test", now: manual.now)
+        let counts = try await scene.store.freeze(run.id, by: "test", now: manual.now) { _ in }
+        // A reading looks twice at the wall clock: that of the answer is right, later ones are not.
+        let looksLeft = Watched(Int.max)
+        let clock = WallClock(
+            boot: manual.clock.boot,
+            now: {
+                let isAhead = looksLeft.change { left in
+                    left -= 1
+                    return left < 0
+                }
+                return manual.now + (isAhead ? .seconds(7200) : .zero)
+            }, uptime: { manual.uptime }, sleep: { _ in })
+        let (high, low) = scene.store.namespace
+        let progress = RunInProgress(
+            record: run, owner: "test", renderers: try VariantRenderers(definition),
+            ids: PushIDSpace(namespace: PushID(high: high, low: low)),
+            control: RunControl(counts: counts, isFrozen: true),
+            settlementPolicy: SettlementPolicy(definition, backoff: Backoff { 0 }), latencies: LatencyRecorder(),
+            store: scene.store, clock: clock,
+            settlementClock: SettlementClock(
+                store: scene.store, clock: clock, actor: "test", logger: Logger(label: "test")))
+        _ = try await scene.store.noteClocks(clock.reading(), by: "test")
+        func lease() async throws -> Lease {
+            try await scene.store.lease(
+                LeaseRequest(run: run.id, environment: .production, limit: 5, now: manual.now, owner: "test"))
+        }
+        let first = try await lease()
+        let delivery = try #require(first.deliveries.first)
+        looksLeft.change { $0 = 2 }
+        let (isRecorded, _) = await progress.settle(
+            [
+                SettlementPolicy.Sent(
+                    lease: first.id, device: delivery.device, generation: delivery.generation,
+                    leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, excused: delivery.excused,
+                    wave: delivery.wave, stage: delivery.stage, sentAt: manual.now)
+            ], [PushCompletion(tag: 0, result: ScriptedTransport.refused(503, .serviceUnavailable))], in: .production)
+        #expect(isRecorded)
+        looksLeft.change { $0 = .max }
+        _ = try await scene.store.noteClocks(clock.reading(), by: "test")
+        manual.advance(by: .seconds(900))
+        #expect(try await lease().deliveries.count == 1)
+    }
+
+    /// The sender that waits sees nothing of it, and the step ahead is on record.
+    @Test func `ahead and back between two looks of a sender has it look at its waits within a minute`() async throws {
+        let scene = try PipelineScene()
+        let (store, manual) = (scene.store, scene.clock)
+        var watch = ClockWatch(
+            store: store, clock: manual.clock, actor: "test", logger: Logger(label: "test"))
+        _ = await watch.look()
+        manual.setWall(by: .seconds(7200))
+        _ = try await store.noteClocks(manual.clock.reading(), by: "another")
+        manual.setWall(by: .seconds(-7200))
+        manual.advance(by: .seconds(1))
+        let isSeenAtOnce = await watch.look()
+        manual.advance(by: .seconds(60))
+        let isSeen = await watch.look()
+        #expect(!isSeenAtOnce && isSeen)
+        let events = try await store.events(run: nil, since: nil, limit: 100)
+        #expect(events.count { $0.kind == EventKind.clockStepped.rawValue } == 2)
     }
 
     @Test func `past the end of the quiet hours wakes those who waited for it`() async throws {

@@ -99,7 +99,8 @@ struct RunInProgress: Sendable {
     private func write(_ settlements: [Settlement], decidedAt reading: ClockReading) async -> Bool {
         do {
             let counts = try await control.insisting(clock) {
-                let now = clock.reading()
+                // A step since then is on record before a wait is counted by it.
+                let now = await settlementClock.now().reading
                 let step = ClockStep(from: reading, to: now)
                 let waiting = step.map { step in settlements.map { $0.waiting(after: step) } } ?? settlements
                 return try await store.settle(run: id, waiting, now: now.wall)

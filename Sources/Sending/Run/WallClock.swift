@@ -59,14 +59,15 @@ package struct ClockWatch {
         self.logger = logger
     }
 
-    /// Whether it was set since the last look: moments that somebody waits for are to be looked at again. To be asked
-    /// about once a second.
+    /// Whether moments that somebody waits for are to be looked at again: the clock was set since the last look, or a
+    /// minute has passed, in which others may have noticed a step and another one back. To be asked about once a second.
     package mutating func look() async -> Bool {
         let reading = clock.reading()
-        let step = last.flatMap { ClockStep(from: $0, to: reading) }
+        let isSet = last.flatMap { ClockStep(from: $0, to: reading) } != nil
         last = reading
-        if step != nil || noted.map({ reading.uptime - $0 >= Self.noteEvery }) ?? true { await note(reading) }
-        return step != nil
+        guard isSet || noted.map({ reading.uptime - $0 >= Self.noteEvery }) ?? true else { return false }
+        await note(reading)
+        return true
     }
 
     private mutating func note(_ reading: ClockReading) async {
@@ -110,6 +111,9 @@ final class SettlementClock: Sendable {
     private struct State {
         var last: ClockReading
         var steps: [ClockStep]
+        /// Steps that this process noticed, and how many of them are on record for certain.
+        var noticed = 0
+        var recorded = 0
     }
 
     private let store: any RunLog
@@ -144,17 +148,31 @@ final class SettlementClock: Sendable {
     /// Returns both clocks, and how far the wall clock is ahead of the confirmed time, see ``ConfirmedTime``.
     func now() async -> (reading: ClockReading, lag: Duration) {
         let reading = clock.reading()
-        let (isSet, lag) = state.withLock { state in
+        let (noticed, isOnRecord, lag) = state.withLock { state in
             let step = ClockStep(from: state.last, to: reading)
             state.last = reading
-            if let step { state.steps = (state.steps + [step]).suffix(Self.stepsMax) }
-            return (step != nil, ConfirmedTime(reading.wall, after: state.steps).lag)
+            if let step {
+                state.steps = (state.steps + [step]).suffix(Self.stepsMax)
+                state.noticed += 1
+            }
+            return (
+                state.noticed, state.noticed == state.recorded, ConfirmedTime(reading.wall, after: state.steps).lag
+            )
         }
-        // A store that takes nothing now is told by the heartbeat.
-        if isSet, let step = try? await store.noteClocks(reading, by: actor) {
-            logger.warning("wall clock set", metadata: .facts([.reason: "\(step)"]))
-        }
+        if !isOnRecord { await record(reading, noticed) }
         return (reading, lag)
+    }
+
+    /// A store that takes nothing now is asked again before the next settlement, and the heartbeat tells of it.
+    private func record(_ reading: ClockReading, _ noticed: Int) async {
+        do {
+            if let step = try await store.noteClocks(reading, by: actor) {
+                logger.warning("wall clock set", metadata: .facts([.reason: "\(step)"]))
+            }
+            state.withLock { $0.recorded = max($0.recorded, noticed) }
+        } catch {
+            logger.debug("wall clock's step not recorded", metadata: .facts([.error: "\(error)"]))
+        }
     }
 }
 
