@@ -104,6 +104,11 @@ struct `Daemons of several machines` {
             try place.importDevices()
             let daemon = try Self.daemon(place, "1")
             try daemon.wait { daemon.errors.contains("files read") }
+            // Whom the server does not let in while it starts ends at once.
+            try Patience.wait(for: "its first heartbeat") {
+                try cluster.sql("SELECT count(*) FROM daemon WHERE heartbeat_at > started_at", database: "bertas")
+                    == "1"
+            }
             let lines = daemon.errors.split(separator: "\n").count
             try cluster.sql("ALTER ROLE berta PASSWORD 'other'")
             try cluster.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'berta'")

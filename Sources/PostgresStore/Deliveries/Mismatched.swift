@@ -95,6 +95,7 @@ struct Mismatched {
             let record = try RunRow.require(db, run)
             let book = PostgresStageBook(db, record, actor: Actor(record.owner ?? ""))
             try StageGate(record, book, at: now)?.recount()
+            try OutcomeSummary(db, run).drop()
         }
         try RunRow.add(change, to: run, at: now, db)
         return (count, last)

@@ -37,10 +37,15 @@ enum RunRow {
     static func progress(_ db: PostgresSession, _ id: Int64) throws -> RunProgress {
         let found = try db.first(
             """
-            SELECT state, is_frozen, audience, pending, leased, accepted, rejected, unknown, suppressed
+            SELECT state, is_frozen, finished_at IS NOT NULL, audience, pending, leased, accepted, rejected, unknown,
+                suppressed
             FROM run WHERE id = $1
             """, id
-        ) { RunProgress(state: try $0.text(0), isFrozen: try $0.bool(1), counts: try counts($0, from: 2)) }
+        ) { row in
+            RunProgress(
+                state: try row.text(0), isFrozen: try row.bool(1), isEnded: try row.bool(2),
+                counts: try counts(row, from: 3))
+        }
         guard let found else { throw StoreError.noSuchRun(id) }
         return found
     }

@@ -270,6 +270,7 @@ private struct Mismatched {
             let record = try RunRow.require(db, run)
             let book = SQLiteStageBook(db, record, actor: Actor(record.owner ?? ""))
             try StageGate(record, book, at: now)?.recount()
+            try OutcomeSummary(db, run).drop()
         }
         return (change.pending, last)
     }

@@ -58,9 +58,18 @@ struct OutcomeSummary {
 
     /// Whether the deliveries can change no more and have no summary yet.
     func isDue() throws -> Bool {
-        let found = try RunRow.progress(db, run)
-        let isOver = found.isFinal || found.isFrozen && found.counts.pending == 0
-        return try isOver && found.counts.leased == 0 && tally() == nil
+        try RunRow.progress(db, run).isSettled && tally() == nil
+    }
+
+    /// Takes it back: deliveries it counted wait again.
+    func drop() throws {
+        let arguments: StatementArguments = ["run": run]
+        try db.execute(sql: "DELETE FROM outcome_summary WHERE run_id = :run", arguments: arguments)
+        try db.execute(sql: "DELETE FROM outcome_slice WHERE run_id = :run", arguments: arguments)
+        try db.execute(
+            sql: """
+                UPDATE run SET requests = NULL, possible_duplicates = NULL, outcomes_digest = NULL WHERE id = :run
+                """, arguments: arguments)
     }
 
     /// Writes it, unless it says anything else than the account: then the rows are needed to find out why.

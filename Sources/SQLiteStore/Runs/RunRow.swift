@@ -35,11 +35,13 @@ enum RunRow {
         let row = try Row.fetchOne(
             db,
             sql: """
-                SELECT state, is_frozen, audience, pending, leased, accepted, rejected, unknown, suppressed
+                SELECT state, is_frozen, finished_at IS NOT NULL AS is_ended, audience, pending, leased, accepted,
+                    rejected, unknown, suppressed
                 FROM run WHERE id = :id
                 """, arguments: ["id": id])
         guard let row else { throw StoreError.noSuchRun(id) }
-        return RunProgress(state: row["state"], isFrozen: row["is_frozen"], counts: counts(row))
+        return RunProgress(
+            state: row["state"], isFrozen: row["is_frozen"], isEnded: row["is_ended"], counts: counts(row))
     }
 
     /// False when the occurrence has a run already; then nothing is changed.

@@ -98,18 +98,26 @@ package enum ListedRun: Hashable, Sendable {
 
 /// How far a run has come; stored apart from its definition.
 package struct RunProgress: Hashable, Sendable {
-    /// The stored word, which this version may not know.
-    package var state: String
     package var isFrozen: Bool
     package var counts: DeliveryCounts
+    /// The stored word, which this version may not know.
+    private let state: String
+    /// Its end was made: the run is in its last state, and no sender has it.
+    private let isEnded: Bool
 
-    package init(state: String, isFrozen: Bool, counts: DeliveryCounts) {
+    package init(state: String, isFrozen: Bool, isEnded: Bool, counts: DeliveryCounts) {
         self.state = state
         self.isFrozen = isFrozen
+        self.isEnded = isEnded
         self.counts = counts
     }
 
-    package var isFinal: Bool { RunState(rawValue: state)?.isFinal ?? false }
+    /// Whether no delivery can change any more, except by a breaker that takes rejections back. Senders that have not
+    /// left a cancelled run yet may give back what they leased.
+    package var isSettled: Bool {
+        let isFinal = RunState(rawValue: state)?.isFinal ?? false
+        return counts.leased == 0 && (isFinal ? isEnded : isFrozen && counts.pending == 0)
+    }
 }
 
 extension Sequence<ListedRun> {

@@ -24,6 +24,36 @@ extension StoreUpkeepContract {
             // A summary of before would say pending.
             #expect(try await store.report(run).counts.accepted == 4)
         }
+        Promise("a cancelled run gets its summary when its end is made, not while a sender still has it") { store in
+            _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
+            let run = try await store.startRun(try definition())
+            let lease = try await store.lease(run, limit: 2)
+            try await store.change(run, to: .cancelled, reason: "wrong link", now: noon, by: "amy")
+            _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
+            // Nothing is in flight, and two still wait.
+            try await store.summarizeOutcomes(run: run)
+            #expect(try await store.keptReport(run) == nil)
+            try await store.release(run, by: "a", state: .running, reason: nil, now: noon)
+            try await store.summarizeOutcomes(run: run)
+            let kept = try #require(try await store.keptReport(run)).counts
+            #expect(kept.accepted == 2 && kept.suppressed == 2)
+            try await store.expectSumsClose(run)
+        }
+        Promise("rejections that are taken back take the summary back as well") { store in
+            _ = try await store.importDevices([try record(1), try record(2)], now: noon)
+            let run = try await store.startRun(try definition())
+            let refused = try await store.lease(run).settlements(.rejected, status: 400, reason: "BadDeviceToken")
+            _ = try await store.settle(run: run, refused, now: noon)
+            try await store.summarizeOutcomes(run: run)
+            #expect(try await store.keptReport(run) != nil)
+            #expect(try await store.reopenMismatched(run: run, .production, owner: "a", now: noon) == 2)
+            #expect(try await store.keptReport(run) == nil)
+            try await store.expectSumsClose(run)
+            _ = try await store.settle(run: run, try await store.lease(run).settlements(.accepted), now: noon)
+            try await store.summarizeOutcomes(run: run)
+            #expect(try await store.keptReport(run)?.counts.accepted == 2)
+            try await store.expectSumsClose(run)
+        }
         Promise("pruned outcomes leave the report and closed sums") { store in
             let run = try await Self.finishedRun(in: store)
             let before = try await store.report(run)
