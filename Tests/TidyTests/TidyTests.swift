@@ -125,6 +125,18 @@ import Testing
         #expect(takers >= 4)
     }
 
+    @Test func `at most five tests may fail, for a reason and for 14 days`() throws {
+        let text = try String(contentsOf: Self.root.appending(path: ".ci/flaky"), encoding: .utf8)
+        let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
+        #expect(lines.count <= 5)
+        for line in lines {
+            let fields = line.split(separator: "\t", omittingEmptySubsequences: false)
+            try #require(fields.count == 3 && !fields[1].isEmpty && !fields[2].isEmpty, "\(line)")
+            let since = try Date(String(fields[0]), strategy: .iso8601.year().month().day())
+            #expect(since.timeIntervalSinceNow < 86_400 && since.timeIntervalSinceNow > -15 * 86_400, "\(line)")
+        }
+    }
+
     @Test func `the top level holds what was agreed and nothing else`() throws {
         let allowed: Set = [
             "Package.swift", "Sources", "Tests", "campaigns", "templates", "systemd", "README.md", "Package.resolved",
