@@ -82,5 +82,6 @@ package enum PostgresLimits {
     /// Bytes of a COPY gathered before they are sent.
     static let copyChunkBytes = 131_072
     static let reconnectMilliseconds = 100.0
-    static let reconnectMillisecondsMax = 5_000.0
+    /// Far less than the takeover timeout, of which a short outage may leave half.
+    static let reconnectMillisecondsMax = 1_000.0
 }

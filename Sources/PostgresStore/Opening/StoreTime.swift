@@ -12,6 +12,8 @@ package enum StoreTime: Sendable {
     static let now = milliseconds("clock_timestamp()")
     /// In milliseconds, when the statement began: the same for all of it, so that an index finds what is due.
     static let statement = milliseconds("statement_timestamp()")
+    /// In milliseconds, when the server started.
+    static let serverStart = milliseconds("pg_postmaster_start_time()")
     /// In microseconds, at the moment it is evaluated.
     static let nowMicroseconds = "floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 

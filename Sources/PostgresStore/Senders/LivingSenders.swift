@@ -150,8 +150,9 @@ struct SenderRow {
         if isLost == true { throw StoreError.senderLost(name) }
     }
 
-    /// Begins a quiet time if no sender was heard of lately: the server was away, and all senders get the takeover timeout
-    /// to come back. One silence begins one quiet time: it begins no second one until a sender was heard of.
+    /// Begins a quiet time if no sender was heard of lately, or none since the server started: the server was away, and all
+    /// senders get the takeover timeout to come back. One silence begins one quiet time: it begins no second one until a
+    /// sender was heard of.
     ///
     /// Every transaction that judges silence calls this first, since it may be the first one after an outage.
     private func beginQuietTime() throws {
@@ -163,10 +164,10 @@ struct SenderRow {
         SELECT 1, \(StoreTime.now) + $1::bigint, newest.heard_at
         FROM (SELECT max(heartbeat_at) AS heard_at FROM sender) AS newest
         WHERE EXISTS (SELECT 1 FROM sender WHERE lost_at IS NULL)
-            AND NOT EXISTS (
+            AND (newest.heard_at < \(StoreTime.serverStart) OR NOT EXISTS (
                 SELECT 1 FROM sender WHERE lost_at IS NULL
                     AND heartbeat_at BETWEEN \(StoreTime.now) - $2::bigint AND \(StoreTime.now) + $2::bigint
-            )
+            ))
             AND NOT EXISTS (SELECT 1 FROM sender_quiet WHERE sender_quiet.heard_at = newest.heard_at)
         ON CONFLICT (id) DO UPDATE SET until = excluded.until, heard_at = excluded.heard_at
         """
