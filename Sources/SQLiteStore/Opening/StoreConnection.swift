@@ -59,7 +59,12 @@ final class OwnReaders: Sendable {
         do {
             let pool = try begin()
             defer { end() }
-            return try await pool.read(body)
+            let cancellation = ReadCancellation()
+            return try await withTaskCancellationHandler {
+                try await pool.read { db in try cancellation.watching(db) { try body(db) } }
+            } onCancel: {
+                cancellation.cancel()
+            }
         } catch {
             throw StoreError.translated(error, path: path)
         }
