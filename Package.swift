@@ -90,10 +90,14 @@ let package = Package(
             swiftSettings: strict),
         .target(name: "CampaignFiles", dependencies: ["OutputFiles", "Model", yams], swiftSettings: strict),
         .target(name: "Store", dependencies: ["Model"], swiftSettings: strict),
+        .target(name: "RelationalStore", dependencies: ["Store", "Model"], swiftSettings: strict),
         .target(
-            name: "SQLiteStore", dependencies: ["Store", "OutputFiles", "Model", "COpenSSL", grdb, sqlite],
+            name: "SQLiteStore",
+            dependencies: ["RelationalStore", "Store", "OutputFiles", "Model", "COpenSSL", grdb, sqlite],
             swiftSettings: strict),
-        .target(name: "PostgresStore", dependencies: ["Store", "Model", "CPostgres"], swiftSettings: strict),
+        .target(
+            name: "PostgresStore", dependencies: ["RelationalStore", "Store", "Model", "CPostgres"],
+            swiftSettings: strict),
         .target(name: "APNs", dependencies: ["HTTP2", "CCurl", "CKernel", "COpenSSL", logging], swiftSettings: strict),
         .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
@@ -127,12 +131,14 @@ let package = Package(
             name: "StoreContract", dependencies: ["Store", "Model"], path: "Tests/StoreContract", swiftSettings: strict),
         .testTarget(name: "StoreTests", dependencies: ["Store", "Model"], swiftSettings: strict),
         .testTarget(
-            name: "SQLiteStoreTests", dependencies: ["StoreContract", "SQLiteStore", "Store", "Model", grdb],
+            name: "SQLiteStoreTests",
+            dependencies: ["StoreContract", "SQLiteStore", "RelationalStore", "Store", "Model", grdb],
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
             name: "PostgresStoreTests",
             dependencies: [
-                "PostgresStore", "SQLiteStore", "Campaigns", "Sending", "Store", "StoreContract", "Model",
+                "PostgresStore", "SQLiteStore", "Campaigns", "Sending", "RelationalStore", "Store", "StoreContract",
+                "Model",
                 "TestSupport",
                 logging,
             ],

@@ -1,4 +1,5 @@
 import Model
+import RelationalStore
 package import Store
 import Synchronization
 
@@ -145,7 +146,7 @@ struct UnheardLease: Hashable {
     let run: Int64
 }
 
-extension PostgresDatabase: AllRoles {}
+extension PostgresDatabase: RelationalStore {}
 
 /// What stands in the database is not what we write there.
 struct StoreDamage: Error {

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 package import Model
+import RelationalStore
 package import Store
 import Synchronization
 
@@ -20,7 +21,7 @@ import Synchronization
 /// stays reserved), a batch of the freeze (it is frozen again), a heartbeat, the last seconds of an import.
 ///
 /// Errors are ``StoreError``.
-package final class SQLiteFileStore: AllRoles {
+package final class SQLiteFileStore: RelationalStore {
     private let connections: Connections
     package let path: String
     package let namespace: (high: UInt64, low: UInt64)

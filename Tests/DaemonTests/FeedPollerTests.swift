@@ -11,6 +11,7 @@ import Synchronization
 import TestSupport
 import Testing
 import WebClient
+import RelationalStore
 
 /// A feed on a local server, whose document a test changes.
 final class FeedScene: Sendable {

@@ -5,6 +5,7 @@ import Store
 import StoreContract
 import TestSupport
 import Testing
+import RelationalStore
 
 /// A read that calls itself short touches few blocks, however many devices and deliveries the store holds.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
@@ -61,6 +62,7 @@ struct `Short reads on a server` {
         ("ownersOnRecord", { _ = try await $0.ownersOnRecord() }),
         ("owed", { _ = try await $0.claim(1, by: "a", now: noon) }), ("holds", { _ = try await $0.holds(of: 1) }),
         ("waits", { _ = try await $0.waits(of: 1, now: noon) }), ("stages", { _ = try await $0.stages(of: 1) }),
+        ("stops", { _ = try await $0.stops() }),
         ("arrival", { _ = try await $0.arrival() }), ("departure", { _ = try await $0.departure() }),
         ("highestNumbers", { _ = try await $0.highestNumbers() }), ("isEmpty", { _ = try await $0.isEmpty() }),
         ("observation", { _ = try await $0.observation(now: noon) }), ("size", { _ = try await $0.size() }),
@@ -99,14 +101,17 @@ struct `Short reads on a server` {
 
     @Test func `are all looked at`() throws {
         let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appending(path: "Sources/PostgresStore")
-        let files = FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil)?.allObjects ?? []
+            .deletingLastPathComponent().appending(path: "Sources")
+        let files = ["PostgresStore", "RelationalStore"].flatMap { target in
+            FileManager.default.enumerator(
+                at: sources.appending(path: target), includingPropertiesForKeys: nil)?.allObjects ?? []
+        }
         var found: Set<String> = []
         for file in files.compactMap({ $0 as? URL }) where file.pathExtension == "swift" {
             var function = ""
             for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") {
                 if let name = line.firstMatch(of: /func (\w+)/)?.1 { function = String(name) }
-                if line.contains("read(.short") { found.insert(function) }
+                if line.contains("read(.short") || line.contains("snapshot(.short") { found.insert(function) }
             }
         }
         #expect(found == Self.byKey.union(Self.reads.map(\.name)))

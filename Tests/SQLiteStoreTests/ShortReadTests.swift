@@ -7,6 +7,7 @@ import Store
 import StoreContract
 import Synchronization
 import Testing
+import RelationalStore
 
 /// A read that calls itself short touches few rows, however much the store holds: everything else waits for them.
 @Suite(.timeLimit(.minutes(10))) struct `Short reads` {
@@ -89,14 +90,17 @@ import Testing
 
     @Test func `are all looked at`() throws {
         let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appending(path: "Sources/SQLiteStore")
-        let files = FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil)?.allObjects ?? []
+            .deletingLastPathComponent().appending(path: "Sources")
+        let files = ["SQLiteStore", "RelationalStore"].flatMap { target in
+            FileManager.default.enumerator(
+                at: sources.appending(path: target), includingPropertiesForKeys: nil)?.allObjects ?? []
+        }
         var found: Set<String> = []
         for file in files.compactMap({ $0 as? URL }) where file.pathExtension == "swift" {
             var function = ""
             for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") {
                 if let name = line.firstMatch(of: /func (\w+)/)?.1 { function = String(name) }
-                if line.contains("read(.short") { found.insert(function) }
+                if line.contains("read(.short") || line.contains("snapshot(.short") { found.insert(function) }
             }
         }
         #expect(found == Self.byKey.union(Self.reads.map(\.name)))

@@ -1,5 +1,6 @@
 import Model
 package import Store
+import RelationalStore
 
 extension PostgresDatabase {
     /// The devices that the `audience_sql` of a campaign selects; nil where it has none. Asked for before the snapshot that

@@ -1,4 +1,5 @@
 import Model
+import RelationalStore
 import Store
 
 /// The SQL of a field of the device; attributes need their key as a parameter.

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// An audience within its topic.
 struct AudienceSelection {

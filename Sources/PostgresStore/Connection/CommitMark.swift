@@ -1,3 +1,4 @@
+import RelationalStore
 /// What a transaction came to.
 enum Finished<Value> {
     case committed(Value)

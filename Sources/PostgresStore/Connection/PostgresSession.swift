@@ -1,4 +1,5 @@
 import CPostgres
+package import RelationalStore
 
 /// One connection in the hands of a closure that runs on its thread: every call blocks that thread until the server has
 /// answered, until the call's time is over, or until its task is cancelled.
@@ -27,39 +28,39 @@ package final class PostgresSession {
     package var server: String { link.server }
 
     /// All rows of the answer at once.
-    package func rows(_ statement: PostgresStatement, _ values: any PostgresValue...) throws -> PostgresRows {
+    package func rows(_ statement: SQLStatement, _ values: any PostgresValue...) throws -> PostgresRows {
         try rows(statement, values: values)
     }
 
     /// How many rows it touched.
     @discardableResult
-    package func execute(_ statement: PostgresStatement, _ values: any PostgresValue...) throws -> Int {
+    package func execute(_ statement: SQLStatement, _ values: any PostgresValue...) throws -> Int {
         try rows(statement, values: values).affected
     }
 
     /// Every row, read.
     package func all<Value>(
-        _ statement: PostgresStatement, _ values: any PostgresValue..., read: (PostgresRow) throws -> Value
+        _ statement: SQLStatement, _ values: any PostgresValue..., read: (PostgresRow) throws -> Value
     ) throws -> [Value] {
         try rows(statement, values: values).map(read)
     }
 
     /// The first row, read; nil when there is none.
     package func first<Value>(
-        _ statement: PostgresStatement, _ values: any PostgresValue..., read: (PostgresRow) throws -> Value
+        _ statement: SQLStatement, _ values: any PostgresValue..., read: (PostgresRow) throws -> Value
     ) throws -> Value? {
         try rows(statement, values: values).first.map(read)
     }
 
     /// Row by row as they come, for answers too large to be held.
     package func each(
-        _ statement: PostgresStatement, _ values: any PostgresValue..., body: (PostgresRow) throws -> Void
+        _ statement: SQLStatement, _ values: any PostgresValue..., body: (PostgresRow) throws -> Void
     ) throws {
         try each(statement, values: values, body: body)
     }
 
     package func each(
-        _ statement: PostgresStatement, values: [any PostgresValue], body: (PostgresRow) throws -> Void
+        _ statement: SQLStatement, values: [any PostgresValue], body: (PostgresRow) throws -> Void
     ) throws {
         try send(statement, values)
         PQsetSingleRowMode(link.handle)
@@ -85,12 +86,12 @@ package final class PostgresSession {
     var preparedCount: Int { prepared.count }
 
     /// For a statement that is put together, as ``rows(_:_:)``.
-    package func rows(_ statement: PostgresStatement, values: [any PostgresValue]) throws -> PostgresRows {
+    package func rows(_ statement: SQLStatement, values: [any PostgresValue]) throws -> PostgresRows {
         try send(statement, values)
         return PostgresRows(result: try answer())
     }
 
-    private func send(_ statement: PostgresStatement, _ values: [any PostgresValue]) throws {
+    private func send(_ statement: SQLStatement, _ values: [any PostgresValue]) throws {
         try link.prepareToSend()
         let values = StatementValues(values)
         let name = try preparedName(statement, values.types)
@@ -100,7 +101,7 @@ package final class PostgresSession {
 
     /// One statement; under its name where it has one.
     static func send(
-        _ handle: OpaquePointer, _ statement: PostgresStatement, _ values: StatementValues, _ name: String?
+        _ handle: OpaquePointer, _ statement: SQLStatement, _ values: StatementValues, _ name: String?
     ) -> Int32 {
         let count = Int32(values.types.count)
         return values.withPointers { addresses, lengths, formats in
@@ -113,7 +114,7 @@ package final class PostgresSession {
     }
 
     /// The name that the server knows it by; nil where it is not worth one.
-    private func preparedName(_ statement: PostgresStatement, _ types: [UInt32]) throws -> String? {
+    private func preparedName(_ statement: SQLStatement, _ types: [UInt32]) throws -> String? {
         guard usesNames, statement.isKept else { return nil }
         let key = PreparedStatements.Key(text: statement.text, types: types)
         switch prepared.find(key) {

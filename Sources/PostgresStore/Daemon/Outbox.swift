@@ -1,6 +1,7 @@
 package import Model
 package import Store
 import Synchronization
+import RelationalStore
 
 /// What webhooks are to be told, written in the transaction that makes it true: a crash loses none of it.
 enum Outbox {

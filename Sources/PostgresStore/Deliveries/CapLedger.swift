@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// The visible pushes under a frequency cap that left, or may have, in the transaction of `db`; see ``Store/CapBook``.
 struct CapLedger {

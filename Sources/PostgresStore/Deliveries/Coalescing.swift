@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// Of the background pushes of one collapse key that wait for a device's silent budget, only the newest run's goes on
 /// waiting: the app learns nothing from two in a row. A device belongs to one app, so its id stands for the app.

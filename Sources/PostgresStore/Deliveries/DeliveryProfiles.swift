@@ -1,4 +1,5 @@
 import Store
+import RelationalStore
 
 /// The stored profiles of deliveries.
 struct DeliveryProfiles {

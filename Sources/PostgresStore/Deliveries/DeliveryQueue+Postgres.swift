@@ -1,6 +1,7 @@
 package import Model
 package import Store
 import Synchronization
+import RelationalStore
 
 extension PostgresDatabase {
     package func freeze(

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// The partition that holds the deliveries of one run, made with the run and dropped with its outcomes.
 ///

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// The devices that APNs found gone in a run, until its end decides what becomes of them.
 struct FoundGone {

@@ -1,6 +1,7 @@
 import Model
 import Store
 import Synchronization
+import RelationalStore
 
 /// A pending delivery that might be leased, with its device as it is now.
 struct LeaseCandidate {

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// The open leases of a run whose owner is gone: what they hold, and their end.
 struct LeaseRecovery {

@@ -1,4 +1,5 @@
 import Model
+import RelationalStore
 import Store
 
 /// One chunk of a lease: looks at up to `limit` pending deliveries, puts aside what may not be sent, and writes the

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// The deliveries of a run that APNs found ``TokenVerdict/mismatched``.
 struct Mismatched {

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// Records outcomes in one transaction, by a few statements for all of them.
 ///

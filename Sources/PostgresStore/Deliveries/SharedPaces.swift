@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// The buckets of the paces that all senders of the store share, filled and emptied in the transaction that leases: one of
 /// each name, by the server's clock. By the callers' each start of a machine has its own, since clocks that nobody sets

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// The background pushes of each device that left, or may have.
 struct SilentLedger {

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// The badge counts of the devices that pushes of a run reached, see ``BadgeRule``.
 struct BadgeCount {

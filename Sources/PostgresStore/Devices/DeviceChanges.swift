@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// What a batch of records changes, by the places of the devices: written by a few statements for all of them.
 struct DeviceChanges {

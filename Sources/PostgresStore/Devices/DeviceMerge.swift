@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// Two stored devices turn out to be one installation: the one that goes leaves its tags, segments and silent budget
 /// to the one that stays.

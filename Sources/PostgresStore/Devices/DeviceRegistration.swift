@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// The rules of ``DeviceRegistry/importDevices(_:now:dryRun:)`` for a batch of records, inside one transaction.
 ///
@@ -145,7 +146,7 @@ struct TopicRows {
         try ids("SELECT id, name FROM topic WHERE name = ANY ($1) ORDER BY id FOR NO KEY UPDATE", names)
     }
 
-    private func ids(_ statement: PostgresStatement, _ names: [String]) throws -> [String: Int64] {
+    private func ids(_ statement: SQLStatement, _ names: [String]) throws -> [String: Int64] {
         Dictionary(uniqueKeysWithValues: try db.all(statement, names) { (try $0.text(1), try $0.int64(0)) })
     }
 }

@@ -1,5 +1,6 @@
 package import Model
 package import Store
+import RelationalStore
 
 extension PostgresDatabase {
     /// A batch of an import may be large, and waits for another one of the same topic.

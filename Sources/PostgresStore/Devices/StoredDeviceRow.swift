@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// Reads whole devices.
 enum StoredDeviceRow {

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// A device that a run is for, and what its policy says.
 struct FrozenDelivery: Sendable {

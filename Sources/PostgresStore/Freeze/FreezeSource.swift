@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// The devices a run is for, in order of id, read from one snapshot.
 struct FreezeSource {

@@ -1,3 +1,4 @@
+import RelationalStore
 /// What a database is, before anything is written to it.
 struct StoreFacts {
     /// Nil: this user has none to work in.

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 extension DeliveryTally {
     /// Counts the deliveries of a run in one pass over its rows.

@@ -1,5 +1,6 @@
 import Model
 package import Store
+import RelationalStore
 
 extension PostgresDatabase {
     private static let exportBatchRows = 5_000

@@ -1,5 +1,6 @@
 import Model
 package import Store
+import RelationalStore
 
 /// The slot of a run's timeline that a change of its account falls into.
 enum TimelineRow {

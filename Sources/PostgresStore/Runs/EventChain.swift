@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// Ties each event to all before it, so that nobody takes one out of the record, changes it or puts one in between
 /// unseen.

@@ -1,5 +1,6 @@
 package import Model
 package import Store
+import RelationalStore
 
 /// Who did what, when.
 enum EventLog {

@@ -1,5 +1,6 @@
 package import Model
 package import Store
+import RelationalStore
 
 extension PostgresDatabase {
     package func runs(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [Run] {

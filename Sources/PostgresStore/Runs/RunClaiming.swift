@@ -1,4 +1,5 @@
 import Model
+import RelationalStore
 import Store
 
 /// What a run still has to send, and why it is not to be taken.

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// Who sends a run, and in which state it is, as its row says.
 ///

@@ -1,5 +1,6 @@
 package import Model
 package import Store
+import RelationalStore
 
 extension PostgresDatabase {
     package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {

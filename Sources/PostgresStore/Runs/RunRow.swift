@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// Reads and changes rows of `run`.
 enum RunRow {
@@ -31,23 +32,6 @@ enum RunRow {
 
     static func find(_ db: PostgresSession, _ id: Int64) throws -> Run? {
         try list(db, "WHERE id = $1", id).first?.get()
-    }
-
-    /// How far a run has come, whether or not its definition can be read.
-    static func progress(_ db: PostgresSession, _ id: Int64) throws -> RunProgress {
-        let found = try db.first(
-            """
-            SELECT state, is_frozen, finished_at IS NOT NULL, audience, pending, leased, accepted, rejected, unknown,
-                suppressed
-            FROM run WHERE id = $1
-            """, id
-        ) { row in
-            RunProgress(
-                state: try row.text(0), isFrozen: try row.bool(1), isEnded: try row.bool(2),
-                counts: try counts(row, from: 3))
-        }
-        guard let found else { throw StoreError.noSuchRun(id) }
-        return found
     }
 
     static func require(_ db: PostgresSession, _ id: Int64) throws -> Run {

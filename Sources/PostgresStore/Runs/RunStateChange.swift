@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// Puts a run into a state, with what that means for its deliveries. For whoever has locked it, see ``RunOwner``.
 struct RunStateChange {
@@ -96,7 +97,7 @@ struct RunStateChange {
     }
 
     private func requireDone() throws {
-        let run = try RunRow.progress(db, self.run)
+        let run = try RunProgress(db, run: self.run)
         guard run.isFrozen, run.counts.pending == 0, run.counts.leased == 0 else {
             throw StoreError.notFinished(run: self.run, pending: run.counts.pending, leased: run.counts.leased)
         }

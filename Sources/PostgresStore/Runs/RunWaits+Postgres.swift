@@ -1,5 +1,6 @@
 package import Model
 package import Store
+import RelationalStore
 
 extension PostgresDatabase {
     package func waits(of run: Int64, now: Timestamp) async throws -> RunWaits {

@@ -1,6 +1,7 @@
 import Foundation
 import Model
 import Store
+import RelationalStore
 
 /// The numbered migrations; the table `fanfare_migration` says which were applied. Never edited after release.
 enum Schema {
@@ -63,7 +64,7 @@ enum Schema {
     static func requireKnown(_ db: PostgresSession) throws { try requireKnown(db.rows(migrated), db.server) }
 
     /// Asks for the version that ``requireKnown(_:_:)`` reads.
-    static let migrated: PostgresStatement = "SELECT max(version) FROM fanfare_migration"
+    static let migrated: SQLStatement = "SELECT max(version) FROM fanfare_migration"
 
     static func requireKnown(_ rows: PostgresRows, _ server: String) throws {
         guard let found = try rows.first?.intOrNil(0), found > version else { return }

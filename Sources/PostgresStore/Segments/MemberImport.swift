@@ -1,6 +1,7 @@
 import Model
 import Store
 import Synchronization
+import RelationalStore
 
 /// An import of members in progress: nothing of it shows before ``commit(now:)``, and all of it after.
 ///

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// Segments by name.
 struct SegmentCatalog {

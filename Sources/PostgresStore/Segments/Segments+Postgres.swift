@@ -1,5 +1,6 @@
 package import Model
 package import Store
+import RelationalStore
 
 extension PostgresDatabase {
     /// Devices looked at for a page of a dynamic segment: some tens of milliseconds.

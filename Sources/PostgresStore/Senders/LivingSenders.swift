@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// Tells living senders from dead ones, in the transaction of `db`, by the rule of ``SenderRow``. Changes nothing.
 struct LivingSenders {
@@ -128,11 +129,11 @@ struct SenderRow {
     }
 
     /// Deletes senders that left nothing and whose last heartbeat is `$1` milliseconds ago.
-    static let forgetting: PostgresStatement = """
+    static let forgetting: SQLStatement = """
         DELETE FROM sender WHERE heartbeat_at < \(StoreTime.now) - $1::bigint AND NOT \(leftWork)
         """
 
-    private static let beating: PostgresStatement = """
+    private static let beating: SQLStatement = """
         WITH quiet AS (\(quietBegins))
         INSERT INTO sender (name, since, heartbeat_at, facts)
         VALUES ($3, \(StoreTime.now), \(StoreTime.now), $4)

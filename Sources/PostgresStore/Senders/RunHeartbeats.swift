@@ -1,4 +1,5 @@
 package import Model
+import RelationalStore
 package import Store
 import Synchronization
 
@@ -76,7 +77,7 @@ struct RunHeartbeats {
     /// The longest wait for a lock on the table of runs.
     private static let lockTime: Duration = .milliseconds(500)
 
-    private static let asking: PostgresStatement = """
+    private static let asking: SQLStatement = """
         WITH asked AS (SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS asked (run, owner, moment)),
         free AS MATERIALIZED (
             SELECT run.id, asked.moment FROM run JOIN asked ON asked.run = run.id AND asked.owner = run.owner

@@ -1,5 +1,6 @@
 package import Model
 package import Store
+import RelationalStore
 
 extension PostgresDatabase {
     /// So long after it was heard of last, a sender that is gone is shown, and then forgotten.

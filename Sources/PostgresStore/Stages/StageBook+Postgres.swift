@@ -1,5 +1,6 @@
 package import Model
 import Store
+import RelationalStore
 
 /// The stages of a run in the transaction of `db`.
 struct PostgresStageBook: StageBook {
@@ -27,7 +28,7 @@ struct PostgresStageBook: StageBook {
     /// The same for whoever leases, who changes nothing once the last stage has begun.
     static func lockUnlessOver(_ db: PostgresSession, run: Int64) throws {
         let last = "SELECT opened_at IS NOT NULL FROM run_stage WHERE run_id = $1 ORDER BY stage DESC LIMIT 1"
-        let isOver = try db.first(PostgresStatement(stringLiteral: last), run) { try $0.bool(0) } ?? true
+        let isOver = try db.first(SQLStatement(stringLiteral: last), run) { try $0.bool(0) } ?? true
         if !isOver { try lock(db, run: run) }
     }
 

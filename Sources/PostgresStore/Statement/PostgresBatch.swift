@@ -1,10 +1,15 @@
 import CPostgres
+package import RelationalStore
 
 /// Statements that go to the server together and are answered together: one round trip for all of them.
 package struct PostgresBatch {
-    fileprivate var entries: [(statement: PostgresStatement, values: StatementValues)] = []
+    fileprivate var entries: [(statement: SQLStatement, values: StatementValues)] = []
 
-    package mutating func add(_ statement: PostgresStatement, _ values: any PostgresValue...) {
+    package mutating func add(_ statement: SQLStatement, _ values: any PostgresValue...) {
+        add(statement, values: values)
+    }
+
+    mutating func add(_ statement: SQLStatement, values: [any PostgresValue]) {
         entries.append((statement, StatementValues(values)))
     }
 }
@@ -42,7 +47,7 @@ extension PostgresSession {
         return try answers(to: steps)
     }
 
-    private func send(_ statement: PostgresStatement, _ values: StatementValues, _ steps: inout [Step]) throws {
+    private func send(_ statement: SQLStatement, _ values: StatementValues, _ steps: inout [Step]) throws {
         var name: String?
         if usesNames, statement.isKept {
             let key = PreparedStatements.Key(text: statement.text, types: values.types)

@@ -1,4 +1,5 @@
 package import Model
+import RelationalStore
 package import Store
 
 extension PostgresDatabase {
@@ -28,7 +29,7 @@ extension PostgresDatabase {
             }
             try EventLog.record(
                 db, kind: .storeMoved, run: nil, actor: actor, detail: "to \(move.to)", now: move.begunAt)
-            try MoveMarks.set(MoveRecord.departure, move, db)
+            try StoredFact.set(MoveRecord.departure, move, db)
             try fence.close(for: move)
         }
     }
@@ -37,7 +38,7 @@ extension PostgresDatabase {
     private static func continues(_ move: StoreMove, _ db: PostgresSession, _ path: String) throws -> Bool {
         guard let known = try MoveMarks.departure(db, isLocked: true) else { return false }
         guard known.id == move.id else { throw known.refusal(at: path) }
-        if known.endedAt == nil { try MoveMarks.set(MoveRecord.departure, move, db) }
+        if known.endedAt == nil { try StoredFact.set(MoveRecord.departure, move, db) }
         return true
     }
 
@@ -57,7 +58,7 @@ extension PostgresDatabase {
             try move.requireOnRecord(recorded, at: path)
             guard var ended = recorded, ended.endedAt == nil else { return }
             ended.endedAt = now
-            try MoveMarks.set(MoveRecord.departure, ended, db)
+            try StoredFact.set(MoveRecord.departure, ended, db)
             try MoveFence(db).close(for: ended)
         }
     }
@@ -68,7 +69,7 @@ extension PostgresDatabase {
             guard let known = try MoveMarks.departure(db, isLocked: true) else { return }
             guard known.endedAt == nil else { throw known.refusal(at: path) }
             guard known == move else { throw StoreError.busy(path: path) }
-            try MoveMarks.remove(MoveRecord.departure, db)
+            try StoredFact.remove(MoveRecord.departure, db)
             try MoveFence(db).open()
         }
     }
@@ -84,7 +85,7 @@ extension PostgresDatabase {
                 withUnsafeBytes(of: half.bigEndian) { Array($0) }
             }
             try db.execute("UPDATE meta SET value = $1 WHERE key = 'namespace'", bytes)
-            try MoveMarks.set(MoveRecord.arrival, StoreArrival(move), db)
+            try StoredFact.set(MoveRecord.arrival, StoreArrival(move), db)
         }
     }
 
@@ -131,7 +132,7 @@ extension PostgresDatabase {
             guard var arrival = try MoveMarks.arrival(db, isLocked: true), arrival.progress != to else { return }
             guard arrival.progress == from else { throw StoreError.busy(path: path) }
             arrival.progress = to
-            try MoveMarks.set(MoveRecord.arrival, arrival, db)
+            try StoredFact.set(MoveRecord.arrival, arrival, db)
             guard let table = from.current, !rows.isEmpty else { return }
             try TransferRows(db, table).write(rows, path: path)
         }
@@ -167,8 +168,8 @@ extension PostgresDatabase {
             arrival.move.endedAt = now
             arrival.proofs = proofs
             try StopRecord.write(stops, db)
-            try MoveMarks.set(MoveRecord.arrived, arrival, db)
-            try MoveMarks.remove(MoveRecord.arrival, db)
+            try StoredFact.set(MoveRecord.arrived, arrival, db)
+            try StoredFact.remove(MoveRecord.arrival, db)
         }
     }
 
@@ -194,36 +195,21 @@ enum MoveMarks {
     /// - Parameter isLocked: no other transaction changes it until this one ends.
     static func departure(_ db: PostgresSession, isLocked: Bool = false) throws -> StoreMove? {
         if isLocked { try db.execute("SELECT 1 FROM meta WHERE key = $1 FOR UPDATE", MoveRecord.departure) }
-        return try value(MoveRecord.departure, db)
+        return try StoredFact.value(MoveRecord.departure, db)
     }
 
     /// - Parameter isLocked: nobody else changes it until the transaction ends.
     static func arrival(_ db: PostgresSession, isLocked: Bool = false) throws -> StoreArrival? {
         if isLocked { try db.execute("SELECT 1 FROM meta WHERE key = $1 FOR UPDATE", MoveRecord.arrival) }
-        return try value(MoveRecord.arrival, db) ?? value(MoveRecord.arrived, db)
+        return try StoredFact.value(MoveRecord.arrival, db) ?? StoredFact.value(MoveRecord.arrived, db)
     }
 
     /// Throws where the store is not to be used: for reading, a store that was left will do.
     static func requireUsable(_ db: PostgresSession, isReading: Bool, path: String) throws {
-        if let arrival: StoreArrival = try value(MoveRecord.arrival, db) {
+        if let arrival: StoreArrival = try StoredFact.value(MoveRecord.arrival, db) {
             throw StoreError.arriving(path: path, from: arrival.move.from)
         }
         if !isReading, let move = try departure(db) { throw move.refusal(at: path) }
-    }
-
-    static func set(_ key: String, _ value: some Encodable, _ db: PostgresSession) throws {
-        try db.execute(
-            "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = $2", key,
-            Array(try StoredJSON.text(value).utf8))
-    }
-
-    static func remove(_ key: String, _ db: PostgresSession) throws {
-        try db.execute("DELETE FROM meta WHERE key = $1", key)
-    }
-
-    private static func value<Value: Decodable>(_ key: String, _ db: PostgresSession) throws -> Value? {
-        try db.first("SELECT value FROM meta WHERE key = $1", key) { try $0.bytes(0) }
-            .map { try StoredJSON.value(String(decoding: $0, as: UTF8.self)) }
     }
 }
 

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// Rows of one table as they go to another store, or come from one.
 struct TransferRows {

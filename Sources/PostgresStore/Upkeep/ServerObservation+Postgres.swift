@@ -1,5 +1,6 @@
 import Model
 package import Store
+import RelationalStore
 
 extension PostgresDatabase {
     private static let observingTime: Duration = .seconds(5)

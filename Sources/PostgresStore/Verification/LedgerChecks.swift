@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 extension LeaseCheck {
     init(_ db: PostgresSession) throws {

@@ -1,5 +1,6 @@
 import Model
 import Store
+import RelationalStore
 
 /// A promise that one statement can check: it selects `run`, `device` and `what` of each row that breaks it.
 struct RowCheck: Sendable {

@@ -1,4 +1,5 @@
 import Model
+import RelationalStore
 import Store
 
 /// What analysts may read, under the names of ``AnalystViewNames``: views of the store without tokens, free of joins and codes. Times are milliseconds UTC.

@@ -1,3 +1,4 @@
+import RelationalStore
 import Store
 import Model
 

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Model
+import RelationalStore
 import Store
 
 /// An audience within its topic.

@@ -1,5 +1,6 @@
 import GRDB
 import Model
+import RelationalStore
 import Store
 
 /// The visible pushes under a frequency cap that left, or may have, in the transaction of `db`; see ``Store/CapBook``.
@@ -82,7 +83,7 @@ struct CapLedger {
     func prune(at now: Timestamp) throws {
         let past = RollingWindow(
             limit: 1, length: FrequencyCap.windowMax, for: .frequencyCap, at: now,
-            after: try ClockRecord(db).latestSteps()
+            after: try ClockRecord(SQLiteSession(db)).latestSteps()
         ).forgottenUpTo
         try db.execute(sql: "DELETE FROM cap_ledger WHERE latest < :past", arguments: ["past": past.milliseconds])
         try db.execute(

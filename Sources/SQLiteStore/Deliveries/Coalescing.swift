@@ -1,4 +1,5 @@
 import GRDB
+import RelationalStore
 import Store
 import Model
 

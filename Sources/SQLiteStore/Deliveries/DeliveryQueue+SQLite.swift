@@ -1,5 +1,6 @@
 import GRDB
 package import Model
+import RelationalStore
 package import Store
 
 extension SQLiteFileStore {
@@ -166,10 +167,10 @@ extension SQLiteFileStore {
 
     package func summarizeOutcomes(run: Int64) async throws {
         let tally = try await read { db in
-            try OutcomeSummary(db, run).isDue() ? DeliveryTally(db, run: run) : nil
+            try OutcomeSummary(SQLiteSession(db), run).isDue() ? DeliveryTally(db, run: run) : nil
         }
         guard let tally else { return }
-        try await write { db in try OutcomeSummary(db, run).write(tally) }
+        try await write { db in try OutcomeSummary(SQLiteSession(db), run).write(tally) }
     }
 }
 
@@ -270,7 +271,7 @@ private struct Mismatched {
             let record = try RunRow.require(db, run)
             let book = SQLiteStageBook(db, record, actor: Actor(record.owner ?? ""))
             try StageGate(record, book, at: now)?.recount()
-            try OutcomeSummary(db, run).drop()
+            try OutcomeSummary(SQLiteSession(db), run).drop()
         }
         return (change.pending, last)
     }

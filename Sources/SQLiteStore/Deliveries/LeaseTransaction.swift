@@ -1,5 +1,6 @@
 import GRDB
 import Model
+import RelationalStore
 import Store
 
 /// One chunk of a lease: looks at up to `limit` pending deliveries, puts aside what may not be sent, and writes the
@@ -20,13 +21,13 @@ struct LeaseTransaction {
     /// The lease, and whether nothing is left to look at for now.
     func take() throws -> (lease: Lease, isExhausted: Bool) {
         try RunOwner(db, request.run).require(request.owner)
-        if let order = try StopRecord.order(db, run: request.run) {
+        if let order = try StopRecord.order(SQLiteSession(db), run: request.run) {
             return (Lease(stoppedBy: order, after: request.after), true)
         }
         var request = request
         var paces = try SharedPaces(db, request)
         // What was set until now is on record before a stage's hold is looked at.
-        let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
+        let steps = try ClockRecord(SQLiteSession(db)).latestSteps(request.clocks, by: request.owner)
         if let wait = request.clockWait(after: steps) {
             return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
         }

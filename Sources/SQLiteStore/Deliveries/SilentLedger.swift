@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import RelationalStore
 import Store
 import Model
 
@@ -63,9 +64,9 @@ struct SilentLedger {
     /// Records the budget that pushes of the run are reserved under: ``LedgerScan`` holds them against it, too.
     func record(_ budget: Model.Configuration.SilentBudget, run: Int64) throws {
         let key = "\(RecordedBudgets.keyPrefix)\(run)"
-        let known: [Model.Configuration.SilentBudget] = try MoveMarks.value(key, db) ?? []
+        let known: [Model.Configuration.SilentBudget] = try StoredFact.value(key, SQLiteSession(db)) ?? []
         guard !known.contains(budget) else { return }
-        try MoveMarks.set(key, known + [budget], db)
+        try StoredFact.set(key, known + [budget], SQLiteSession(db))
         guard known.isEmpty else { return }
         try db.execute(
             sql: """

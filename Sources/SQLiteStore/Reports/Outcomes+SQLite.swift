@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Model
+import RelationalStore
 package import Store
 
 extension SQLiteFileStore {
@@ -8,7 +9,7 @@ extension SQLiteFileStore {
         run: Int64, batch: @escaping @Sendable ([OutcomeRow]) throws -> Void
     ) async throws -> Int {
         try await read { db in
-            if let moment = try OutcomeSummary(db, run).prunedAt() {
+            if let moment = try OutcomeSummary(SQLiteSession(db), run).prunedAt() {
                 throw StoreError.outcomesPruned(run: run, at: moment)
             }
             let rows = try RowStatement(
@@ -182,7 +183,8 @@ extension SQLiteFileStore {
                 }
                 + others.readable.filter { $0.definition.campaign.deviceTopic == story.device.record.topic }
                 .map { run in
-                    DeviceStory.Chapter(run: run, delivery: nil, prunedAt: try OutcomeSummary(db, run.id).prunedAt())
+                    DeviceStory.Chapter(
+                        run: run, delivery: nil, prunedAt: try OutcomeSummary(SQLiteSession(db), run.id).prunedAt())
                 }
             story.chapters.sort { $0.run.id < $1.run.id }
             story.silentPushes = try Row.fetchAll(

@@ -5,10 +5,12 @@ package import Store
 /// Who did what, when.
 enum EventLog {
     /// - Parameter number: of the event; `nil`: the next one.
+    /// - Returns: its number.
+    @discardableResult
     static func record(
         _ db: Database, number: Int64? = nil, kind: EventKind, run: Int64?, actor: Actor, detail: String,
         files: [String: String] = [:], now: Timestamp
-    ) throws {
+    ) throws -> Int64 {
         try db.execute(
             sql: """
                 INSERT INTO event (id, at, kind, run_id, actor, detail, files, uid, user, command, origin)
@@ -23,7 +25,9 @@ enum EventLog {
                 "user": actor.account?.user ?? actor.signedInAs,
                 "command": actor.command, "origin": actor.origin.rawValue,
             ])
-        try EventChain(db).append(db.lastInsertedRowID)
+        let event = db.lastInsertedRowID
+        try EventChain(db).append(event)
+        return event
     }
 }
 
@@ -31,7 +35,7 @@ extension SQLiteFileStore {
     package func recordEvent(
         kind: EventKind, run: Int64?, actor: Actor, detail: String, files: [String: String], now: Timestamp
     ) async throws {
-        try await write { db in
+        _ = try await write { db in
             try EventLog.record(db, kind: kind, run: run, actor: actor, detail: detail, files: files, now: now)
         }
     }

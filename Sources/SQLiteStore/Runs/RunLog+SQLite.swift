@@ -1,5 +1,6 @@
 import GRDB
 package import Model
+import RelationalStore
 package import Store
 
 extension SQLiteFileStore {

@@ -1,5 +1,6 @@
 import GRDB
 import Model
+import RelationalStore
 import Store
 
 /// Who sends a run, as its row says, and in which state it is.
@@ -197,7 +198,7 @@ struct RunStateChange {
     }
 
     private func requireDone() throws {
-        let run = try RunRow.progress(db, self.run)
+        let run = try RunProgress(SQLiteSession(db), run: self.run)
         guard run.isFrozen, run.counts.pending == 0, run.counts.leased == 0 else {
             throw StoreError.notFinished(run: self.run, pending: run.counts.pending, leased: run.counts.leased)
         }

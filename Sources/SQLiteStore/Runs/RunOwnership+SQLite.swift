@@ -1,5 +1,6 @@
 import GRDB
 package import Model
+import RelationalStore
 package import Store
 
 extension SQLiteFileStore {
@@ -196,7 +197,8 @@ private enum ClaimRow {
         _ db: Database, _ run: Int64, _ owed: OwedDeliveries, for actor: Actor, at now: Timestamp
     ) throws -> RunClaim? {
         let refusal = try owed.refusal(
-            of: RunRow.require(db, run), StopRecord.read(db), at: now, after: ClockRecord(db).latestSteps()
+            of: RunRow.require(db, run), StopRecord.read(SQLiteSession(db)), at: now,
+            after: ClockRecord(SQLiteSession(db)).latestSteps()
         ) {
             try count(db, run, at: now)
         }

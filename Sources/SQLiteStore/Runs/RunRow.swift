@@ -30,20 +30,6 @@ enum RunRow {
         return run
     }
 
-    /// How far a run has come, whether or not its definition can be read.
-    static func progress(_ db: Database, _ id: Int64) throws -> RunProgress {
-        let row = try Row.fetchOne(
-            db,
-            sql: """
-                SELECT state, is_frozen, finished_at IS NOT NULL AS is_ended, audience, pending, leased, accepted,
-                    rejected, unknown, suppressed
-                FROM run WHERE id = :id
-                """, arguments: ["id": id])
-        guard let row else { throw StoreError.noSuchRun(id) }
-        return RunProgress(
-            state: row["state"], isFrozen: row["is_frozen"], isEnded: row["is_ended"], counts: counts(row))
-    }
-
     /// False when the occurrence has a run already; then nothing is changed.
     static func insert(
         _ campaign: Campaign, _ text: RunDefinitionText, occurrence: String, isTest: Bool, now: Timestamp,

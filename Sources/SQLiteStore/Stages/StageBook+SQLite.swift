@@ -1,5 +1,6 @@
 import GRDB
 package import Model
+import RelationalStore
 import Store
 
 /// The stages of a run in the transaction of `db`.

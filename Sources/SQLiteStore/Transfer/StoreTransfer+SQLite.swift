@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 package import Model
+import RelationalStore
 package import Store
 
 extension SQLiteFileStore {
@@ -22,14 +23,14 @@ extension SQLiteFileStore {
         try await writeOfMove { db in
             if let known = try MoveMarks.departure(db) {
                 guard known.id == move.id else { throw known.refusal(at: path) }
-                if known.endedAt == nil { try MoveMarks.set(MoveRecord.departure, move, db) }
+                if known.endedAt == nil { try StoredFact.set(MoveRecord.departure, move, SQLiteSession(db)) }
                 return
             }
             try Self.requireUnused(db, path)
             guard let fault = try EventChain(db).faults().faults.first else {
                 try EventLog.record(
                     db, kind: .storeMoved, run: nil, actor: actor, detail: "to \(move.to)", now: move.begunAt)
-                return try MoveMarks.set(MoveRecord.departure, move, db)
+                return try StoredFact.set(MoveRecord.departure, move, SQLiteSession(db))
             }
             throw StoreError.corrupt(path: path, reason: "\(fault.what); see `fanfare verify`")
         }
@@ -52,7 +53,7 @@ extension SQLiteFileStore {
             try move.requireOnRecord(recorded, at: path)
             guard var ended = recorded, ended.endedAt == nil else { return }
             ended.endedAt = now
-            try MoveMarks.set(MoveRecord.departure, ended, db)
+            try StoredFact.set(MoveRecord.departure, ended, SQLiteSession(db))
         }
     }
 
@@ -62,7 +63,7 @@ extension SQLiteFileStore {
             guard let known = try MoveMarks.departure(db) else { return }
             guard known.endedAt == nil else { throw known.refusal(at: path) }
             guard known == move else { throw StoreError.busy(path: path) }
-            try MoveMarks.remove(MoveRecord.departure, db)
+            try StoredFact.remove(MoveRecord.departure, SQLiteSession(db))
         }
     }
 
@@ -78,7 +79,7 @@ extension SQLiteFileStore {
             }
             try db.execute(
                 sql: "UPDATE meta SET value = :bytes WHERE key = 'namespace'", arguments: ["bytes": Data(halves)])
-            try MoveMarks.set(MoveRecord.arrival, StoreArrival(move), db)
+            try StoredFact.set(MoveRecord.arrival, StoreArrival(move), SQLiteSession(db))
         }
     }
 
@@ -96,7 +97,7 @@ extension SQLiteFileStore {
             guard var arrival = try MoveMarks.arrival(db), arrival.progress != to else { return }
             guard arrival.progress == from else { throw StoreError.busy(path: path) }
             arrival.progress = to
-            try MoveMarks.set(MoveRecord.arrival, arrival, db)
+            try StoredFact.set(MoveRecord.arrival, arrival, SQLiteSession(db))
             guard let table = from.current else { return }
             try TransferRows(db, table).insert(rows)
             guard table == .event else { return }
@@ -130,9 +131,9 @@ extension SQLiteFileStore {
             }
             arrival.move.endedAt = now
             arrival.proofs = proofs
-            try StopRecord.write(stops, db)
-            try MoveMarks.set(MoveRecord.arrived, arrival, db)
-            try MoveMarks.remove(MoveRecord.arrival, db)
+            try StopRecord.write(stops, SQLiteSession(db))
+            try StoredFact.set(MoveRecord.arrived, arrival, SQLiteSession(db))
+            try StoredFact.remove(MoveRecord.arrival, SQLiteSession(db))
         }
     }
 
@@ -148,10 +149,13 @@ extension SQLiteFileStore {
 
 /// What the facts of a store say of moves.
 enum MoveMarks {
-    static func departure(_ db: Database) throws -> StoreMove? { try value(MoveRecord.departure, db) }
+    static func departure(_ db: Database) throws -> StoreMove? {
+        try StoredFact.value(MoveRecord.departure, SQLiteSession(db))
+    }
 
     static func arrival(_ db: Database) throws -> StoreArrival? {
-        try value(MoveRecord.arrival, db) ?? value(MoveRecord.arrived, db)
+        let db = SQLiteSession(db)
+        return try StoredFact.value(MoveRecord.arrival, db) ?? StoredFact.value(MoveRecord.arrived, db)
     }
 
     /// Throws where the store is not to be used: for reading, a store that was left will do.
@@ -163,24 +167,9 @@ enum MoveMarks {
                     """))
         guard isMarked == true else { return }
         let path = sqlite3_db_filename(db.sqliteConnection, "main").map { String(cString: $0) } ?? ""
-        if let arrival: StoreArrival = try value(MoveRecord.arrival, db) {
+        if let arrival: StoreArrival = try StoredFact.value(MoveRecord.arrival, SQLiteSession(db)) {
             throw StoreError.arriving(path: path, from: arrival.move.from)
         }
         if !isReading, let move = try departure(db) { throw move.refusal(at: path) }
-    }
-
-    static func set(_ key: String, _ value: some Encodable, _ db: Database) throws {
-        try db.execute(
-            sql: "INSERT INTO meta (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value",
-            arguments: ["key": key, "value": Data(try StoredJSON.text(value).utf8)])
-    }
-
-    static func remove(_ key: String, _ db: Database) throws {
-        try db.execute(sql: "DELETE FROM meta WHERE key = :key", arguments: ["key": key])
-    }
-
-    static func value<Value: Decodable>(_ key: String, _ db: Database) throws -> Value? {
-        let bytes = try Data.fetchOne(db, sql: "SELECT value FROM meta WHERE key = :key", arguments: ["key": key])
-        return try bytes.map { try StoredJSON.value(String(decoding: $0, as: UTF8.self)) }
     }
 }

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 package import Model
 import OutputFiles
+import RelationalStore
 package import Store
 
 /// Writes a store into another file: one snapshot, complete and checked before it has its name.

@@ -1,5 +1,6 @@
 import GRDB
 import Model
+import RelationalStore
 import Store
 
 /// The silent ledger against deliveries and leases: a budget that is kept is worth nothing unless every background push

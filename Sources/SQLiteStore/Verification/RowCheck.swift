@@ -1,5 +1,6 @@
 import GRDB
 import Model
+import RelationalStore
 import Store
 
 /// A promise that one statement can check: it selects `run`, `device` and `what` of each row that breaks it.

@@ -1,6 +1,7 @@
 import GRDB
 package import Model
 package import Store
+import RelationalStore
 
 extension SQLiteFileStore {
     package func verify(
@@ -27,7 +28,10 @@ extension SQLiteFileStore {
                 let faults = try runs.flatMap { try StageCheck.faults($0, SQLiteStageBook(db, $0, actor: "verify")) }
                 return Verification.Check(StageCheck.name, StageCheck.promise, faults: faults, compared: runs.count)
             })
-        checks.append(try await check(ApprovalCheck.name, ApprovalCheck.promise, Self.approvalFaults))
+        checks.append(
+            try await check(ApprovalCheck.name, ApprovalCheck.promise) { db in
+                try Self.approvalFaults(SQLiteSession(db))
+            })
         checks.append(
             try await check(LedgerScan.name, LedgerScan.promise) { db in
                 let scan = try LedgerScan(db, recorded: try SilentLedger(db).recordedBudgets()) { budgets[$0] }

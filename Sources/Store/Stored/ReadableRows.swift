@@ -23,12 +23,15 @@ package enum ReadableRows {
     package static func of<Row, Value>(
         _ rows: some Sequence<Row>, _ read: (Row) throws -> Value
     ) throws -> [Value] {
-        try rows.compactMap { row in
-            do {
-                return try read(row)
-            } catch  where UnreadableValue(error) != nil {
-                return nil
-            }
+        try rows.compactMap { try value($0, read) }
+    }
+
+    /// Reads one row of a list; `nil` if a value of it cannot be read. Other errors pass.
+    package static func value<Row, Value>(_ row: Row, _ read: (Row) throws -> Value) throws -> Value? {
+        do {
+            return try read(row)
+        } catch  where UnreadableValue(error) != nil {
+            return nil
         }
     }
 

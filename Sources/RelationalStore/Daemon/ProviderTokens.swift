@@ -1,18 +1,15 @@
 import Model
 package import Store
 
-extension PostgresDatabase {
-    /// Far longer than any token is of use.
-    private static let providerTokensKept: Duration = .seconds(86_400)
-
+extension RelationalStore {
     package func providerToken(of key: ProviderKey) async throws -> StoredProviderToken? {
-        try await read(.short) { db in try Self.providerToken(key, db) }
+        try await snapshot(.short) { db in try ProviderTokenRow.fetch(key, db) }
     }
 
     package func replaceProviderToken(
         _ known: StoredProviderToken?, with new: StoredProviderToken, of key: ProviderKey
     ) async throws -> StoredProviderToken {
-        try await write(.durable) { db in
+        try await transaction(.durable) { db in
             // Does nothing where another process was faster: then neither token nor hold are those known.
             try db.execute(
                 """
@@ -29,12 +26,18 @@ extension PostgresDatabase {
                 """
                 DELETE FROM provider_token
                 WHERE signed_at < $4 AND (team_id, key_id, fingerprint) IS DISTINCT FROM ($1, $2, $3)
-                """, key.teamID, key.keyID, key.fingerprint, new.signedAt - Self.providerTokensKept)
-            return try Self.providerToken(key, db) ?? new
+                """, key.teamID, key.keyID, key.fingerprint, new.signedAt - ProviderTokenRow.keptTime)
+            return try ProviderTokenRow.fetch(key, db) ?? new
         }
     }
+}
 
-    private static func providerToken(_ key: ProviderKey, _ db: PostgresSession) throws -> StoredProviderToken? {
+/// The row of one key.
+private enum ProviderTokenRow {
+    /// Far longer than any token is of use.
+    static let keptTime: Duration = .seconds(86_400)
+
+    static func fetch(_ key: ProviderKey, _ db: some SQLSession) throws -> StoredProviderToken? {
         try db.first(
             """
             SELECT token, signed_at, held_until, boot_id, signed_after FROM provider_token

@@ -1,33 +1,32 @@
 package import Model
 import Store
 
-extension PostgresDatabase {
+extension RelationalStore {
     package func createAccessToken(
         _ token: AccessToken, secretHash: String, by actor: Actor
     ) async throws -> AccessToken {
-        try await write(.durable) { db in
+        try await transaction(.durable) { db in
             let rows = AccessTokenRow(db)
             guard try !rows.isTaken(token.name) else { throw StoreError.accessTokenExists(name: token.name) }
             // Another process may make one of this name at this moment.
             guard let made = try rows.insert(token, secretHash: secretHash) else {
                 throw StoreError.accessTokenExists(name: token.name)
             }
-            try EventLog.record(
-                db, kind: .tokenCreated, run: nil, actor: actor, detail: made.words, now: token.createdAt)
+            try db.record(.tokenCreated, by: actor, made.words, now: token.createdAt)
             return made
         }
     }
 
     package func accessTokens() async throws -> [AccessToken] {
-        try await read(.short) { db in try AccessTokenRow(db).list() }
+        try await snapshot(.short) { db in try AccessTokenRow(db).list() }
     }
 
     package func accessToken(secretHash: String) async throws -> AccessToken? {
-        try await read(.short) { db in try AccessTokenRow(db).fetch("secret_hash = $1", secretHash).first }
+        try await snapshot(.short) { db in try AccessTokenRow(db).fetch("secret_hash = $1", secretHash).first }
     }
 
     package func tokenNames(of ids: Set<Int64>) async throws -> [Int64: String] {
-        try await read(.short) { db in
+        try await snapshot(.short) { db in
             let rows = AccessTokenRow(db)
             return try ids.reduce(into: [:]) { names, id in
                 names[id] = try rows.fetch("id = $1", id).first?.nameOfHolder
@@ -36,98 +35,106 @@ extension PostgresDatabase {
     }
 
     package func hasAccessTokens() async throws -> Bool {
-        try await read(.short) { db in
+        try await snapshot(.short) { db in
             try db.first(
-                "SELECT EXISTS (SELECT 1 FROM access_token WHERE revoked_at IS NULL AND NOT starts_with(name, $1))",
-                AccessToken.linkPrefix
+                """
+                SELECT EXISTS (
+                    SELECT 1 FROM access_token WHERE revoked_at IS NULL AND substr(name, 1, length($1)) <> $1
+                )
+                """, AccessToken.linkPrefix
             ) { try $0.bool(0) } ?? false
         }
     }
 
     package func revokeAccessToken(_ text: String, by actor: Actor, now: Timestamp) async throws -> AccessToken {
-        try await write(.durable) { db in
+        try await transaction(.durable) { db in
             let rows = AccessTokenRow(db)
             let found =
-                try Int64(text).map { try rows.fetch("id = $1 FOR NO KEY UPDATE", $0).first } ?? rows.named(text)
+                try Int64(text).map { try rows.fetch("id = $1\(Session.dialect.lock)", $0).first } ?? rows.named(text)
             guard var token = found else { throw StoreError.noSuchAccessToken(text) }
             guard token.revokedAt == nil else { return token }
             try rows.revoke(token.id, now: now)
             token.revokedAt = now
-            try EventLog.record(db, kind: .tokenRevoked, run: nil, actor: actor, detail: token.words, now: now)
+            try db.record(.tokenRevoked, by: actor, token.words, now: now)
             return token
         }
     }
 
     package func markAccessTokenUsed(_ id: Int64, now: Timestamp) async throws {
-        try await write(.quick) { db in
+        try await transaction(.quick) { db in
             try db.execute(
-                "UPDATE access_token SET last_used_at = greatest(coalesce(last_used_at, $2), $2) WHERE id = $1", id, now
-            )
+                """
+                UPDATE access_token SET last_used_at = \(Session.dialect.greatest)(coalesce(last_used_at, $2), $2)
+                WHERE id = $1
+                """, id, now)
         }
     }
 
     package func createSession(_ session: WebSession, secretHash: String, by actor: Actor) async throws -> Bool {
-        try await write(.quick) { db in
+        try await transaction(.quick) { db in
             if let token = session.token {
                 // Not revoked between this look and the commit.
-                let found = try AccessTokenRow(db).fetch("id = $1 FOR SHARE", token).first
+                let found = try AccessTokenRow(db).fetch("id = $1\(Session.dialect.share)", token).first
                 guard found?.isGood(at: session.createdAt) ?? false else { return false }
             }
             try WebSessionRow.insert(session, secretHash: secretHash, db)
-            try EventLog.record(
-                db, kind: .signedIn, run: nil, actor: actor, detail: "\(session.name), \(session.role.rawValue)",
+            try db.record(
+                .signedIn, by: actor, "\(session.name), \(session.role.rawValue)",
                 now: session.createdAt)
             return true
         }
     }
 
     package func session(secretHash: String) async throws -> WebSession? {
-        try await read(.short) { db in try WebSessionRow.fetch(secretHash, db) }
+        try await snapshot(.short) { db in try WebSessionRow.fetch(secretHash, db) }
     }
 
     package func extendSession(secretHash: String, to moment: Timestamp) async throws {
-        try await write(.quick) { db in
+        try await transaction(.quick) { db in
             try db.execute(
-                "UPDATE web_session SET expires_at = least($2, ends_at) WHERE secret_hash = $1", secretHash, moment)
+                """
+                UPDATE web_session SET expires_at = \(Session.dialect.least)($2, ends_at) WHERE secret_hash = $1
+                """, secretHash, moment)
         }
     }
 
     package func removeSession(secretHash: String) async throws {
-        try await write(.quick) { db in
+        try await transaction(.quick) { db in
             try db.execute("DELETE FROM web_session WHERE secret_hash = $1", secretHash)
         }
     }
 
     package func removeExpiredSessions(now: Timestamp) async throws -> Int {
-        try await write(.quick) { db in try db.execute("DELETE FROM web_session WHERE expires_at <= $1", now) }
+        try await transaction(.quick) { db in try db.execute("DELETE FROM web_session WHERE expires_at <= $1", now) }
     }
 }
 
 /// Rows of `access_token`.
-private struct AccessTokenRow {
-    private let db: PostgresSession
+private struct AccessTokenRow<Session: SQLSession> {
+    private let db: Session
 
-    init(_ db: PostgresSession) { self.db = db }
+    init(_ db: Session) { self.db = db }
 
     /// `condition` is one of our own texts, with `$1` for its value.
-    func fetch(_ condition: String, _ values: any PostgresValue...) throws -> [AccessToken] {
-        try rows(condition, values).map(Self.token)
+    func fetch(_ condition: String, _ values: any SQLValue...) throws -> [AccessToken] {
+        try db.all(Self.select(condition), values: values, read: Self.token)
     }
 
     /// All that can be read.
-    func list() throws -> [AccessToken] { try ReadableRows.of(rows("true ORDER BY id", []), Self.token) }
+    func list() throws -> [AccessToken] {
+        try db.readable(Self.select("true ORDER BY id"), values: [], read: Self.token)
+    }
 
-    private func rows(_ condition: String, _ values: [any PostgresValue]) throws -> PostgresRows {
-        try db.rows(
-            """
-            SELECT id, name, role, topic, created_at, created_by, expires_at, revoked_at, last_used_at
-            FROM access_token WHERE \(condition)
-            """, values: values)
+    private static func select(_ condition: String) -> SQLStatement {
+        """
+        SELECT id, name, role, topic, created_at, created_by, expires_at, revoked_at, last_used_at
+        FROM access_token WHERE \(condition)
+        """
     }
 
     /// The one of this name that is not revoked, and is not until the transaction ends.
     func named(_ name: String) throws -> AccessToken? {
-        try fetch("name = $1 AND revoked_at IS NULL FOR NO KEY UPDATE", name).first
+        try fetch("name = $1 AND revoked_at IS NULL\(Session.dialect.lock)", name).first
     }
 
     /// Whether any token has, or had, this name.
@@ -139,7 +146,7 @@ private struct AccessTokenRow {
             """
             INSERT INTO access_token (secret_hash, name, role, topic, created_at, created_by, expires_at)
             VALUES ($1, $2, $3, $4, $5, $6, $7)
-            ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING id
+            \(Session.dialect.unlessThere("(name) WHERE revoked_at IS NULL")) RETURNING id
             """, secretHash, token.name, token.role.rawValue, token.topic, token.createdAt, token.createdBy,
             token.expiresAt
         ) { try $0.int64(0) }
@@ -154,7 +161,7 @@ private struct AccessTokenRow {
         try db.execute("DELETE FROM web_session WHERE token_id = $1", token)
     }
 
-    private static func token(_ row: PostgresRow) throws -> AccessToken {
+    private static func token(_ row: Session.Fields) throws -> AccessToken {
         AccessToken(
             id: try row.int64(0), name: try row.text(1), role: try AccessRole(stored: try row.text(2)),
             topic: try row.textOrNil(3), createdAt: try row.timestamp(4), createdBy: try row.text(5),
@@ -165,7 +172,7 @@ private struct AccessTokenRow {
 
 /// Rows of `web_session`.
 private enum WebSessionRow {
-    static func fetch(_ hash: String, _ db: PostgresSession) throws -> WebSession? {
+    static func fetch(_ hash: String, _ db: some SQLSession) throws -> WebSession? {
         try db.first(
             """
             SELECT name, role, topic, token_id, created_at, expires_at, ends_at FROM web_session WHERE secret_hash = $1
@@ -178,7 +185,7 @@ private enum WebSessionRow {
         }
     }
 
-    static func insert(_ session: WebSession, secretHash: String, _ db: PostgresSession) throws {
+    static func insert(_ session: WebSession, secretHash: String, _ db: some SQLSession) throws {
         try db.execute(
             """
             INSERT INTO web_session (secret_hash, token_id, name, role, topic, created_at, expires_at, ends_at)

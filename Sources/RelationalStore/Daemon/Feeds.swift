@@ -1,18 +1,18 @@
 import Model
 package import Store
 
-extension PostgresDatabase {
-    /// Items of a feed that are remembered; the oldest are forgotten beyond that.
-    private static let feedItemsMax = 20_000
-
+extension RelationalStore {
     package func feedState(campaign: String) async throws -> FeedState? {
-        try await read(.short) { db in try Self.feedState(campaign, db, isLocked: false) }
+        try await snapshot(.short) { db in try Self.feedState(campaign, db, isLocked: false) }
     }
 
     package func seenFeedItems(campaign: String, among keys: [String]) async throws -> Set<String> {
-        try await read(.short) { db in
+        try await snapshot(.short) { db in
             Set(
-                try db.all("SELECT item FROM feed_item WHERE campaign = $1 AND item = ANY ($2)", campaign, keys) {
+                try db.all(
+                    "SELECT item FROM feed_item WHERE campaign = $1 AND item \(Session.dialect.isAny(2))", campaign,
+                    keys
+                ) {
                     try $0.text(0)
                 })
         }
@@ -21,7 +21,7 @@ extension PostgresDatabase {
     package func recordFeedPoll(
         campaign: String, _ state: FeedState, seen keys: [String], after known: FeedState?
     ) async throws -> Bool {
-        try await write(.quick) { db in
+        try await transaction(.quick) { db in
             let isUnchanged =
                 try known == nil
                 ? Self.insert(campaign, state, db) : Self.feedState(campaign, db, isLocked: true) == known
@@ -37,7 +37,7 @@ extension PostgresDatabase {
             try db.execute(
                 """
                 INSERT INTO feed_item (campaign, item, seen_at)
-                SELECT $1, item, $3 FROM unnest($2::text[]) WITH ORDINALITY AS given (item, place) ORDER BY place
+                SELECT $1, value, $3 FROM \(Session.dialect.each(2)) WHERE true ORDER BY key
                 ON CONFLICT (campaign, item) DO NOTHING
                 """, campaign, Array(keys.reversed()), state.polledAt)
             if !keys.isEmpty { try Self.forgetOldItems(of: campaign, db) }
@@ -46,7 +46,7 @@ extension PostgresDatabase {
     }
 
     /// False where there is a state already.
-    private static func insert(_ campaign: String, _ state: FeedState, _ db: PostgresSession) throws -> Bool {
+    private static func insert(_ campaign: String, _ state: FeedState, _ db: Session) throws -> Bool {
         try db.execute(
             """
             INSERT INTO feed (campaign, url, polled_at, is_read, failures) VALUES ($1, $2, $3, $4, $5)
@@ -55,12 +55,12 @@ extension PostgresDatabase {
     }
 
     private static func feedState(
-        _ campaign: String, _ db: PostgresSession, isLocked: Bool
+        _ campaign: String, _ db: Session, isLocked: Bool
     ) throws -> FeedState? {
         try db.first(
             """
             SELECT url, etag, last_modified, polled_at, is_read, failures, problem FROM feed WHERE campaign = $1
-            \(isLocked ? "FOR NO KEY UPDATE" : "")
+            \(isLocked ? Session.dialect.lock : "")
             """, campaign
         ) { row in
             FeedState(
@@ -70,12 +70,17 @@ extension PostgresDatabase {
         }
     }
 
-    private static func forgetOldItems(of campaign: String, _ db: PostgresSession) throws {
+    private static func forgetOldItems(of campaign: String, _ db: Session) throws {
         try db.execute(
             """
             DELETE FROM feed_item WHERE campaign = $1 AND id <= (
                 SELECT id FROM feed_item WHERE campaign = $1 ORDER BY id DESC LIMIT 1 OFFSET $2
             )
-            """, campaign, feedItemsMax)
+            """, campaign, FeedLimits.itemsMax)
     }
+}
+
+private enum FeedLimits {
+    /// Items of a feed that are remembered; the oldest are forgotten beyond that.
+    static let itemsMax = 20_000
 }

@@ -1,13 +1,13 @@
 package import Model
 package import Store
 
-extension PostgresDatabase {
+extension RelationalStore {
     package func holdChange(
         _ change: PendingChange, insteadOf known: Int64?, most: Int, detail: String
     ) async throws -> HoldResult {
-        try await write(.durable) { db in
+        try await transaction(.durable) { db in
             // Few changes a day: one at a time counts them.
-            try db.execute("LOCK TABLE pending_change IN SHARE ROW EXCLUSIVE MODE")
+            try db.lock(table: "pending_change")
             let there = try db.first(
                 "SELECT id FROM pending_change WHERE kind = $1 AND name = $2", change.kind, change.name
             ) { try $0.int64(0) }
@@ -26,39 +26,36 @@ extension PostgresDatabase {
                     account?.uid, account?.user ?? change.author.signedInAs, change.author.origin.rawValue,
                     change.askedAt
                 ) { try $0.int64(0) } ?? 0
-            try EventLog.record(
-                db, kind: .changeHeld, run: nil, actor: change.author, detail: detail, now: change.askedAt)
+            try db.record(.changeHeld, by: change.author, detail, now: change.askedAt)
             return .held(held)
         }
     }
 
     package func pendingChanges() async throws -> [PendingChange] {
-        try await read(.short) { db in
-            try db.rows("SELECT \(Self.changeColumns), '' FROM pending_change ORDER BY id").map(Self.change)
+        try await snapshot(.short) { db in
+            try db.all("SELECT \(Self.changeColumns), '' FROM pending_change ORDER BY id", read: Self.change)
         }
     }
 
     package func pendingChange(_ id: Int64) async throws -> PendingChange? {
-        try await read(.short) { db in
-            try db.first("SELECT \(Self.changeColumns), text FROM pending_change WHERE id = $1", id) {
-                try Self.change($0)
-            }
+        try await snapshot(.short) { db in
+            try db.first("SELECT \(Self.changeColumns), text FROM pending_change WHERE id = $1", id, read: Self.change)
         }
     }
 
     package func endChange(
         _ id: Int64, _ kind: EventKind, by actor: Actor, detail: String, now: Timestamp
     ) async throws -> Bool {
-        try await write(.durable) { db in
+        try await transaction(.durable) { db in
             guard try db.execute("DELETE FROM pending_change WHERE id = $1", id) > 0 else { return false }
-            try EventLog.record(db, kind: kind, run: nil, actor: actor, detail: detail, now: now)
+            try db.record(kind, by: actor, detail, now: now)
             return true
         }
     }
 
-    private static let changeColumns = "id, kind, name, hash, base, author, uid, account, origin, asked_at"
+    private static var changeColumns: String { "id, kind, name, hash, base, author, uid, account, origin, asked_at" }
 
-    private static func change(_ row: PostgresRow) throws -> PendingChange {
+    private static func change(_ row: Session.Fields) throws -> PendingChange {
         PendingChange(
             id: try row.int64(0), kind: try row.text(1), name: try row.text(2), text: try row.text(10),
             hash: try row.text(3), base: try row.textOrNil(4),

@@ -2,30 +2,30 @@ package import Model
 package import Store
 
 /// What the clocks showed, and when somebody set one, in the transaction of `db`: one process writes a step down, and
-/// all of them go by it. Only where the callers' clocks count, see ``StoreTime``: one machine's is not the others'.
-struct ClockRecord {
+/// all of them go by it. Only where the callers' clocks count: one machine's is not the others'.
+package struct ClockRecord<Session: SQLSession> {
     /// A clock that is steered moves on unnoticed; the record follows it at this distance.
-    private static let driftMs: Int64 = 100
+    private static var driftMs: Int64 { 100 }
     /// More within two windows of any budget means that nothing keeps this clock.
-    private static let stepsMax = 200
-    private static let readingsKeptMs: Int64 = 30 * 86_400_000
+    private static var stepsMax: Int { 200 }
+    private static var readingsKeptMs: Int64 { 30 * 86_400_000 }
 
-    private let db: PostgresSession
+    private let db: Session
 
-    init(_ db: PostgresSession) {
+    package init(_ db: Session) {
         self.db = db
     }
 
     /// The latest steps, oldest first, for the silent budget and the caps; what was set until now is written down before.
-    func latestSteps(_ reading: ClockReading?, by owner: String) throws -> [ClockStep] {
-        guard let reading, db.time == .caller else { return [] }
+    package func latestSteps(_ reading: ClockReading?, by owner: String) throws -> [ClockStep] {
+        guard let reading, db.goesByCallersClock else { return [] }
         try note(reading, by: Actor(owner))
         return try latestSteps()
     }
 
     /// Those on record.
-    func latestSteps() throws -> [ClockStep] {
-        guard db.time == .caller else { return [] }
+    package func latestSteps() throws -> [ClockStep] {
+        guard db.goesByCallersClock else { return [] }
         return try db.all(
             "SELECT expected_at, shown_at FROM clock_step ORDER BY id DESC LIMIT \(Self.stepsMax)", read: Self.step
         ).reversed()
@@ -60,25 +60,23 @@ struct ClockRecord {
 
     /// The first step that nobody was told of, which counts as told from now on.
     func takeUntold() throws -> ClockStep? {
-        try db.first(
-            """
-            WITH untold AS MATERIALIZED (
-                SELECT id FROM clock_step WHERE NOT is_told ORDER BY id LIMIT 1 FOR NO KEY UPDATE
-            )
-            UPDATE clock_step SET is_told = true FROM untold WHERE clock_step.id = untold.id AND NOT is_told
-            RETURNING expected_at, shown_at
-            """, read: Self.step)
+        let found = try db.first(
+            "SELECT expected_at, shown_at, id FROM clock_step WHERE NOT is_told ORDER BY id LIMIT 1\(Session.dialect.lock)"
+        ) { (step: try Self.step($0), id: try $0.int64(2)) }
+        guard let found else { return nil }
+        try db.execute("UPDATE clock_step SET is_told = true WHERE id = $1", found.id)
+        return found.step
     }
 
     func steps(since moment: Timestamp) throws -> [ClockStep] {
         try db.all(
-            "SELECT expected_at, shown_at FROM clock_step WHERE greatest(expected_at, shown_at) >= $1 ORDER BY id",
+            "SELECT expected_at, shown_at FROM clock_step WHERE \(Session.dialect.greatest)(expected_at, shown_at) >= $1 ORDER BY id",
             moment, read: Self.step)
     }
 
     private func last(boot: String, isLocked: Bool) throws -> ClockReading? {
         try db.first(
-            "SELECT wall_at, uptime FROM clock_reading WHERE boot = $1 \(isLocked ? "FOR NO KEY UPDATE" : "")", boot
+            "SELECT wall_at, uptime FROM clock_reading WHERE boot = $1\(isLocked ? Session.dialect.lock : "")", boot
         ) { ClockReading(wall: try $0.timestamp(0), uptime: .milliseconds(try $0.int64(1)), boot: boot) }
     }
 
@@ -88,8 +86,7 @@ struct ClockRecord {
 
     private func record(_ step: ClockStep, by actor: Actor) throws {
         try db.execute("INSERT INTO clock_step (expected_at, shown_at) VALUES ($1, $2)", step.before, step.at)
-        try EventLog.record(
-            db, kind: .clockStepped, run: nil, actor: actor, detail: step.description, now: step.at)
+        try db.record(.clockStepped, by: actor, step.description, now: step.at)
         try shiftRetries(step)
     }
 
@@ -104,8 +101,8 @@ struct ClockRecord {
         for run in runs {
             try db.execute(
                 """
-                UPDATE \(DeliveryTable(run: run).name) SET not_before = not_before + $1
-                WHERE state = \(DeliveryState.pending.code)
+                UPDATE \(Session.dialect.deliveries(of: run)) SET not_before = not_before + $1
+                WHERE \(Session.dialect.isOf(run)) AND state = \(DeliveryState.pending.code)
                     AND (not_before > $2 OR not_before > $3 AND changed_at > $3)
                     AND not_before < \(NotBefore.heldFrom) AND changed_at <= $2
                     AND (reason NOT IN (\(SQLConstants.list(Self.held)))
@@ -117,20 +114,22 @@ struct ClockRecord {
         try db.execute("UPDATE webhook_message SET next_at = next_at + $1 WHERE next_at > $2", by, step.at)
     }
 
-    private static let held = [SuppressionReason.quietHours, .silentBudget, .frequencyCap].map(\.rawValue)
+    private static var held: [String] { [SuppressionReason.quietHours, .silentBudget, .frequencyCap].map(\.rawValue) }
 
-    private static func step(_ row: PostgresRow) throws -> ClockStep {
+    private static func step(_ row: Session.Fields) throws -> ClockStep {
         let expected = try row.timestamp(0)
         return ClockStep(before: expected, by: try row.timestamp(1) - expected)
     }
 }
 
-extension PostgresDatabase {
+extension RelationalStore {
     package func noteClocks(_ reading: ClockReading, by actor: Actor) async throws -> ClockStep? {
-        guard pool.time == .caller else { return nil }
         // Every sender asks every minute, and mostly nothing has happened.
-        guard try await !read(.short, { db in try ClockRecord(db).isUpToDate(reading) }) else { return nil }
-        return try await write(.quick) { db in
+        let isUpToDate = try await snapshot(.short) { db in
+            try !db.goesByCallersClock || ClockRecord(db).isUpToDate(reading)
+        }
+        guard !isUpToDate else { return nil }
+        return try await transaction(.quick) { db in
             let record = ClockRecord(db)
             try record.note(reading, by: actor)
             return try record.takeUntold()
@@ -138,6 +137,6 @@ extension PostgresDatabase {
     }
 
     package func clockSteps(since moment: Timestamp) async throws -> [ClockStep] {
-        try await read(.short) { db in try ClockRecord(db).steps(since: moment) }
+        try await snapshot(.short) { db in try ClockRecord(db).steps(since: moment) }
     }
 }

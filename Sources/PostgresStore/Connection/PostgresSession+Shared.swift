@@ -1,0 +1,63 @@
+package import Model
+package import RelationalStore
+package import Store
+
+extension PostgresRow: SQLFields {}
+
+/// The statements that both engines share.
+extension PostgresSession: SQLSession {
+    package static var dialect: SQLDialect { .postgres }
+
+    @discardableResult
+    package func execute(_ statement: SQLStatement, values: [any SQLValue]) throws -> Int {
+        try rows(statement, values: values.map(Self.value)).affected
+    }
+
+    package func all<Value>(
+        _ statement: SQLStatement, values: [any SQLValue], read: (PostgresRow) throws -> Value
+    ) throws -> [Value] {
+        try rows(statement, values: values.map(Self.value)).map(read)
+    }
+
+    package func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws {
+        _ = try pipeline { batch in
+            for values in rows { batch.add(statement, values: values.map(Self.value)) }
+        }
+    }
+
+    package var goesByCallersClock: Bool { time == .caller }
+
+    package func lock(table: String) throws { try run("LOCK TABLE \(table) IN SHARE ROW EXCLUSIVE MODE") }
+
+    package func record(
+        _ kind: EventKind, run: Int64?, by actor: Actor, _ detail: String, files: [String: String], now: Timestamp
+    ) throws -> Int64 {
+        try EventLog.record(self, kind: kind, run: run, actor: actor, detail: detail, files: files, now: now)
+    }
+
+    private static func value(_ value: any SQLValue) -> any PostgresValue {
+        switch value.argument {
+        case .integer(let value): value
+        case .real(let value): value
+        case .bool(let value): value
+        case .text(let value): value
+        case .bytes(let value): value
+        case .texts(let values): values
+        case .integers(let values): values
+        }
+    }
+}
+
+extension PostgresDatabase {
+    package func snapshot<Value: Sendable>(
+        _ cost: ReadCost, _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    ) async throws -> Value {
+        try await read(cost, body)
+    }
+
+    package func transaction<Value: Sendable>(
+        _ promise: WritePromise, _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    ) async throws -> Value {
+        try await write(promise == .quick ? .quick : .durable, body)
+    }
+}

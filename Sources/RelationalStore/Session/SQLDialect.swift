@@ -1,0 +1,45 @@
+/// What the two engines say differently, for statements that are otherwise one text.
+///
+/// SQLite lets one transaction write at a time: what locks a row or decides between two writers is empty there.
+package enum SQLDialect: Sendable {
+    case sqlite, postgres
+
+    /// Behind a SELECT: nobody else changes the rows found until the transaction ends.
+    package var lock: String { word("", " FOR NO KEY UPDATE") }
+
+    /// Behind a SELECT: the rows found stay as they are until the transaction ends.
+    package var share: String { word("", " FOR SHARE") }
+
+    /// Of several values the largest, or the smallest. With a NULL among them the engines differ.
+    package var greatest: String { word("max", "greatest") }
+    package var least: String { word("min", "least") }
+
+    /// `state \(dialect.isAny(1))`: whether it is among the values given for `$1`.
+    package func isAny(_ number: Int) -> String {
+        word("IN (SELECT value FROM json_each($\(number)))", "= ANY ($\(number))")
+    }
+
+    /// `FROM \(dialect.each(2))`: the texts given for `$2` as rows of `value`, in the order of `key`.
+    package func each(_ number: Int) -> String {
+        word("json_each($\(number))", "unnest($\(number)::text[]) WITH ORDINALITY AS given (value, key)")
+    }
+
+    /// The table with the deliveries of a run; PostgreSQL has one for each.
+    package func deliveries(of run: Int64) -> String { word("delivery", "delivery_\(run)") }
+
+    /// Which rows of that table are the run's.
+    package func isOf(_ run: Int64) -> String { word("run_id = \(run)", "true") }
+
+    /// Behind an INSERT: writes nothing where another transaction has just written such a row. SQLite needs no answer to
+    /// that, and has no index of some of these columns.
+    package func unlessThere(_ columns: String) -> String {
+        word("", "ON CONFLICT \(columns) DO NOTHING")
+    }
+
+    private func word(_ sqlite: String, _ postgres: String) -> String {
+        switch self {
+        case .sqlite: sqlite
+        case .postgres: postgres
+        }
+    }
+}

@@ -1,0 +1,91 @@
+package import Model
+import Store
+
+/// A transaction of either engine, in the hands of a closure that runs on its thread.
+///
+/// Statements are written once for both engines: values are given for `$1`, `$2`, rows are read by column number, and
+/// what the engines say differently is a word of ``dialect``.
+package protocol SQLSession: SendableMetatype {
+    associatedtype Fields: SQLFields
+
+    static var dialect: SQLDialect { get }
+
+    /// Returns how many rows it touched.
+    @discardableResult
+    func execute(_ statement: SQLStatement, values: [any SQLValue]) throws -> Int
+
+    /// Returns every row, read.
+    func all<Value>(
+        _ statement: SQLStatement, values: [any SQLValue], read: (Fields) throws -> Value
+    ) throws -> [Value]
+
+    /// Executes one statement for each row of values, in one round trip.
+    func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws
+
+    /// Whether the time is that of whoever calls, not of a server.
+    var goesByCallersClock: Bool { get }
+
+    /// Keeps everybody else from writing to a table until the transaction ends; readers go on.
+    func lock(table: String) throws
+
+    /// Puts on record who did what, and returns the event's number. Until the transaction ends nobody else puts anything on
+    /// record: to be called late.
+    @discardableResult
+    func record(
+        _ kind: EventKind, run: Int64?, by actor: Actor, _ detail: String, files: [String: String], now: Timestamp
+    ) throws -> Int64
+}
+
+/// A row: columns by number, from 0. What is asked for must fit what the column is; NULL fits the `OrNil` ones only.
+package protocol SQLFields: SendableMetatype {
+    func int64(_ column: Int) throws -> Int64
+    func int64OrNil(_ column: Int) throws -> Int64?
+    func int(_ column: Int) throws -> Int
+    func intOrNil(_ column: Int) throws -> Int?
+    func bool(_ column: Int) throws -> Bool
+    func boolOrNil(_ column: Int) throws -> Bool?
+    func double(_ column: Int) throws -> Double
+    func text(_ column: Int) throws -> String
+    func textOrNil(_ column: Int) throws -> String?
+    func bytes(_ column: Int) throws -> [UInt8]
+    func bytesOrNil(_ column: Int) throws -> [UInt8]?
+    func timestamp(_ column: Int) throws -> Timestamp
+    func timestampOrNil(_ column: Int) throws -> Timestamp?
+}
+
+// An engine's session may have the same with types of its own, which then goes first.
+extension SQLSession {
+    @discardableResult @_disfavoredOverload
+    package func execute(_ statement: SQLStatement, _ values: any SQLValue...) throws -> Int {
+        try execute(statement, values: values)
+    }
+
+    @_disfavoredOverload
+    package func all<Value>(
+        _ statement: SQLStatement, _ values: any SQLValue..., read: (Fields) throws -> Value
+    ) throws -> [Value] {
+        try all(statement, values: values, read: read)
+    }
+
+    /// The first row, read; nil when there is none.
+    @_disfavoredOverload
+    package func first<Value>(
+        _ statement: SQLStatement, _ values: any SQLValue..., read: (Fields) throws -> Value
+    ) throws -> Value? {
+        try all(statement, values: values, read: read).first
+    }
+
+    /// All rows that can be read: one with a value that cannot be read never makes a list fail.
+    package func readable<Value>(
+        _ statement: SQLStatement, values: [any SQLValue], read: (Fields) throws -> Value
+    ) throws -> [Value] {
+        try all(statement, values: values) { try ReadableRows.value($0, read) }.compactMap(\.self)
+    }
+
+    @discardableResult
+    package func record(
+        _ kind: EventKind, run: Int64? = nil, by actor: Actor, _ detail: String, now: Timestamp
+    ) throws -> Int64 {
+        try record(kind, run: run, by: actor, detail, files: [:], now: now)
+    }
+}

@@ -1,0 +1,110 @@
+import Foundation
+import GRDB
+package import Model
+package import RelationalStore
+package import Store
+
+/// A transaction of SQLite for the statements that both engines share. Statements are prepared once for each connection.
+package struct SQLiteSession: SQLSession {
+    package static var dialect: SQLDialect { .sqlite }
+
+    private let db: Database
+
+    init(_ db: Database) { self.db = db }
+
+    package func execute(_ statement: SQLStatement, values: [any SQLValue]) throws -> Int {
+        let prepared = try prepare(statement)
+        try prepared.execute(arguments: Self.arguments(values))
+        return db.changesCount
+    }
+
+    package func all<Value>(
+        _ statement: SQLStatement, values: [any SQLValue], read: (SQLiteFields) throws -> Value
+    ) throws -> [Value] {
+        let rows = try Row.fetchCursor(try prepare(statement), arguments: Self.arguments(values))
+        var found: [Value] = []
+        while let row = try rows.next() { found.append(try read(SQLiteFields(row))) }
+        return found
+    }
+
+    package func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws {
+        for values in rows { _ = try execute(statement, values: values) }
+    }
+
+    package var goesByCallersClock: Bool { true }
+
+    /// One transaction writes at a time.
+    package func lock(table: String) {}
+
+    package func record(
+        _ kind: EventKind, run: Int64?, by actor: Actor, _ detail: String, files: [String: String], now: Timestamp
+    ) throws -> Int64 {
+        try EventLog.record(db, kind: kind, run: run, actor: actor, detail: detail, files: files, now: now)
+    }
+
+    private func prepare(_ statement: SQLStatement) throws -> Statement {
+        statement.isKept ? try db.cachedStatement(sql: statement.text) : try db.makeStatement(sql: statement.text)
+    }
+
+    /// `$1` is a name for SQLite, whatever the order in which they stand in the text.
+    private static func arguments(_ values: [any SQLValue]) -> StatementArguments {
+        var arguments: [String: DatabaseValue] = [:]
+        for (index, value) in values.enumerated() { arguments["\(index + 1)"] = databaseValue(value.argument) }
+        return StatementArguments(arguments)
+    }
+
+    private static func databaseValue(_ argument: SQLArgument) -> DatabaseValue {
+        switch argument {
+        case .integer(let value): value.databaseValue
+        case .real(let value): value.databaseValue
+        case .bool(let value): value.databaseValue
+        case .text(let value): value.databaseValue
+        case .bytes(let value): value.map { Data($0) }.databaseValue
+        case .texts(let values): StoredJSON.array(values).databaseValue
+        case .integers(let values): "[\(values.map(String.init).joined(separator: ","))]".databaseValue
+        }
+    }
+}
+
+/// A row while its statement stands on it. A value that is not what was asked for is an error, not the end of the process.
+package struct SQLiteFields: SQLFields {
+    private let row: Row
+
+    init(_ row: Row) { self.row = row }
+
+    package func int64(_ column: Int) throws -> Int64 { try row.decode(Int64.self, atIndex: column) }
+    package func int64OrNil(_ column: Int) throws -> Int64? { try row.decode(Int64?.self, atIndex: column) }
+    package func int(_ column: Int) throws -> Int { try row.decode(Int.self, atIndex: column) }
+    package func intOrNil(_ column: Int) throws -> Int? { try row.decode(Int?.self, atIndex: column) }
+    package func bool(_ column: Int) throws -> Bool { try row.decode(Bool.self, atIndex: column) }
+    package func boolOrNil(_ column: Int) throws -> Bool? { try row.decode(Bool?.self, atIndex: column) }
+    package func double(_ column: Int) throws -> Double { try row.decode(Double.self, atIndex: column) }
+    package func text(_ column: Int) throws -> String { try row.decode(String.self, atIndex: column) }
+    package func textOrNil(_ column: Int) throws -> String? { try row.decode(String?.self, atIndex: column) }
+    package func bytes(_ column: Int) throws -> [UInt8] { Array(try row.decode(Data.self, atIndex: column)) }
+    package func bytesOrNil(_ column: Int) throws -> [UInt8]? {
+        try row.decode(Data?.self, atIndex: column).map { Array($0) }
+    }
+    package func timestamp(_ column: Int) throws -> Timestamp { Timestamp(milliseconds: try int64(column)) }
+    package func timestampOrNil(_ column: Int) throws -> Timestamp? {
+        try int64OrNil(column).map(Timestamp.init(milliseconds:))
+    }
+}
+
+extension SQLiteFileStore {
+    package func snapshot<Value: Sendable>(
+        _ cost: ReadCost, _ body: @escaping @Sendable (SQLiteSession) throws -> Value
+    ) async throws -> Value {
+        try await read(cost) { db in try body(SQLiteSession(db)) }
+    }
+
+    package func transaction<Value: Sendable>(
+        _ promise: WritePromise, _ body: @escaping @Sendable (SQLiteSession) throws -> Value
+    ) async throws -> Value {
+        switch promise {
+        case .quick: try await write { db in try body(SQLiteSession(db)) }
+        case .durable: try await writeDurably { db in try body(SQLiteSession(db)) }
+        case .durableOfSender: try await writeDurably(patience: .ofSenders) { db in try body(SQLiteSession(db)) }
+        }
+    }
+}
