@@ -185,7 +185,7 @@ struct PendingChangesTests {
             let files = scene.studio.cases.files
             func count(_ body: () async throws -> Void) async throws -> Int {
                 reads.withLock { $0 = 0 }
-                try await TextWork.$onRead.withValue({ reads.withLock { $0 += 1 } }, operation: body)
+                try await TextWork.$reader.withValue(TextWork.Reader { reads.withLock { $0 += 1 } }, operation: body)
                 return reads.withLock { $0 }
             }
             let change = try #require(try await files.changes().first)

@@ -31,7 +31,7 @@ struct YAMLDocument {
 
     /// Nil when the text is not YAML (reported to `findings`) or holds nothing at all (not reported).
     static func read(_ text: String, into collector: DiagnosticCollector) -> FileNode? {
-        TextWork.onRead?()
+        TextWork.reader?.wasRead()
         do {
             var document = YAMLDocument(collector: collector, events: try YAMLEvents(text))
             return try document.root()

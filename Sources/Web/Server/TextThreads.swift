@@ -23,7 +23,7 @@ final class TextThreads: TaskExecutor {
         _ route: String, readsTexts: Bool, undeclared: UndeclaredTexts, _ work: @Sendable () async throws -> Value
     ) async throws -> Value {
         if readsTexts { return try await withTaskExecutorPreference(shared, operation: work) }
-        return try await TextWork.$onRead.withValue({ undeclared.note(route) }, operation: work)
+        return try await TextWork.$reader.withValue(TextWork.Reader { undeclared.note(route) }, operation: work)
     }
 }
 
