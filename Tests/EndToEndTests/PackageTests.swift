@@ -88,6 +88,11 @@ import Testing
             program: Root.program)
         let notices = try manager.notices(through: "READY=1")
         #expect(!notices.isEmpty)
+        try running.wait { running.errors.contains("address=") }
+        let address = try #require(running.errors.firstMatch(of: /address=(127\.0\.0\.1:\d+)/)).1
+        for path in ["/healthz", "/sign-in", "/", "/api/v1/runs"] {
+            #expect(try !LocalPage.text("http://\(address)\(path)").isEmpty, "\(path)")
+        }
         running.signal(SIGTERM)
         let end = try running.finish()
         #expect(end.status == 0, "\(end.errors)")

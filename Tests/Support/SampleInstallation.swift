@@ -45,6 +45,9 @@ package struct SampleInstallation: Sendable {
 
 /// The `fanfare` that was built with the tests, beside them.
 package enum BuiltProgram {
-    package static let url = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+    /// The one beside the tests, or the one that `TESTED_PROGRAM` names: an optimized build may do what no other does.
+    package static let url =
+        ProcessInfo.processInfo.environment["TESTED_PROGRAM"].map { URL(fileURLWithPath: $0) }
+        ?? URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         .deletingLastPathComponent().appending(path: "fanfare")
 }
