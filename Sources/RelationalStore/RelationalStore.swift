@@ -5,6 +5,9 @@ package import Store
 package protocol RelationalStore: AllRoles {
     associatedtype Session: SQLSession
 
+    /// Whether the time is the caller's, not a server's.
+    var goesByCallersClock: Bool { get }
+
     /// One read snapshot; cancellable.
     func snapshot<Value: Sendable>(
         _ cost: ReadCost, _ body: @escaping @Sendable (Session) throws -> Value
@@ -23,6 +26,6 @@ package enum WritePromise: Hashable, Sendable {
     case quick
     /// On disk when the call returns.
     case durable
-    /// The same for whoever sends, and asks again by itself: it does not wait long for others who write.
+    /// The same for a sender, which asks again by itself: it does not wait long for other writers.
     case durableOfSender
 }

@@ -1,4 +1,5 @@
 import RelationalStore
+
 /// What a transaction came to.
 enum Finished<Value> {
     case committed(Value)

@@ -49,6 +49,8 @@ extension PostgresSession: SQLSession {
 }
 
 extension PostgresDatabase {
+    package var goesByCallersClock: Bool { pool.time == .caller }
+
     package func snapshot<Value: Sendable>(
         _ cost: ReadCost, _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {

@@ -124,11 +124,9 @@ package struct ClockRecord<Session: SQLSession> {
 
 extension RelationalStore {
     package func noteClocks(_ reading: ClockReading, by actor: Actor) async throws -> ClockStep? {
+        guard goesByCallersClock else { return nil }
         // Every sender asks every minute, and mostly nothing has happened.
-        let isUpToDate = try await snapshot(.short) { db in
-            try !db.goesByCallersClock || ClockRecord(db).isUpToDate(reading)
-        }
-        guard !isUpToDate else { return nil }
+        guard try await !snapshot(.short, { db in try ClockRecord(db).isUpToDate(reading) }) else { return nil }
         return try await transaction(.quick) { db in
             let record = ClockRecord(db)
             try record.note(reading, by: actor)

@@ -22,7 +22,7 @@ package protocol SQLSession: SendableMetatype {
     /// Executes one statement for each row of values, in one round trip.
     func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws
 
-    /// Whether the time is that of whoever calls, not of a server.
+    /// As ``RelationalStore/goesByCallersClock``.
     var goesByCallersClock: Bool { get }
 
     /// Keeps everybody else from writing to a table until the transaction ends; readers go on.

@@ -19,41 +19,39 @@ package enum SQLArgument: Hashable, Sendable {
 
 /// A value whose type is known also where there is none.
 package protocol TypedSQLValue: SQLValue {
-    static var null: SQLArgument { get }
+    static func argument(_ value: Self?) -> SQLArgument
+}
+
+extension TypedSQLValue {
+    package var argument: SQLArgument { Self.argument(self) }
 }
 
 extension Int64: TypedSQLValue {
-    package static var null: SQLArgument { .integer(nil) }
-    package var argument: SQLArgument { .integer(self) }
+    package static func argument(_ value: Int64?) -> SQLArgument { .integer(value) }
 }
 
 extension Int: TypedSQLValue {
-    package static var null: SQLArgument { .integer(nil) }
-    package var argument: SQLArgument { .integer(Int64(self)) }
+    package static func argument(_ value: Int?) -> SQLArgument { .integer(value.map { Int64($0) }) }
 }
 
 extension Timestamp: TypedSQLValue {
-    package static var null: SQLArgument { .integer(nil) }
-    package var argument: SQLArgument { .integer(milliseconds) }
+    package static func argument(_ value: Timestamp?) -> SQLArgument { .integer(value?.milliseconds) }
 }
 
 extension Double: TypedSQLValue {
-    package static var null: SQLArgument { .real(nil) }
-    package var argument: SQLArgument { .real(self) }
+    package static func argument(_ value: Double?) -> SQLArgument { .real(value) }
 }
 
 extension Bool: TypedSQLValue {
-    package static var null: SQLArgument { .bool(nil) }
-    package var argument: SQLArgument { .bool(self) }
+    package static func argument(_ value: Bool?) -> SQLArgument { .bool(value) }
 }
 
 extension String: TypedSQLValue {
-    package static var null: SQLArgument { .text(nil) }
-    package var argument: SQLArgument { .text(self) }
+    package static func argument(_ value: String?) -> SQLArgument { .text(value) }
 }
 
 extension Optional: SQLValue where Wrapped: TypedSQLValue {
-    package var argument: SQLArgument { self?.argument ?? Wrapped.null }
+    package var argument: SQLArgument { Wrapped.argument(self) }
 }
 
 /// What an array of is one value.

@@ -92,6 +92,8 @@ package struct SQLiteFields: SQLFields {
 }
 
 extension SQLiteFileStore {
+    package var goesByCallersClock: Bool { true }
+
     package func snapshot<Value: Sendable>(
         _ cost: ReadCost, _ body: @escaping @Sendable (SQLiteSession) throws -> Value
     ) async throws -> Value {
