@@ -59,9 +59,7 @@ let package = Package(
             dependencies: [
                 "Campaigns", "Sending", "Daemon", "CampaignFiles", "Store", "SQLiteStore", "PostgresStore", "APNs",
                 "APNsSimulator", "Systemd", "WebClient", "FeedReader", "Model", "Web", "OutputFiles", "COpenGuard",
-                "CKernel",
-                "COpenSSL", argumentParser,
-                logging, metrics, serviceLifecycle, unixSignals,
+                "CKernel", "COpenSSL", argumentParser, logging, metrics, serviceLifecycle, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
             resources: [.embedInCode("Examples")],
@@ -96,16 +94,16 @@ let package = Package(
             dependencies: ["RelationalStore", "Store", "OutputFiles", "Model", "COpenSSL", grdb, sqlite],
             swiftSettings: strict),
         .target(
-            name: "PostgresStore", dependencies: ["RelationalStore", "Store", "Model", "CPostgres"],
+            name: "PostgresStore", dependencies: ["RelationalStore", "Store", "Model", "CKernel", "CPostgres"],
             swiftSettings: strict),
         .target(name: "APNs", dependencies: ["HTTP2", "CCurl", "CKernel", "COpenSSL", logging], swiftSettings: strict),
         .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
-        .target(name: "HTTP2", dependencies: ["CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
+        .target(name: "HTTP2", dependencies: ["CKernel", "CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
         .target(name: "FeedReader", dependencies: ["Model"], swiftSettings: strict),
         .target(name: "Systemd", swiftSettings: strict),
         .target(name: "OutputFiles", swiftSettings: strict),
         .target(name: "COpenGuard"),
-        .target(name: "WebClient", dependencies: ["CCurl", "COpenSSL", "Model"], swiftSettings: strict),
+        .target(name: "WebClient", dependencies: ["CCurl", "CKernel", "COpenSSL", "Model"], swiftSettings: strict),
         .target(name: "Model", swiftSettings: strict + [.strictMemorySafety()]),
 
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),

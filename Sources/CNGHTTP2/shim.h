@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,9 +27,6 @@ static inline int fanfare_epoll_descriptor(const struct epoll_event *events, int
 static inline uint32_t fanfare_epoll_readiness(const struct epoll_event *events, int index) {
     return events[index].events;
 }
-
-// Names the calling thread; pthread_setname_np hides behind _GNU_SOURCE, which a module cannot set for its importers.
-static inline void fanfare_name_thread(const char *name) { prctl(PR_SET_NAME, name); }
 
 // accept4 hides behind _GNU_SOURCE as well.
 static inline int fanfare_accept(int listener) {

@@ -1,4 +1,5 @@
 import CCurl
+import CKernel
 import Foundation
 import Synchronization
 
@@ -157,19 +158,11 @@ final class Transfer: Sendable {
 enum RequestThread {
     static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
-            let thread = Thread {
-                blockSignals()
+            Thread {
+                fanfare_begin_thread("web-request")
                 continuation.resume(returning: body())
             }
-            thread.name = "web-request"
-            thread.start()
+            .start()
         }
-    }
-
-    /// Signals belong to the other threads; and a write to a closed connection must not raise SIGPIPE here.
-    private static func blockSignals() {
-        var signals = sigset_t()
-        sigfillset(&signals)
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 }

@@ -71,5 +71,6 @@ struct Fanfare: AsyncParsableCommand {
             Failure.exit(with: error)
         }
         await OwnPost.leave()
+        ThisProcess.leave(ExitStatus.done.rawValue)
     }
 }

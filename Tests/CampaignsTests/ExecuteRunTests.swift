@@ -3,6 +3,7 @@ import Model
 import SQLiteStore
 import Sending
 import Store
+import Synchronization
 import TestSupport
 import Testing
 
@@ -49,5 +50,32 @@ struct ExecuteRunTests {
         #expect(try await Self.end(takenBy: "daemon", wait: nil) == .cancelled)
         #expect(try await Self.end(takenBy: "other", wait: nil) == .busy(owner: "other", heartbeat: Self.noon))
         #expect(try await Self.end(takenBy: "other", wait: true) == .cancelled)
+    }
+
+    /// A process of an earlier boot is known to have ended.
+    @Test func `a run that is held in the name of a process that has ended is asked for again, and not for ever`()
+        async throws
+    {
+        for busy in [1, 2, 100] {
+            let folder = try TemporaryDirectory()
+            let store = try SQLiteFileStore(path: folder.file("fanfare.sqlite"))
+            let run = try await Self.pausedRun(in: store)
+            let senders = SenderFolder(
+                besideStore: folder.file("fanfare.sqlite"), command: "test", now: { Self.noon })
+            let attempts = Mutex(0)
+            let execute = ExecuteRun(
+                runs: FollowRuns(store: store, senders: senders, clock: Self.clock),
+                observer: .init(note: { _ in }, watching: { watch in try await watch { _, _ in } }), wait: nil
+            ) { _ in
+                let attempt = attempts.withLock { attempts in
+                    attempts += 1
+                    return attempts
+                }
+                return attempt <= busy ? .busy(owner: "web1:4711:5:1:earlier", heartbeat: Self.noon) : .finished
+            }
+            let end = try await execute.execute(run)
+            #expect((end == .finished) == (busy <= 2) && attempts.withLock { $0 } == min(busy + 1, 3))
+            try store.close()
+        }
     }
 }

@@ -1,4 +1,5 @@
 import Model
+import TestSupport
 
 /// Where a run is killed; see the kill switch for what each system call stands for.
 enum KillPoint: Hashable, CustomStringConvertible {
@@ -26,10 +27,8 @@ enum KillPoint: Hashable, CustomStringConvertible {
     /// The same, with a process that stands still there until it is continued.
     var freezing: [String: String] { environment.merging(["KILL_SIGNAL": "stop"]) { $1 } }
 
-    static let killSwitch = ChildProcess.program.replacing(/fanfare$/, with: "libKillSwitch.so")
-
     private static func armed(_ call: Call, _ number: Int) -> [String: String] {
-        ["LD_PRELOAD": killSwitch, "KILL_SWITCH": "\(call.rawValue):\(number)"]
+        ["LD_PRELOAD": BuiltProgram.killSwitch, "KILL_SWITCH": "\(call.rawValue):\(number)"]
     }
 
     var description: String {

@@ -14,6 +14,7 @@
 //   stopped   after that
 //   lifting   before the n-th time that the file STOP is removed
 //   lifted    after that
+//   exiting   when the exit handlers of its libraries run; the number says nothing
 //
 //   KILL_WORD=text          counts from the first write to such a log or such a socket on that holds the text
 //   KILL_SIGNAL=stop        SIGSTOP in place of SIGKILL: when it is continued, it goes on as if nothing had been
@@ -42,7 +43,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum point { none, wal, unsynced, synced, sending, received, asked, told, stopping, stopped, lifting, lifted };
+enum point { none, wal, unsynced, synced, sending, received, asked, told, stopping, stopped, lifting, lifted,
+             exiting };
 
 static enum point chosen = none;
 static atomic_long left;
@@ -58,7 +60,7 @@ __attribute__((constructor)) static void arm(void) {
     static const struct { const char *name; enum point point; } points[] = {
         {"wal:", wal}, {"unsynced:", unsynced}, {"synced:", synced}, {"send:", sending}, {"received:", received},
         {"asked:", asked}, {"told:", told}, {"stopping:", stopping}, {"stopped:", stopped}, {"lifting:", lifting},
-        {"lifted:", lifted},
+        {"lifted:", lifted}, {"exiting:", exiting},
     };
     const char *seconds = getenv("CLOCK_OFFSET");
     if (seconds != NULL) offset = atol(seconds);
@@ -94,6 +96,10 @@ static int is_due(void) { return atomic_load(&is_heard) && atomic_fetch_sub(&lef
 
 static void hear(const void *bytes, size_t count) {
     if (!atomic_load(&is_heard) && memmem(bytes, count, word, strlen(word)) != NULL) atomic_store(&is_heard, 1);
+}
+
+__attribute__((destructor)) static void exit_handler(void) {
+    if (chosen == exiting) end();
 }
 
 static int is_log(int file) {

@@ -48,6 +48,11 @@ package enum BuiltProgram {
     /// The one beside the tests, or the one that `TESTED_PROGRAM` names: an optimized build may do what no other does.
     package static let url =
         ProcessInfo.processInfo.environment["TESTED_PROGRAM"].map { URL(fileURLWithPath: $0) }
-        ?? URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        .deletingLastPathComponent().appending(path: "fanfare")
+        ?? beside.appending(path: "fanfare")
+
+    /// The library that a program under test may be loaded with (`LD_PRELOAD`); what it does stands in its source.
+    package static let killSwitch = beside.appending(path: "libKillSwitch.so").path
+
+    private static let beside = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        .deletingLastPathComponent()
 }

@@ -42,6 +42,13 @@ import Testing
         return blocks(after: start, in: text).contains { $0.contains("supervisor.keep(") }
     }
 
+    @Test func `the process ends by one function, and its threads block signals by one`() throws {
+        let sources = try Self.texts(of: "Sources")
+        #expect(sources.filter { $0.text.contains(/\b_?exit\(-?\w+[^:]*\)/) }.map(\.name) == ["ThisProcess.swift"])
+        #expect(sources.filter { $0.text.contains(/sigfillset|pthread_sigmask/) }.map(\.name) == [])
+        #expect(sources.filter { $0.text.contains("fanfare_begin_thread(") }.count >= 3)
+    }
+
     @Test func `every task of the daemon that can fail is supervised`() throws {
         let sources = try Self.folders.flatMap { try Self.texts(of: $0) }
         var tasks = 0

@@ -306,9 +306,11 @@ private struct GitFile {
 private enum GitThread {
     static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
-            let thread = Thread { continuation.resume(returning: body()) }
-            thread.name = "git"
-            thread.start()
+            Thread {
+                Thread.current.name = "git"
+                continuation.resume(returning: body())
+            }
+            .start()
         }
     }
 }

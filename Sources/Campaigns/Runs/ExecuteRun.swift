@@ -23,6 +23,9 @@ package struct ExecuteRun: Sendable {
         }
     }
 
+    /// Each waits for some trust windows.
+    private static let recoveriesMax = 2
+
     private let runs: FollowRuns
     private let observer: Observer
     private let wait: Bool?
@@ -48,6 +51,7 @@ package struct ExecuteRun: Sendable {
         let pause = RunEnd(run)
         // The daemon waits a while before it tries a run again that paused itself: a person who asks for it does not.
         if let pause, !pause.goesOnWithNextStart || wait == false { return pause }
+        var recoveriesLeft = Self.recoveriesMax
         while true {
             if pause == nil, let daemon = try await runs.daemon() {
                 let words = "run \(run.id) is in the hands of the daemon, \(daemon.holder.words)"
@@ -62,6 +66,12 @@ package struct ExecuteRun: Sendable {
             let end = try await sendHere(run)
             guard case .busy(let owner, _) = end, wait != false else { return end }
             let holder = runs.holder(owner)
+            // The first heartbeat of a process that was killed may be committed after it was looked for.
+            if holder.state == .ended, recoveriesLeft > 0 {
+                recoveriesLeft -= 1
+                for found in try await runs.recoverAbandoned() { observer.note(found.words) }
+                continue
+            }
             // It may have tried a run again that paused itself, since the look above.
             let isDaemon = try await runs.daemon()?.holder.process == holder.process
             guard isDaemon || wait == true else { return end }

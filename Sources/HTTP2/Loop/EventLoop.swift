@@ -1,3 +1,4 @@
+import CKernel
 import CNGHTTP2
 import Glibc
 import HeapModule
@@ -311,11 +312,8 @@ package struct LoopThread {
 
     private static func main(_ raw: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
         guard let raw else { return nil }
-        var signals = sigset_t()
-        sigfillset(&signals)
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
         let body = Unmanaged<Body>.fromOpaque(raw).takeRetainedValue()
-        fanfare_name_thread(body.name)
+        fanfare_begin_thread(body.name)
         body.run()
         return nil
     }

@@ -1,3 +1,4 @@
+import CKernel
 import Foundation
 import Model
 import Synchronization
@@ -26,8 +27,8 @@ final class PostgresConnection: @unchecked Sendable {
     func signal() { wake.signal() }
 
     func start(_ queue: PostgresQueue) {
-        let thread = Thread {
-            Self.blockSignals()
+        Thread {
+            fanfare_begin_thread("postgres")
             while let job = queue.next(for: self) { job.run(on: self) }
             self.session = nil
             let waiting = self.ended.withLock { ended in
@@ -36,8 +37,7 @@ final class PostgresConnection: @unchecked Sendable {
             }
             for continuation in waiting ?? [] { continuation.resume() }
         }
-        thread.name = "postgres"
-        thread.start()
+        .start()
     }
 
     /// Returns when the thread is over.
@@ -152,13 +152,6 @@ final class PostgresConnection: @unchecked Sendable {
     private func giveUpNames() {
         usesNames = false
         session = nil
-    }
-
-    /// Signals belong to the other threads; and a write to a closed connection must not raise SIGPIPE here.
-    private static func blockSignals() {
-        var signals = sigset_t()
-        sigfillset(&signals)
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 }
 

@@ -74,6 +74,11 @@ package struct AbandonedRun: Hashable, Sendable {
     /// The process that had it.
     package var owner: String
     package var recovered: RecoveryCounts
+
+    /// For a person.
+    package var words: String {
+        "run \(run) was left by \(ProcessName.shown(owner)), which has ended: \(recovered.words)"
+    }
 }
 
 /// Puts in order what senders left in flight that are gone: each delivery is settled as their journals say.

@@ -47,6 +47,7 @@ package final class StopWatch: Sendable {
         if inotify >= 0 { inotify_add_watch(inotify, folder.path, events) }
         let mark = watch.look(since: nil)
         let thread = Thread { [weak watch] in
+            Thread.current.name = "stop-watch"
             var mark = mark
             while true {
                 // Without a file to wait for, poll(2) waits its time.
@@ -60,7 +61,6 @@ package final class StopWatch: Sendable {
             }
             if inotify >= 0 { close(inotify) }
         }
-        thread.name = "stop-watch"
         thread.start()
         return watch
     }

@@ -30,11 +30,11 @@ final class StopDeadline {
     private func arm(_ limit: Duration, _ logger: Logger) {
         guard isArmed.compareExchange(expected: false, desired: true, ordering: .relaxed).exchanged else { return }
         let thread = Thread {
+            Thread.current.name = "stop-deadline"
             Thread.sleep(forTimeInterval: limit / .seconds(1))
             Self.say(logger)
-            _exit(0)
+            ThisProcess.leave(ExitStatus.done.rawValue)
         }
-        thread.name = "stop-deadline"
         thread.start()
     }
 

@@ -54,13 +54,17 @@ enum ExitStatus: Int32, CaseIterable {
 extension Failure {
     /// Prints and leaves; the only way out of a command that failed.
     static func exit(with error: any Error) -> Never {
-        guard let failure = of(error) else { Fanfare.exit(withError: error) }
+        guard let failure = of(error) else {
+            let (text, status) = (Fanfare.fullMessage(for: error), Fanfare.exitCode(for: error))
+            if !text.isEmpty { if status.isSuccess { Console.print(text) } else { Console.line(text) } }
+            ThisProcess.leave(status.rawValue)
+        }
         for message in failure.messages {
             // A diagnostic already says that it is an error, and where.
             Console.error(
                 message.contains(": error: ") || message.contains(": warning: ") ? message : "error: \(message)")
         }
-        Fanfare.exit(withError: ExitStatus(failure.kind).exitCode)
+        ThisProcess.leave(ExitStatus(failure.kind).rawValue)
     }
 
     /// Returns `nil` for errors of the argument parser, which prints its own.

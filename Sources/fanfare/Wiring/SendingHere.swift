@@ -158,7 +158,7 @@ struct Broadcast: Sendable {
     /// use the libraries must not see them being taken down.
     private static func leaveAtOnce() -> Never {
         Console.note("stopped at once; the next start puts in order what was on its way")
-        _exit(ExitStatus.tryAgain.rawValue)
+        ThisProcess.leave(ExitStatus.tryAgain.rawValue)
     }
 }
 

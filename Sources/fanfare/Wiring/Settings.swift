@@ -138,11 +138,7 @@ struct Session: Sendable {
             for left in try await runs.leftInFlight() { Console.note(left.words) }
             return
         }
-        for found in try await runs.recoverAbandoned() {
-            Console.note(
-                "run \(found.run) was left by \(ProcessName.shown(found.owner)), which has ended: "
-                    + found.recovered.words)
-        }
+        for found in try await runs.recoverAbandoned() { Console.note(found.words) }
     }
 }
 

@@ -27,6 +27,10 @@ enum ThisProcess {
         return actor
     }
 
+    /// The only way out of the process. It skips the exit handlers of the libraries: threads that end connections at this
+    /// moment still use OpenSSL and libpq, and would crash once these are taken apart.
+    static func leave(_ status: Int32) -> Never { _exit(status) }
+
     /// What it was started for: the command alone, since words after it may be secret.
     static var command: String { CommandLine.arguments.dropFirst().first { !$0.hasPrefix("-") } ?? "" }
 
@@ -179,7 +183,7 @@ enum Interruptible {
     private static func obey(_ signals: UnixSignalsSequence, _ cancel: () -> Void) async {
         var isSecond = false
         for await _ in signals {
-            if isSecond { exit(ExitStatus.tryAgain.rawValue) }
+            if isSecond { ThisProcess.leave(ExitStatus.tryAgain.rawValue) }
             isSecond = true
             Console.note("stopping; once more to stop at once")
             cancel()

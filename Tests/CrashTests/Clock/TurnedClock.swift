@@ -12,7 +12,7 @@ final class TurnedClock {
         let path = "\(folder)/clock"
         file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         try #require(file >= 0)
-        environment = ["LD_PRELOAD": KillPoint.killSwitch, "CLOCK_FILE": path]
+        environment = ["LD_PRELOAD": BuiltProgram.killSwitch, "CLOCK_FILE": path]
         turn(to: .zero)
     }
 

@@ -144,7 +144,7 @@ final class Fleet {
         var environment: [String: String] = [:]
         if offset != 0 { environment["CLOCK_OFFSET"] = "\(offset)" }
         if clocksStandStill { environment["CLOCK_STANDS"] = "1" }
-        if !environment.isEmpty { environment["LD_PRELOAD"] = KillPoint.killSwitch }
+        if !environment.isEmpty { environment["LD_PRELOAD"] = BuiltProgram.killSwitch }
         senders[index] = try installation.start(
             ["serve"], name: "serve\(index)", machine: "machine\(index)", environment: environment)
     }

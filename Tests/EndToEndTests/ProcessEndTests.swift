@@ -1,0 +1,48 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// How a process ends: by its own will at once, and with a word when it crashes.
+@Suite(.timeLimit(.minutes(10))) struct `The end of a process` {
+    /// Threads that end connections still use OpenSSL and libpq, which their exit handlers take apart.
+    @Test(arguments: [
+        ["--version"], ["--help"], ["status"], ["devices", "import", "devices.csv"], ["validate", "nowhere.yaml"],
+        ["status", "--nonsense"],
+    ])
+    func `comes without the exit handlers of its libraries`(words: [String]) throws {
+        let place = try Installation(devices: 2)
+        let expected = try Program.run(words, in: place.folder)
+        let result = try Program.run(
+            words, in: place.folder, environment: ["LD_PRELOAD": BuiltProgram.killSwitch, "KILL_SWITCH": "exiting:1"])
+        #expect(result.status == expected.status && result.status != SIGKILL)
+        #expect(result.errors == expected.errors)
+        // An import says the second time that it brought nothing new.
+        #expect(words[0] == "devices" || result.output == expected.output)
+    }
+
+    /// A fault whose signal is blocked ends the process without its backtrace.
+    @Test(.enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+    func `by a crash is told by every thread`() async throws {
+        let cluster = try await PostgresCluster.shared
+        let database = try await cluster.makeDatabase()
+        try await OwnThread.run {
+            let place = try Installation.slow(store: cluster.url(database))
+            let run = try place.startSlowRun()
+            var names: Set<String> = []
+            for thread in try FileManager.default.contentsOfDirectory(atPath: "/proc/\(run.pid)/task") {
+                let path = "/proc/\(run.pid)/task/\(thread)"
+                // One that has ended meanwhile has no file.
+                guard let status = try? String(contentsOfFile: "\(path)/status", encoding: .utf8),
+                    let name = status.firstMatch(of: /Name:\s+(.*)/)?.output.1,
+                    let mask = status.firstMatch(of: /SigBlk:\s+([0-9a-f]+)/)?.output.1
+                else { continue }
+                let blocked = try #require(UInt64(mask, radix: 16))
+                names.insert(String(name))
+                for fault in [SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP] {
+                    #expect(blocked & (1 << (UInt64(fault) - 1)) == 0, "\(name) blocks \(fault)")
+                }
+            }
+            #expect(names.contains("postgres") && names.count > 2, "\(names)")
+        }
+    }
+}
