@@ -130,7 +130,7 @@ let package = Package(
         .testTarget(name: "StoreTests", dependencies: ["Store", "Model"], swiftSettings: strict),
         .testTarget(
             name: "SQLiteStoreTests",
-            dependencies: ["StoreContract", "SQLiteStore", "RelationalStore", "Store", "Model", grdb],
+            dependencies: ["StoreContract", "SQLiteStore", "Store", "Model", grdb],
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
             name: "PostgresStoreTests",

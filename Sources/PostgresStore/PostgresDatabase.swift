@@ -36,7 +36,7 @@ package final class PostgresDatabase: Sendable {
     let companies = SharedCall<CompanyQuestion, RunCompany>()
     let stopQuestions = SharedCall<Bool, StopOrders>()
     /// How far the store's clock was ahead of ours when a webhook's messages were taken last.
-    let webhooksAhead = Mutex<Duration>(.zero)
+    private let ahead = Mutex<Duration>(.zero)
     package let namespace: (high: UInt64, low: UInt64)
     /// See ``SenderLog/takeoverAfter``.
     package let takeoverAfter: Duration?
@@ -63,6 +63,11 @@ package final class PostgresDatabase: Sendable {
         self.namespace = namespace
         self.departed = departed
         self.isAlive = isAlive
+    }
+
+    package var webhooksAhead: Duration {
+        get { ahead.withLock { $0 } }
+        set { ahead.withLock { $0 = newValue } }
     }
 
     /// The address without its password.

@@ -1,3 +1,4 @@
+package import Model
 package import Store
 
 /// A store of SQLite or PostgreSQL: what both do by the same statements stands here once, as the roles' own methods. An
@@ -18,14 +19,29 @@ package protocol RelationalStore: AllRoles {
     func transaction<Value: Sendable>(
         _ promise: WritePromise, _ body: @escaping @Sendable (Session) throws -> Value
     ) async throws -> Value
+
+    // What stores that several machines share do besides.
+
+    /// Throws ``StoreError/senderLost(_:)`` if others have taken over what this sender had.
+    func beatBeforeClaim(_ sender: String) async throws
+    func requireNotLost(_ sender: String, _ db: Session) throws
+    /// Who lives of those that stand under the run, judged now. Those that do not are taken over with the transaction.
+    func living(_ db: Session, at run: Int64) throws -> OwnerLiveness.IsAlive
+    /// Gives back leases that were perhaps made without their sender hearing of it.
+    func settleBeforeRelease(now: Timestamp) async throws
+    /// A sender has left the run, or ended it, in this state.
+    func released(_ run: Int64, _ state: RunState) async
+    /// How far the store's clock was ahead of ours when a webhook's messages were taken last.
+    var webhooksAhead: Duration { get nonmutating set }
 }
 
 /// What a transaction that writes promises.
 package enum WritePromise: Hashable, Sendable {
     /// A power loss may take the last of them, whole ones and none before them.
     case quick
+    /// The same for a sender, which asks again by itself: it does not wait long for other writers.
+    case quickOfSender
     /// On disk when the call returns.
     case durable
-    /// The same for a sender, which asks again by itself: it does not wait long for other writers.
     case durableOfSender
 }

@@ -6,7 +6,6 @@ import SendingScene
 import Store
 import TestSupport
 import Testing
-import RelationalStore
 
 /// What the use case does before there is a run, and when there is one already.
 @Suite(.timeLimit(.minutes(10))) struct `Starting a run` {

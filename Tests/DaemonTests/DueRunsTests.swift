@@ -7,7 +7,6 @@ import SendingScene
 import Store
 import TestSupport
 import Testing
-import RelationalStore
 
 /// What is due becomes runs.
 @Suite(.timeLimit(.minutes(10))) struct `Due runs` {

@@ -11,7 +11,6 @@ import Synchronization
 import TestSupport
 import Testing
 import WebClient
-import RelationalStore
 
 /// A feed on a local server, whose document a test changes.
 final class FeedScene: Sendable {

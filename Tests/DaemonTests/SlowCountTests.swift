@@ -12,7 +12,6 @@ import Testing
 import WebClient
 
 @testable import Daemon
-import RelationalStore
 
 /// A campaign or a feed that takes long delays no other.
 @Suite(.timeLimit(.minutes(10))) struct `Slow counts` {

@@ -5,7 +5,6 @@ import TestSupport
 import Testing
 
 @testable import PostgresStore
-import RelationalStore
 
 /// An analyst's own statement, on a database whose administrator has set up the role and the function for it.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))

@@ -3,7 +3,6 @@ import Model
 @testable import PostgresStore
 import TestSupport
 import Testing
-import RelationalStore
 
 /// What the server says no to, and what becomes of a call that nobody waits for.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))

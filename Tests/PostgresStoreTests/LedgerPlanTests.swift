@@ -5,7 +5,6 @@ import Store
 import StoreContract
 import TestSupport
 import Testing
-import RelationalStore
 
 /// A ledger that was empty when a connection asked for the first time, and has grown since.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))

@@ -3,7 +3,6 @@ import Model
 import PostgresStore
 import TestSupport
 import Testing
-import RelationalStore
 
 /// Who may connect, to whom, and what is said when not. No error holds the password.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))

@@ -2,7 +2,6 @@ import Foundation
 import PostgresStore
 import TestSupport
 import Testing
-import RelationalStore
 
 /// Connections that are cut, servers that go and come back: what is known afterwards, and that it goes on.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))

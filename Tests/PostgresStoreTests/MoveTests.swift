@@ -9,7 +9,6 @@ import TestSupport
 import Testing
 
 @testable import PostgresStore
-import RelationalStore
 
 /// A store goes from SQLite to PostgreSQL and back with nothing lost, nothing changed, and never two of them in use.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))

@@ -6,7 +6,6 @@ import TestSupport
 import Testing
 
 @testable import PostgresStore
-import RelationalStore
 
 /// What a URL must lead to before a store is opened, or made, there; whatever is refused stays as it was.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))

@@ -5,7 +5,6 @@ import Store
 import StoreContract
 import TestSupport
 import Testing
-import RelationalStore
 
 /// What senders of several machines see of each other: a store each, on one database.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))

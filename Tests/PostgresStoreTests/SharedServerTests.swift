@@ -8,7 +8,6 @@ import StoreContract
 import Synchronization
 import TestSupport
 import Testing
-import RelationalStore
 
 /// What many runs of one sender ask of the server, and what none of them may wait for.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))

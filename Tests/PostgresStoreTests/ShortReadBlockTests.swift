@@ -5,7 +5,6 @@ import Store
 import StoreContract
 import TestSupport
 import Testing
-import RelationalStore
 
 /// A read that calls itself short touches few blocks, however many devices and deliveries the store holds.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))

@@ -4,7 +4,6 @@ import Store
 import StoreContract
 import TestSupport
 import Testing
-import RelationalStore
 
 /// Senders whose clocks are wrong: the server's clock decides, whatever they believe.
 @Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))

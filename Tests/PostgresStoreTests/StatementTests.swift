@@ -4,7 +4,6 @@ import TestSupport
 import Testing
 
 @testable import PostgresStore
-import RelationalStore
 
 /// Statements by name, together, and in transactions.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))

@@ -6,7 +6,6 @@ import StoreContract
 import Synchronization
 import TestSupport
 import Testing
-import RelationalStore
 
 /// A connection that is cut around a COMMIT: whether it was carried out or never arrived, the call does what it is to do,
 /// once, and says so.

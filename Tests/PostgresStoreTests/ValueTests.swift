@@ -2,7 +2,6 @@ import Model
 import PostgresStore
 import TestSupport
 import Testing
-import RelationalStore
 
 /// What goes to the server comes back as it was.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))

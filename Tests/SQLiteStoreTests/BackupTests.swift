@@ -6,7 +6,6 @@ import StoreContract
 import Testing
 
 @testable import SQLiteStore
-import RelationalStore
 
 @Suite(.timeLimit(.minutes(10)))
 struct BackupTests {

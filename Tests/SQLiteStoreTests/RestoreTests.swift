@@ -6,7 +6,6 @@ import StoreContract
 import Testing
 
 @testable import SQLiteStore
-import RelationalStore
 
 /// A backup that takes the place of a store: what is open in it may have gone out since.
 struct RestoreTests {

@@ -4,7 +4,6 @@ import Model
 import Store
 import StoreContract
 import Testing
-
 @testable import SQLiteStore
 
 /// Stores made by earlier versions are opened by this one: what they were made with never changes.
@@ -167,7 +166,7 @@ struct SchemaTests {
     @Test func `what waits for a person is looked up by index`() async throws {
         try await withStore { store in
             let plan = try await store.read { db in
-                try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN SELECT * FROM run \(SQLiteFileStore.haltedClauses)")
+                try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN SELECT * FROM run \(RunClauses<Database>.halted)")
                     .map { $0["detail"] as String }
             }
             #expect(plan == ["SCAN run USING INDEX run_halted"])
@@ -184,7 +183,7 @@ struct SchemaTests {
             DeliveryPages.failedSQL,
             "SEARCH delivery USING COVERING INDEX delivery_failed (run_id=? AND state=? AND reason=? AND device_id>?)"
         ),
-        (SQLiteFileStore.listedRunsSQL, "SEARCH run USING COVERING INDEX run_listing (id<?)"),
+        (RunClauses<Database>.listed, "SEARCH run USING COVERING INDEX run_listing (id<?)"),
         (
             "SELECT id FROM event WHERE actor = 'a' AND id < 9 ORDER BY id DESC",
             "SEARCH event USING COVERING INDEX event_actor (actor=? AND rowid<?)"
@@ -211,18 +210,18 @@ struct SchemaTests {
 
         var clauses: String {
             switch self {
-            case .latestInState: SQLiteFileStore.latestInStateClauses
-            case .latest: SQLiteFileStore.latestClauses(includingTests: false)
-            case .latestWithTests: SQLiteFileStore.latestClauses(includingTests: true)
-            case .unfinished: SQLiteFileStore.unfinishedClauses
+            case .latestInState: RunClauses<Database>.latestInState
+            case .latest: RunClauses<Database>.latest(includingTests: false)
+            case .latestWithTests: RunClauses<Database>.latest(includingTests: true)
+            case .unfinished: RunClauses<Database>.unfinished
             }
         }
 
         var arguments: StatementArguments {
             switch self {
-            case .latestInState: ["campaign": "c", "state": "finished", "limit": 1]
-            case .latest, .latestWithTests: ["campaign": "c", "limit": 1]
-            case .unfinished: ["campaign": "c", "start": "timer-", "limit": 1]
+            case .latestInState: ["1": "c", "2": "finished", "3": 1]
+            case .latest, .latestWithTests: ["1": "c", "2": 1]
+            case .unfinished: ["1": "c", "2": "timer-"]
             }
         }
     }

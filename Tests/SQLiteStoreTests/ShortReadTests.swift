@@ -7,7 +7,6 @@ import Store
 import StoreContract
 import Synchronization
 import Testing
-import RelationalStore
 
 /// A read that calls itself short touches few rows, however much the store holds: everything else waits for them.
 @Suite(.timeLimit(.minutes(10))) struct `Short reads` {

@@ -8,7 +8,6 @@ import SendingScene
 import Store
 import TestSupport
 import Testing
-import RelationalStore
 
 /// Somebody sets the wall clock in the middle of a run.
 @Suite(.timeLimit(.minutes(10))) struct `A wall clock that is set` {

@@ -9,7 +9,6 @@ import Store
 import Synchronization
 import TestSupport
 import Testing
-import RelationalStore
 
 /// A stop of a run that goes on, heard of by the file, by the record, or before it began.
 @Suite(.timeLimit(.minutes(10))) struct `A stop` {

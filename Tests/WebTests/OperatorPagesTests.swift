@@ -8,7 +8,6 @@ import TestSupport
 import Testing
 
 @testable import Web
-import RelationalStore
 
 /// Audit, health, access tokens and devices, by page and by API.
 @Suite(.timeLimit(.minutes(10)))

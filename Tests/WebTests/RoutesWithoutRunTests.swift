@@ -10,7 +10,6 @@ import TestSupport
 import Testing
 
 @testable import Web
-import RelationalStore
 
 /// A role without `run` makes nothing start, by any operation and any form. New routes are asked as well, since all that there
 /// are is asked.

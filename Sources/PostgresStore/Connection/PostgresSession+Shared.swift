@@ -1,5 +1,6 @@
 package import Model
-package import RelationalStore
+// Who imports the store has its methods, most of which are those of every relational store.
+@_exported public import RelationalStore
 package import Store
 
 extension PostgresRow: SQLFields {}

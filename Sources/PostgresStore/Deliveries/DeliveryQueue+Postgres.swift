@@ -189,7 +189,7 @@ extension PostgresDatabase {
     package func goneBefore(run: Int64) async throws -> [(gone: Int, answered: Int)] {
         try await read { db in
             let record = try RunRow.require(db, run)
-            return try PostgresStageBook(db, record, actor: Actor(record.owner ?? "")).goneBefore()
+            return try RunStages(db, record, actor: Actor(record.owner ?? "")).goneBefore()
         }
     }
 

@@ -104,12 +104,12 @@ struct LeaseTransaction {
     private func gate(_ steps: [ClockStep], isWriting: Bool) throws -> StageGate? {
         guard request.hasStages else { return nil }
         if isWriting {
-            try PostgresStageBook.lock(db, run: request.run)
+            try RunStages.lock(db, run: request.run)
         } else {
-            try PostgresStageBook.lockUnlessOver(db, run: request.run)
+            try RunStages.lockUnlessOver(db, run: request.run)
         }
         let run = try RunRow.require(db, request.run)
-        return StageGate(run, PostgresStageBook(db, run, actor: Actor(request.owner)), at: request.now, after: steps)
+        return StageGate(run, RunStages(db, run, actor: Actor(request.owner)), at: request.now, after: steps)
     }
 
     /// Nothing of the stages that have begun is to be sent now.

@@ -35,7 +35,7 @@ struct Mismatched {
     func suspendSlice(
         _ environment: PushEnvironment, after device: Int64, now: Timestamp
     ) throws -> (count: Int, last: Int64?) {
-        guard let last = try table.sliceEnd(after: device, db) else { return (0, nil) }
+        guard let last = try DeliverySlice.end(db, run: run, after: device) else { return (0, nil) }
         let suspects = try suspects(environment, after: device, upTo: last)
         guard !suspects.isEmpty else { return (0, last) }
         try db.execute(
@@ -80,7 +80,7 @@ struct Mismatched {
     func reopenSlice(
         _ environment: PushEnvironment, after device: Int64, now: Timestamp
     ) throws -> (count: Int, last: Int64?) {
-        guard let last = try table.sliceEnd(after: device, db) else { return (0, nil) }
+        guard let last = try DeliverySlice.end(db, run: run, after: device) else { return (0, nil) }
         let now = try db.moment(now)
         let count = try db.execute(
             """
@@ -92,29 +92,13 @@ struct Mismatched {
         change.rejected = -count
         change.pending = count
         if count > 0 {
-            try PostgresStageBook.lock(db, run: run)
+            try RunStages.lock(db, run: run)
             let record = try RunRow.require(db, run)
-            let book = PostgresStageBook(db, record, actor: Actor(record.owner ?? ""))
+            let book = RunStages(db, record, actor: Actor(record.owner ?? ""))
             try StageGate(record, book, at: now)?.recount()
             try OutcomeSummary(db, run).drop()
         }
         try RunRow.add(change, to: run, at: now, db)
         return (count, last)
-    }
-}
-
-extension DeliveryTable {
-    /// Written in a fraction of a second.
-    private static let sliceCount = 20_000
-
-    /// The last device of the next slice; nil when there is none.
-    func sliceEnd(after device: Int64, _ db: PostgresSession) throws -> Int64? {
-        try db.first(
-            """
-            SELECT max(device_id) FROM (
-                SELECT device_id FROM \(name) WHERE device_id > $1 ORDER BY device_id LIMIT \(Self.sliceCount)
-            ) AS slice
-            """, device
-        ) { try $0.int64OrNil(0) } ?? nil
     }
 }

@@ -36,7 +36,7 @@ struct SettlementBatch {
     ) throws -> (change: DeliveryCounts, attempts: SettledAttempts) {
         let leases = try openLeases(settlements)
         // Before any row of a delivery, a device or the run, as everybody does.
-        if settlements.contains(where: { $0.stage != nil }) { try PostgresStageBook.lock(db, run: run) }
+        if settlements.contains(where: { $0.stage != nil }) { try RunStages.lock(db, run: run) }
         let (open, late) = split(settlements, leases)
         let recorded = try recorded(open)
         var change = DeliveryCounts()
@@ -65,7 +65,7 @@ struct SettlementBatch {
     private func count(_ staged: [(Settlement, PushEnvironment)]) throws {
         guard !staged.isEmpty else { return }
         let run = try RunRow.require(db, run)
-        let book = PostgresStageBook(db, run, actor: Actor(run.owner ?? ""))
+        let book = RunStages(db, run, actor: Actor(run.owner ?? ""))
         try StageGate(run, book, at: moment)?.count(staged)
     }
 

@@ -34,7 +34,7 @@ struct FreezeBatch {
         try cut(deliveries)
         var sizes: [Int: Int] = [:]
         for delivery in deliveries { if let stage = delivery.decision.stage { sizes[stage, default: 0] += 1 } }
-        try PostgresStageBook.grow(sizes, run: run, db)
+        try RunStages.grow(sizes, run: run, db)
         if isLast { try db.execute("UPDATE run SET is_frozen = true WHERE id = $1", run) }
         var change = DeliveryCounts()
         change.audience = deliveries.count

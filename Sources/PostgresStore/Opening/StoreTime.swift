@@ -1,4 +1,4 @@
-import Model
+package import Model
 
 /// Whose clock says what is due, when an outcome came, and what the silent budget holds.
 package enum StoreTime: Sendable {
@@ -24,7 +24,7 @@ package enum StoreTime: Sendable {
 
 extension PostgresSession {
     /// The moment by the store's clock, while the caller's shows `caller`.
-    func moment(_ caller: Timestamp) throws -> Timestamp {
+    package func moment(_ caller: Timestamp) throws -> Timestamp {
         guard time == .database else { return caller }
         return try first("SELECT \(StoreTime.now)") { try $0.timestamp(0) } ?? caller
     }

@@ -23,7 +23,7 @@ extension PostgresDatabase {
             }
             var observation = StoreObservation(
                 runs: Dictionary(uniqueKeysWithValues: runs), queues: queues, logBytes: 0)
-            observation.unreadableRuns = try Self.unreadable(db).count
+            observation.unreadableRuns = try RunClauses.unreadable(db).count
             try Self.observeWaits(&observation, db)
             return observation
         }

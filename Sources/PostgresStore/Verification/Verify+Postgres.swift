@@ -25,7 +25,7 @@ extension PostgresDatabase {
                 let runs = try RunRow.list(
                     db, "WHERE outcomes_pruned_at IS NULL AND id IN (SELECT run_id FROM run_stage)"
                 ).readable
-                let faults = try runs.flatMap { try StageCheck.faults($0, PostgresStageBook(db, $0, actor: "verify")) }
+                let faults = try runs.flatMap { try StageCheck.faults($0, RunStages(db, $0, actor: "verify")) }
                 return Verification.Check(StageCheck.name, StageCheck.promise, faults: faults, compared: runs.count)
             })
         checks.append(try await check(ApprovalCheck.name, ApprovalCheck.promise, Self.approvalFaults))

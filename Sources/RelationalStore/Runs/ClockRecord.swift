@@ -102,12 +102,12 @@ package struct ClockRecord<Session: SQLSession> {
             try db.execute(
                 """
                 UPDATE \(Session.dialect.deliveries(of: run)) SET not_before = not_before + $1
-                WHERE \(Session.dialect.isOf(run)) AND state = \(DeliveryState.pending.code)
+                WHERE \(Session.dialect.isOf(parameter: 4)) AND state = \(DeliveryState.pending.code)
                     AND (not_before > $2 OR not_before > $3 AND changed_at > $3)
                     AND not_before < \(NotBefore.heldFrom) AND changed_at <= $2
                     AND (reason NOT IN (\(SQLConstants.list(Self.held)))
                         OR reason IS NULL AND wave IS NULL AND not_before <= $2)
-                """, by, step.before, step.at)
+                """, by, step.before, step.at, run)
         }
         // Set forward they would only come sooner.
         guard step.by < .zero else { return }

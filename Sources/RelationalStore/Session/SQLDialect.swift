@@ -25,10 +25,36 @@ package enum SQLDialect: Sendable {
     }
 
     /// The table with the deliveries of a run; PostgreSQL has one for each.
-    package func deliveries(of run: Int64) -> String { word("delivery", "delivery_\(run)") }
+    ///
+    /// - Parameter hint: the index that SQLite is to take, or `NOT INDEXED`.
+    package func deliveries(of run: Int64, _ hint: String = "") -> String {
+        word(hint.isEmpty ? "delivery" : "delivery \(hint)", "delivery_\(run)")
+    }
 
-    /// Which rows of that table are the run's.
-    package func isOf(_ run: Int64) -> String { word("run_id = \(run)", "true") }
+    /// Which rows of that table are the run's, whose number is given for this parameter.
+    package func isOf(parameter number: Int) -> String { word("run_id = $\(number)", "true") }
+
+    /// Behind a SELECT: without the rows that another transaction has locked; nobody else changes the others.
+    package var skipLocked: String { word("", " FOR UPDATE SKIP LOCKED") }
+
+    /// SQLite's indexes of a part of a table say it so, and serve only a query that does.
+    package func isFalse(_ column: String) -> String { word("\(column) = 0", "NOT \(column)") }
+
+    /// Behind a table's name: the index that SQLite is to take.
+    package func hint(_ index: String) -> String { word(index, "") }
+
+    /// Between two tables: SQLite goes through the first one in the outer loop.
+    package var orderedJoin: String { word("CROSS JOIN", "JOIN") }
+
+    /// `position(text, part)`: from 1; 0 where the part is not there.
+    package var position: String { word("instr", "strpos") }
+
+    /// The text at a path in a column of JSON.
+    package func json(_ column: String, _ path: String...) -> String {
+        word(
+            "json_extract(\(column), '$.\(path.joined(separator: "."))')",
+            "(\(column)::json #>> '{\(path.joined(separator: ","))}')")
+    }
 
     /// Behind an INSERT: writes nothing where another transaction has just written such a row. SQLite needs no answer to
     /// that, and has no index of some of these columns.

@@ -1,5 +1,5 @@
 package import Model
-import Store
+package import Store
 
 /// A transaction of either engine, in the hands of a closure that runs on its thread.
 ///
@@ -34,6 +34,33 @@ package protocol SQLSession: SendableMetatype {
     func record(
         _ kind: EventKind, run: Int64?, by actor: Actor, _ detail: String, files: [String: String], now: Timestamp
     ) throws -> Int64
+
+    /// By whose clock the store goes: the caller's moment, or the server's.
+    func moment(_ now: Timestamp) throws -> Timestamp
+
+    /// Makes what holds the deliveries of a new run.
+    func makeDeliveries(of run: Int64) throws
+
+    /// Drops what is kept only for a run that is under way.
+    func ended(run: Int64) throws
+
+    // Who takes part in a run. On SQLite that is its owner alone, as its row says.
+
+    /// Keeps everybody else from the run's senders, leases and stages until the transaction ends, in this order.
+    func lockWork(of run: Int64) throws
+    func senders(of run: Int64) throws -> [String]
+    /// Stays so until the transaction ends.
+    func isSender(_ owner: String, of run: Int64) throws -> Bool
+    /// Those that are gone take part no more.
+    func join(_ sender: String, to run: Int64, _ isAlive: OwnerLiveness.IsAlive) throws
+    /// - Parameter owner: nil: all who take part in it.
+    func leave(_ run: Int64, _ owner: String?) throws
+
+    // What is in flight, as each store keeps it.
+
+    /// Nobody knows what became of it, and nothing more will be done about it.
+    func closeLeases(of run: Int64, now: Timestamp) throws
+    func leasedDevices(of run: Int64) throws -> [Int64]
 }
 
 /// A row: columns by number, from 0. What is asked for must fit what the column is; NULL fits the `OrNil` ones only.

@@ -83,7 +83,7 @@ struct CapLedger {
     func prune(at now: Timestamp) throws {
         let past = RollingWindow(
             limit: 1, length: FrequencyCap.windowMax, for: .frequencyCap, at: now,
-            after: try ClockRecord(SQLiteSession(db)).latestSteps()
+            after: try ClockRecord(db).latestSteps()
         ).forgottenUpTo
         try db.execute(sql: "DELETE FROM cap_ledger WHERE latest < :past", arguments: ["past": past.milliseconds])
         try db.execute(

@@ -32,7 +32,7 @@ extension SQLiteFileStore {
                     let batch = try source.nextBatch()
                     let counts = try transaction(.ofSenders) { writer in
                         // Two freezes side by side would each write what the other has written.
-                        try RunOwner(writer, run).require(owner)
+                        try RunOwner.locked(writer, run).require(owner)
                         return try FreezeBatch(writer, run: run, now: now).insert(batch, isLast: source.isAtEnd)
                     }
                     if !batch.entries.isEmpty { onBatch(FrozenBatch(batch.entries.lazy.map(\.decision))) }
@@ -110,7 +110,7 @@ extension SQLiteFileStore {
         _ run: Int64, heldBy owner: String, _ leases: [LeftLease], _ settlements: [Settlement], now: Timestamp
     ) async throws -> DeliveryCounts {
         try await write { db in
-            try RunOwner(db, run).require(owner)
+            try RunOwner.locked(db, run).require(owner)
             return try LeaseRecovery(db, run, now: now).end(leases, settlements)
         }
     }
@@ -142,7 +142,7 @@ extension SQLiteFileStore {
     package func goneBefore(run: Int64) async throws -> [(gone: Int, answered: Int)] {
         try await read { db in
             let record = try RunRow.require(db, run)
-            return try SQLiteStageBook(db, record, actor: Actor(record.owner ?? "")).goneBefore()
+            return try RunStages(db, record, actor: Actor(record.owner ?? "")).goneBefore()
         }
     }
 
@@ -156,7 +156,7 @@ extension SQLiteFileStore {
         var (sum, device) = (0, Int64?.some(0))
         while let after = device {
             let (count, last) = try await writeSending { db in
-                try RunOwner(db, run).require(owner)
+                try RunOwner.locked(db, run).require(owner)
                 return try Mismatched(db, run: run).reopenSlice(environment, after: after, now: now)
             }
             sum += count
@@ -167,10 +167,10 @@ extension SQLiteFileStore {
 
     package func summarizeOutcomes(run: Int64) async throws {
         let tally = try await read { db in
-            try OutcomeSummary(SQLiteSession(db), run).isDue() ? DeliveryTally(db, run: run) : nil
+            try OutcomeSummary(db, run).isDue() ? DeliveryTally(db, run: run) : nil
         }
         guard let tally else { return }
-        try await write { db in try OutcomeSummary(SQLiteSession(db), run).write(tally) }
+        try await write { db in try OutcomeSummary(db, run).write(tally) }
     }
 }
 
@@ -269,9 +269,9 @@ private struct Mismatched {
         try RunRow.add(change, to: run, at: now, db)
         if change.pending > 0 {
             let record = try RunRow.require(db, run)
-            let book = SQLiteStageBook(db, record, actor: Actor(record.owner ?? ""))
+            let book = RunStages(db, record, actor: Actor(record.owner ?? ""))
             try StageGate(record, book, at: now)?.recount()
-            try OutcomeSummary(SQLiteSession(db), run).drop()
+            try OutcomeSummary(db, run).drop()
         }
         return (change.pending, last)
     }
@@ -279,7 +279,7 @@ private struct Mismatched {
 
 extension GrownRun {
     fileprivate func pause(_ db: Database, owner: String, now: Timestamp) throws {
-        try RunOwner(db, run).require(owner)
+        try RunOwner.locked(db, run).require(owner)
         try db.execute(sql: "UPDATE run SET reach = :reach WHERE id = :run", arguments: ["run": run, "reach": reach])
         try RunStateChange(db, run, now: now).note(.paused, reason: reason, actor: Actor(owner), halt: halt)
     }

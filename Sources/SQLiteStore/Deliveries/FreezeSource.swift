@@ -1,5 +1,6 @@
 import GRDB
 import Model
+import RelationalStore
 import Store
 
 /// The devices a run is for, in order of id, read from one snapshot.
@@ -194,7 +195,7 @@ struct FreezeBatch {
             if state == .suppressed { change.suppressed += 1 } else { change.pending += 1 }
             if let stage = decision.stage { sizes[stage, default: 0] += 1 }
         }
-        try SQLiteStageBook.grow(sizes, run: run, db)
+        try RunStages.grow(sizes, run: run, db)
         if isLast {
             try db.execute(sql: "UPDATE run SET is_frozen = 1 WHERE id = :run", arguments: ["run": run])
         }

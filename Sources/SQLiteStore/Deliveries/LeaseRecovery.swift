@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Model
+import RelationalStore
 import Store
 
 /// The open leases of a run whose owner is gone: what they hold, and their end.

@@ -20,14 +20,14 @@ struct LeaseTransaction {
 
     /// The lease, and whether nothing is left to look at for now.
     func take() throws -> (lease: Lease, isExhausted: Bool) {
-        try RunOwner(db, request.run).require(request.owner)
-        if let order = try StopRecord.order(SQLiteSession(db), run: request.run) {
+        try RunOwner.locked(db, request.run).require(request.owner)
+        if let order = try StopRecord.order(db, run: request.run) {
             return (Lease(stoppedBy: order, after: request.after), true)
         }
         var request = request
         var paces = try SharedPaces(db, request)
         // What was set until now is on record before a stage's hold is looked at.
-        let steps = try ClockRecord(SQLiteSession(db)).latestSteps(request.clocks, by: request.owner)
+        let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
         if let wait = request.clockWait(after: steps) {
             return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
         }
@@ -89,7 +89,7 @@ struct LeaseTransaction {
 
     /// Nil: the run has no stages. Once the last has begun, which is nearly all of a run, there is little to ask.
     private func pass(_ steps: [ClockStep]) throws -> StagePass? {
-        if request.hasStages, let last = try SQLiteStageBook.lastBegun(db, run: request.run, of: request.stages) {
+        if request.hasStages, let last = try SQLiteStages.lastBegun(db, run: request.run, of: request.stages) {
             return .open(stage: last, isLast: true, most: .max)
         }
         return try gate(steps)?.pass()
@@ -99,7 +99,7 @@ struct LeaseTransaction {
     private func gate(_ steps: [ClockStep]) throws -> StageGate? {
         guard request.hasStages else { return nil }
         let run = try RunRow.require(db, request.run)
-        return StageGate(run, SQLiteStageBook(db, run, actor: Actor(request.owner)), at: request.now, after: steps)
+        return StageGate(run, RunStages(db, run, actor: Actor(request.owner)), at: request.now, after: steps)
     }
 
     /// Nothing of the stages that have begun is to be sent now.

@@ -1,5 +1,6 @@
 import GRDB
 import Model
+import RelationalStore
 import Store
 
 /// Records outcomes in the transaction of `db`: one update for the plain acceptances of a
@@ -80,7 +81,7 @@ struct SettlementBatch {
     private func count(_ staged: [(Settlement, PushEnvironment)]) throws {
         guard !staged.isEmpty else { return }
         let run = try RunRow.require(db, run)
-        let book = SQLiteStageBook(db, run, actor: Actor(run.owner ?? ""))
+        let book = RunStages(db, run, actor: Actor(run.owner ?? ""))
         try StageGate(run, book, at: now)?.count(staged)
     }
 

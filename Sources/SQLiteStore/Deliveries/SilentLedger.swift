@@ -64,9 +64,9 @@ struct SilentLedger {
     /// Records the budget that pushes of the run are reserved under: ``LedgerScan`` holds them against it, too.
     func record(_ budget: Model.Configuration.SilentBudget, run: Int64) throws {
         let key = "\(RecordedBudgets.keyPrefix)\(run)"
-        let known: [Model.Configuration.SilentBudget] = try StoredFact.value(key, SQLiteSession(db)) ?? []
+        let known: [Model.Configuration.SilentBudget] = try StoredFact.value(key, db) ?? []
         guard !known.contains(budget) else { return }
-        try StoredFact.set(key, known + [budget], SQLiteSession(db))
+        try StoredFact.set(key, known + [budget], db)
         guard known.isEmpty else { return }
         try db.execute(
             sql: """

@@ -1,5 +1,6 @@
 import GRDB
 import Model
+import RelationalStore
 import Store
 
 /// Gives the copy of users whose device is gone to another one of theirs, in the transaction of `db`.

@@ -1,5 +1,6 @@
 import GRDB
 import Model
+import RelationalStore
 import Store
 
 /// The badge counts of the devices that pushes of a run reached, see ``BadgeRule``.

@@ -9,7 +9,7 @@ extension SQLiteFileStore {
     ) async throws -> DeliveryPage {
         try await read { db in
             _ = try RunRow.require(db, run)
-            if let moment = try OutcomeSummary(SQLiteSession(db), run).prunedAt() {
+            if let moment = try OutcomeSummary(db, run).prunedAt() {
                 throw StoreError.outcomesPruned(run: run, at: moment)
             }
             return try DeliveryPages(db, run: run, filter).page(after: device, limit: limit)

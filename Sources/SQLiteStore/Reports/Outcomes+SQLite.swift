@@ -9,7 +9,7 @@ extension SQLiteFileStore {
         run: Int64, batch: @escaping @Sendable ([OutcomeRow]) throws -> Void
     ) async throws -> Int {
         try await read { db in
-            if let moment = try OutcomeSummary(SQLiteSession(db), run).prunedAt() {
+            if let moment = try OutcomeSummary(db, run).prunedAt() {
                 throw StoreError.outcomesPruned(run: run, at: moment)
             }
             let rows = try RowStatement(
@@ -172,19 +172,19 @@ extension SQLiteFileStore {
                 db,
                 """
                 WHERE is_test = 0
-                    AND NOT EXISTS (SELECT 1 FROM delivery WHERE run_id = run.id AND device_id = :device)
-                ORDER BY id DESC LIMIT :limit
-                """, ["device": device, "limit": runsMax])
+                    AND NOT EXISTS (SELECT 1 FROM delivery WHERE run_id = run.id AND device_id = $1)
+                ORDER BY id DESC LIMIT $2
+                """, device, runsMax)
             story.isCut = deliveries.count == runsMax || others.count == runsMax
             story.chapters =
                 try deliveries.flatMap { delivery in
-                    try RunRow.list(db, "WHERE id = :id", ["id": delivery.run]).readable
+                    try RunRow.list(db, "WHERE id = $1", delivery.run).readable
                         .map { DeviceStory.Chapter(run: $0, delivery: delivery) }
                 }
                 + others.readable.filter { $0.definition.campaign.deviceTopic == story.device.record.topic }
                 .map { run in
                     DeviceStory.Chapter(
-                        run: run, delivery: nil, prunedAt: try OutcomeSummary(SQLiteSession(db), run.id).prunedAt())
+                        run: run, delivery: nil, prunedAt: try OutcomeSummary(db, run.id).prunedAt())
                 }
             story.chapters.sort { $0.run.id < $1.run.id }
             story.silentPushes = try Row.fetchAll(

@@ -12,14 +12,14 @@ extension SQLiteFileStore {
         try await read { db in
             let row = try RunRow.require(db, run)
             return try Self.report(
-                of: row, OutcomeSummary(SQLiteSession(db), run).tally() ?? DeliveryTally(db, run: run), db)
+                of: row, OutcomeSummary(db, run).tally() ?? DeliveryTally(db, run: run), db)
         }
     }
 
     package func keptReport(_ run: Int64) async throws -> Report? {
         try await read(.short) { db in
             let row = try RunRow.require(db, run)
-            return try OutcomeSummary(SQLiteSession(db), run).tally().map { try Self.report(of: row, $0, db) }
+            return try OutcomeSummary(db, run).tally().map { try Self.report(of: row, $0, db) }
         }
     }
 
@@ -33,7 +33,7 @@ extension SQLiteFileStore {
     package func check(_ run: Int64) async throws -> SumCheck {
         try await read { db in
             let stored = try RunRow.require(db, run).counts
-            let summary = OutcomeSummary(SQLiteSession(db), run)
+            let summary = OutcomeSummary(db, run)
             let kept = try summary.tally()
             let prunedAt = try summary.prunedAt()
             let rows = try prunedAt == nil ? DeliveryTally(db, run: run) : kept

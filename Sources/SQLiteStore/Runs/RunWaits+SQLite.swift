@@ -1,5 +1,6 @@
 import GRDB
 package import Model
+import RelationalStore
 package import Store
 
 extension SQLiteFileStore {
@@ -14,7 +15,7 @@ extension SQLiteFileStore {
 
     package func setHolds(_ holds: [EndpointHold], run: Int64, owner: String) async throws {
         try await write { db in
-            try RunOwner(db, run).require(owner)
+            try RunOwner.locked(db, run).require(owner)
             try EndpointHolds.write(holds, db, run: run)
         }
     }

@@ -36,7 +36,7 @@ extension SQLiteFileStore {
             let waiting = "WHERE NOT is_frozen AND state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id"
             try SegmentUsers.requireNone(
                 of: name, others: others, rows: try Self.rows(db),
-                runs: try RunRow.list(db, waiting, [:]).map { try $0.get() })
+                runs: try RunRow.list(db, waiting).map { try $0.get() })
             try db.execute(sql: "DELETE FROM segment_member WHERE segment_id = :id", arguments: ["id": entry.id])
             try db.execute(sql: "DELETE FROM segment WHERE id = :id", arguments: ["id": entry.id])
             try EventLog.record(db, kind: .segmentRemoved, run: nil, actor: actor, detail: name, now: now)

@@ -23,14 +23,14 @@ extension SQLiteFileStore {
         try await writeOfMove { db in
             if let known = try MoveMarks.departure(db) {
                 guard known.id == move.id else { throw known.refusal(at: path) }
-                if known.endedAt == nil { try StoredFact.set(MoveRecord.departure, move, SQLiteSession(db)) }
+                if known.endedAt == nil { try StoredFact.set(MoveRecord.departure, move, db) }
                 return
             }
             try Self.requireUnused(db, path)
             guard let fault = try EventChain(db).faults().faults.first else {
                 try EventLog.record(
                     db, kind: .storeMoved, run: nil, actor: actor, detail: "to \(move.to)", now: move.begunAt)
-                return try StoredFact.set(MoveRecord.departure, move, SQLiteSession(db))
+                return try StoredFact.set(MoveRecord.departure, move, db)
             }
             throw StoreError.corrupt(path: path, reason: "\(fault.what); see `fanfare verify`")
         }
@@ -53,7 +53,7 @@ extension SQLiteFileStore {
             try move.requireOnRecord(recorded, at: path)
             guard var ended = recorded, ended.endedAt == nil else { return }
             ended.endedAt = now
-            try StoredFact.set(MoveRecord.departure, ended, SQLiteSession(db))
+            try StoredFact.set(MoveRecord.departure, ended, db)
         }
     }
 
@@ -63,7 +63,7 @@ extension SQLiteFileStore {
             guard let known = try MoveMarks.departure(db) else { return }
             guard known.endedAt == nil else { throw known.refusal(at: path) }
             guard known == move else { throw StoreError.busy(path: path) }
-            try StoredFact.remove(MoveRecord.departure, SQLiteSession(db))
+            try StoredFact.remove(MoveRecord.departure, db)
         }
     }
 
@@ -79,7 +79,7 @@ extension SQLiteFileStore {
             }
             try db.execute(
                 sql: "UPDATE meta SET value = :bytes WHERE key = 'namespace'", arguments: ["bytes": Data(halves)])
-            try StoredFact.set(MoveRecord.arrival, StoreArrival(move), SQLiteSession(db))
+            try StoredFact.set(MoveRecord.arrival, StoreArrival(move), db)
         }
     }
 
@@ -97,7 +97,7 @@ extension SQLiteFileStore {
             guard var arrival = try MoveMarks.arrival(db), arrival.progress != to else { return }
             guard arrival.progress == from else { throw StoreError.busy(path: path) }
             arrival.progress = to
-            try StoredFact.set(MoveRecord.arrival, arrival, SQLiteSession(db))
+            try StoredFact.set(MoveRecord.arrival, arrival, db)
             guard let table = from.current else { return }
             try TransferRows(db, table).insert(rows)
             guard table == .event else { return }
@@ -131,9 +131,9 @@ extension SQLiteFileStore {
             }
             arrival.move.endedAt = now
             arrival.proofs = proofs
-            try StopRecord.write(stops, SQLiteSession(db))
-            try StoredFact.set(MoveRecord.arrived, arrival, SQLiteSession(db))
-            try StoredFact.remove(MoveRecord.arrival, SQLiteSession(db))
+            try StopRecord.write(stops, db)
+            try StoredFact.set(MoveRecord.arrived, arrival, db)
+            try StoredFact.remove(MoveRecord.arrival, db)
         }
     }
 
@@ -150,11 +150,11 @@ extension SQLiteFileStore {
 /// What the facts of a store say of moves.
 enum MoveMarks {
     static func departure(_ db: Database) throws -> StoreMove? {
-        try StoredFact.value(MoveRecord.departure, SQLiteSession(db))
+        try StoredFact.value(MoveRecord.departure, db)
     }
 
     static func arrival(_ db: Database) throws -> StoreArrival? {
-        let db = SQLiteSession(db)
+        let db = db
         return try StoredFact.value(MoveRecord.arrival, db) ?? StoredFact.value(MoveRecord.arrived, db)
     }
 
@@ -167,7 +167,7 @@ enum MoveMarks {
                     """))
         guard isMarked == true else { return }
         let path = sqlite3_db_filename(db.sqliteConnection, "main").map { String(cString: $0) } ?? ""
-        if let arrival: StoreArrival = try StoredFact.value(MoveRecord.arrival, SQLiteSession(db)) {
+        if let arrival: StoreArrival = try StoredFact.value(MoveRecord.arrival, db) {
             throw StoreError.arriving(path: path, from: arrival.move.from)
         }
         if !isReading, let move = try departure(db) { throw move.refusal(at: path) }

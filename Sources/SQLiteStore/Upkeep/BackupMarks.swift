@@ -7,15 +7,15 @@ package import Store
 enum BackupMarks {
     private static let key = "backup"
 
-    static func mark(_ db: Database) throws -> BackupMark? { try StoredFact.value(key, SQLiteSession(db)) }
+    static func mark(_ db: Database) throws -> BackupMark? { try StoredFact.value(key, db) }
 
     /// Returns the time that the store knows nothing of since its latest restore; `nil` if there was none.
-    static func gap(_ db: Database) throws -> RestoreGap? { try StoredFact.value(RestoreGap.key, SQLiteSession(db)) }
+    static func gap(_ db: Database) throws -> RestoreGap? { try StoredFact.value(RestoreGap.key, db) }
 
     /// A copy of a copy keeps the time of the first.
     static func set(_ mark: BackupMark, _ db: Database) throws {
         guard try db.tableExists("meta"), try self.mark(db) == nil else { return }
-        try StoredFact.set(key, mark, SQLiteSession(db))
+        try StoredFact.set(key, mark, db)
     }
 
     /// Turns a copy into a store: what was open waits for a person, and nothing of the time since the copy starts by itself.
@@ -23,7 +23,7 @@ enum BackupMarks {
         guard let mark = try mark(db) else { return nil }
         let policy = RestorePolicy(mark)
         let actor: Actor = "restore"
-        let open = try RunRow.list(db, "WHERE state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id", [:])
+        let open = try RunRow.list(db, "WHERE state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id")
             .readable
         try endSessions(db, now: now)
         let tokens = try String.fetchAll(
@@ -34,7 +34,7 @@ enum BackupMarks {
                 """, arguments: ["now": now.milliseconds])
         var restored = RestoredStore(madeAt: mark.madeAt, restoredAt: now, runs: open, tokens: tokens)
         let gap = RestoreGap(madeAt: mark.madeAt, restoredAt: now)
-        try StoredFact.set(RestoreGap.key, gap, SQLiteSession(db))
+        try StoredFact.set(RestoreGap.key, gap, db)
         try skipNumbers(of: gap, db)
         // Before the events of the pauses, whose numbers then lie behind those of the gap, too.
         let lastEvent = try Int64.fetchOne(db, sql: "SELECT max(id) FROM event") ?? 0
@@ -55,7 +55,7 @@ enum BackupMarks {
                 "lapsed": ApprovalRequest.State.lapsed.rawValue, "open": ApprovalRequest.State.open.rawValue,
             ])
         restored.runs = try open.map { try RunRow.require(db, $0.id) }
-        try StoredFact.remove(key, SQLiteSession(db))
+        try StoredFact.remove(key, db)
         return restored
     }
 

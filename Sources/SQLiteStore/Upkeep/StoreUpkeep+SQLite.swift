@@ -171,7 +171,7 @@ extension SQLiteFileStore {
             }
             var observation = StoreObservation(
                 runs: Dictionary(uniqueKeysWithValues: runs), queues: queues, logBytes: (logBytes ?? nil) ?? 0)
-            observation.unreadableRuns = try Self.unreadable(db).count
+            observation.unreadableRuns = try RunClauses.unreadable(db).count
             try Self.observeWaits(&observation, db)
             return observation
         }

@@ -177,7 +177,7 @@ extension CapCover {
                 """, arguments: ["oldest": oldest.milliseconds])
         for row in runs {
             // One that cannot be read is a fault of its own.
-            guard let run = try RunRow.list(db, "WHERE id = :id", ["id": row[0] as Int64]).readable.first else {
+            guard let run = try RunRow.list(db, "WHERE id = $1", row[0] as Int64).readable.first else {
                 continue
             }
             guard let since = since(Timestamp(milliseconds: row[1]), run) else { continue }

@@ -24,13 +24,13 @@ extension SQLiteFileStore {
         checks += try await leases()
         checks.append(
             try await check(StageCheck.name, StageCheck.promise) { db in
-                let runs = try RunRow.list(db, "WHERE id IN (SELECT run_id FROM run_stage)", [:]).readable
-                let faults = try runs.flatMap { try StageCheck.faults($0, SQLiteStageBook(db, $0, actor: "verify")) }
+                let runs = try RunRow.list(db, "WHERE id IN (SELECT run_id FROM run_stage)").readable
+                let faults = try runs.flatMap { try StageCheck.faults($0, RunStages(db, $0, actor: "verify")) }
                 return Verification.Check(StageCheck.name, StageCheck.promise, faults: faults, compared: runs.count)
             })
         checks.append(
             try await check(ApprovalCheck.name, ApprovalCheck.promise) { db in
-                try Self.approvalFaults(SQLiteSession(db))
+                try Self.approvalFaults(db)
             })
         checks.append(
             try await check(LedgerScan.name, LedgerScan.promise) { db in

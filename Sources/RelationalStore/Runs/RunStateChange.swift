@@ -1,14 +1,13 @@
-import Model
+package import Model
 import Store
-import RelationalStore
 
-/// Puts a run into a state, with what that means for its deliveries. For whoever has locked it, see ``RunOwner``.
-struct RunStateChange {
-    private let db: PostgresSession
+/// Puts a run into a state, with what that means for its deliveries. The transaction has locked it, see ``RunOwner``.
+package struct RunStateChange<Session: SQLSession> {
+    private let db: Session
     private let run: Int64
     private let now: Timestamp
 
-    init(_ db: PostgresSession, _ run: Int64, now: Timestamp) {
+    package init(_ db: Session, _ run: Int64, now: Timestamp) {
         self.db = db
         self.run = run
         self.now = now
@@ -17,13 +16,13 @@ struct RunStateChange {
     /// - Parameters:
     ///   - pausedBy: a person who asked for the pause: the run waits for them.
     ///   - halt: what a run met that pauses itself.
-    func enter(
+    package func enter(
         _ state: RunState, reason: String?, actor: Actor, pausedBy: String? = nil, halt: RunHalt? = nil
     ) throws {
         switch state {
         case .finished: try requireDone()
         case .cancelled: try cancelRest()
-        case .failed: try LeaseRecovery(db, run, now: now).closeAll()
+        case .failed: try db.closeLeases(of: run, now: now)
         case .scheduled, .running, .paused, .missed: break
         }
         try note(state, reason: reason, actor: actor, pausedBy: pausedBy, halt: halt)
@@ -31,7 +30,7 @@ struct RunStateChange {
     }
 
     /// Ends a run that was told to be cancelled.
-    func finishCancelled() throws {
+    package func finishCancelled() throws {
         try cancelRest()
         try finish()
         try RunOwner.open(db, run)
@@ -39,11 +38,11 @@ struct RunStateChange {
 
     private func finish() throws {
         try db.execute("UPDATE run SET finished_at = coalesce(finished_at, $2) WHERE id = $1", run, now)
-        try db.execute("DELETE FROM chunk WHERE run_id = $1", run)
+        try db.ended(run: run)
     }
 
     /// The state alone.
-    func note(
+    package func note(
         _ state: RunState, reason: String?, actor: Actor, pausedBy: String? = nil, halt: RunHalt? = nil
     ) throws {
         let haltedBefore =
@@ -53,8 +52,7 @@ struct RunStateChange {
             """
             UPDATE run SET state = $2, state_reason = $3, paused_by = $4, halt = $5, halted_at = $6 WHERE id = $1
             """, run, state.rawValue, reason, pausedBy, halt?.rawValue, isAutomatic ? haltedBefore ?? now : nil)
-        let event = try EventLog.record(
-            db, kind: .entered(state, halt: halt), run: run, actor: actor, detail: reason ?? "", now: now)
+        let event = try db.record(.entered(state, halt: halt), run: run, by: actor, reason ?? "", now: now)
         // The first pause of a series is news, the next failed attempt is not.
         if isAutomatic, haltedBefore != nil { return }
         try Outbox.add(state, halt: halt, of: run, reason: reason, pausedBy: pausedBy, event: event, now: now, db)
@@ -62,44 +60,59 @@ struct RunStateChange {
 
     /// What is in flight becomes unknown, what waits suppressed(cancelled).
     private func cancelRest() throws {
-        try LeaseRecovery(db, run, now: now).closeAll()
+        try db.closeLeases(of: run, now: now)
         try suppress(upTo: .max, after: 0)
     }
 
     /// Suppresses what waits among the next deliveries of a run that is cancelled; returns the last device looked at,
     /// nil at the end. Millions of them in one transaction would keep everybody else from settling.
-    func suppressSlice(after device: Int64) throws -> Int64? {
+    package func suppressSlice(after device: Int64) throws -> Int64? {
         guard try RunOwner.alone(db, run).state == .cancelled,
-            let last = try DeliveryTable(run: run).sliceEnd(after: device, db)
+            let last = try DeliverySlice.end(db, run: run, after: device)
         else { return nil }
         try suppress(upTo: last, after: device)
         return last
     }
 
+    /// Leased deliveries are pending, too: their outcomes are still to come.
     private func suppress(upTo last: Int64, after device: Int64) throws {
         let count = try db.execute(
             """
-            UPDATE \(DeliveryTable(run: run).name) SET
+            UPDATE \(Session.dialect.deliveries(of: run)) SET
                 state = \(DeliveryState.suppressed.code), status = 0,
-                reason = '\(SuppressionReason.cancelled.rawValue)', not_before = NULL, changed_at = $3
-            WHERE device_id > $1 AND device_id <= $2 AND state = \(DeliveryState.pending.code)
-                AND device_id <> ALL ($4)
-            """, device, last, now, try leasedDevices())
+                reason = '\(SuppressionReason.cancelled.rawValue)', not_before = NULL, changed_at = $4
+            WHERE \(Session.dialect.isOf(parameter: 1)) AND device_id > $2 AND device_id <= $3
+                AND state = \(DeliveryState.pending.code) AND NOT (device_id \(Session.dialect.isAny(5)))
+            """, run, device, last, now, try db.leasedDevices(of: run))
         var change = DeliveryCounts()
         change.pending = -count
         change.suppressed = count
         try RunRow.add(change, to: run, at: now, db)
     }
 
-    /// Pending, and not waiting: their outcomes are still to come.
-    private func leasedDevices() throws -> [Int64] {
-        try LeaseRecovery(db, run, now: now).left().flatMap { $0.deliveries.map(\.device) }
-    }
-
     private func requireDone() throws {
-        let run = try RunProgress(db, run: self.run)
-        guard run.isFrozen, run.counts.pending == 0, run.counts.leased == 0 else {
-            throw StoreError.notFinished(run: self.run, pending: run.counts.pending, leased: run.counts.leased)
+        let progress = try RunProgress(db, run: run)
+        guard progress.isFrozen, progress.counts.pending == 0, progress.counts.leased == 0 else {
+            throw StoreError.notFinished(
+                run: run, pending: progress.counts.pending, leased: progress.counts.leased)
         }
+    }
+}
+
+/// The deliveries of a run in order of device, so many at a time.
+package enum DeliverySlice {
+    /// Written in a fraction of a second.
+    private static let countMax = 20_000
+
+    /// The last device of the next slice; nil when there is none.
+    package static func end<Session: SQLSession>(_ db: Session, run: Int64, after device: Int64) throws -> Int64? {
+        try db.first(
+            """
+            SELECT max(device_id) FROM (
+                SELECT device_id FROM \(Session.dialect.deliveries(of: run))
+                WHERE \(Session.dialect.isOf(parameter: 1)) AND device_id > $2 ORDER BY device_id LIMIT \(countMax)
+            ) AS slice
+            """, run, device
+        ) { try $0.int64OrNil(0) } ?? nil
     }
 }

@@ -1,61 +1,58 @@
 package import Model
 package import Store
-import Synchronization
-import RelationalStore
 
 /// What webhooks are to be told, written in the transaction that makes it true: a crash loses none of it.
 enum Outbox {
-    /// A pause a person asked for is no news to whoever asked; tests concern nobody. A late run is told as `late` to those
+    /// A pause a person asked for is no news to that person; tests concern nobody. A late run is told as `late` to those
     /// who asked for that, and as `paused` to those who asked for pauses alone: each hears of it once. A finished run that is
     /// no success is told as `unsuccessful` and `finished` in the same way.
-    static func add(
+    static func add<Session: SQLSession>(
         _ state: RunState, halt: RunHalt?, of run: Int64, reason: String?, pausedBy: String?, event: Int64,
-        now: Timestamp, _ db: PostgresSession
+        now: Timestamp, _ db: Session
     ) throws {
         guard pausedBy == nil else { return }
         let word = Configuration.Webhook.Event.word(of: state, halt)
         try db.execute(
             """
             INSERT INTO webhook_message (event_id, url, run_id, state, reason, at, next_at)
-            SELECT $1, url, $2, CASE WHEN bool_or(event = $3) THEN $3 ELSE $4 END, $5, $6, coalesce($7::bigint, \(StoreTime.now))
+            SELECT $1, url, $2, CASE WHEN max(CASE WHEN event = $3 THEN 1 ELSE 0 END) = 1 THEN $3 ELSE $4 END, $5, $6, $7
             FROM webhook
-            WHERE event IN ($3, $4) AND EXISTS (SELECT 1 FROM run WHERE id = $2 AND NOT is_test)
+            WHERE event IN ($3, $4)
+                AND EXISTS (SELECT 1 FROM run WHERE id = $2 AND \(Session.dialect.isFalse("is_test")))
             GROUP BY url
-            """, event, run, word, state.rawValue, reason, now, db.given(now))
+            """, event, run, word, state.rawValue, reason, now, try db.moment(now))
     }
 }
 
-extension PostgresDatabase {
+extension RelationalStore {
     package func setWebhooks(_ webhooks: [Configuration.Webhook]) async throws {
         let wanted = Set(webhooks.flatMap { hook in hook.events.map { [hook.url, $0.rawValue] } })
-        let known = try await read(.short) { db in
+        let known = try await snapshot(.short) { db in
             Set(try db.all("SELECT url, event FROM webhook") { [try $0.text(0), try $0.text(1)] })
         }
         // Almost always there is nothing to write.
         guard wanted != known else { return }
-        let pairs = wanted.sorted { ($0[0], $0[1]) < ($1[0], $1[1]) }
-        try await write(.quick) { db in
+        try await transaction(.quick) { db in
             // Of two that start with another list each, the second one's stands.
-            try db.run("LOCK TABLE webhook IN SHARE ROW EXCLUSIVE MODE")
+            try db.lock(table: "webhook")
             try db.execute("DELETE FROM webhook")
             try db.execute(
-                "INSERT INTO webhook (url, event) SELECT * FROM unnest($1::text[], $2::text[])", pairs.map { $0[0] },
-                pairs.map { $0[1] })
+                "INSERT INTO webhook (url, event) VALUES ($1, $2)",
+                each: wanted.sorted { ($0[0], $0[1]) < ($1[0], $1[1]) }.map { [$0[0], $0[1]] })
             try db.execute("DELETE FROM webhook_message WHERE url NOT IN (SELECT url FROM webhook)")
         }
     }
 
     package func takeWebhookMessages(now: Timestamp, limit: Int, until: Timestamp) async throws -> [WebhookMessage] {
-        let (messages, ahead) = try await write(.quick) { db in
+        let (messages, ahead) = try await transaction(.quick) { db in
             let ahead = try db.moment(now) - now
             let messages = try db.all(
                 """
                 WITH due AS MATERIALIZED (
-                    SELECT id FROM webhook_message WHERE next_at <= $1 ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED
+                    SELECT id FROM webhook_message WHERE next_at <= $1 ORDER BY id LIMIT $3\(Session.dialect.skipLocked)
                 )
-                UPDATE webhook_message SET attempts = attempts + 1, next_at = $2 FROM due
-                WHERE webhook_message.id = due.id
-                RETURNING webhook_message.id, event_id, url, run_id, state, reason, at, attempts
+                UPDATE webhook_message SET attempts = attempts + 1, next_at = $2 WHERE id IN (SELECT id FROM due)
+                RETURNING id, event_id, url, run_id, state, reason, at, attempts
                 """, now + ahead, until + ahead, limit
             ) { row in
                 WebhookMessage(
@@ -65,27 +62,26 @@ extension PostgresDatabase {
             }
             return (messages.sorted { $0.id < $1.id }, ahead)
         }
-        webhooksAhead.withLock { $0 = ahead }
+        webhooksAhead = ahead
         return messages
     }
 
     package func removeWebhookMessage(_ id: Int64) async throws {
-        try await write(.quick) { db in try db.execute("DELETE FROM webhook_message WHERE id = $1", id) }
+        try await transaction(.quick) { db in try db.execute("DELETE FROM webhook_message WHERE id = $1", id) }
     }
 
     package func postponeWebhookMessage(_ id: Int64, until: Timestamp, problem: String) async throws {
-        // By the clock of whoever took it, a moment ago.
-        let until = until + webhooksAhead.withLock { $0 }
-        try await write(.quick) { db in
+        // By the clock of the transaction that took it, a moment ago.
+        let until = until + webhooksAhead
+        try await transaction(.quick) { db in
             try db.execute("UPDATE webhook_message SET next_at = $2, problem = $3 WHERE id = $1", id, until, problem)
         }
     }
 
     package func nextWebhookMessage() async throws -> Timestamp? {
-        let next = try await read(.short) { db in
+        let next = try await snapshot(.short) { db in
             try db.first("SELECT min(next_at) FROM webhook_message") { try $0.timestampOrNil(0) } ?? nil
         }
-        let ahead = webhooksAhead.withLock { $0 }
-        return next.map { $0 - ahead }
+        return next.map { $0 - webhooksAhead }
     }
 }

@@ -1,13 +1,12 @@
 import Model
 package import Store
-import RelationalStore
 
 /// The slot of a run's timeline that a change of its account falls into.
-enum TimelineRow {
-    /// A row of a few hundred bytes for each transaction that settles something. Whoever holds the run's row is alone with
-    /// its timeline, see ``RunRow/add(_:_:to:at:_:)``.
+package enum TimelineRow {
+    /// A row of a few hundred bytes for each transaction that settles something. The transaction that holds the run's row
+    /// is alone with its timeline, see ``RunRow/add(_:_:to:at:_:)``.
     static func add(
-        _ change: DeliveryCounts, _ attempts: SettledAttempts, to run: Int64, at now: Timestamp, _ db: PostgresSession
+        _ change: DeliveryCounts, _ attempts: SettledAttempts, to run: Int64, at now: Timestamp, _ db: some SQLSession
     ) throws {
         guard attempts.isAnything || change.ends else { return }
         let slot = Timeline.slot(of: now)
@@ -28,13 +27,13 @@ enum TimelineRow {
             attempts.retried, max(0, -change.rejected), latencies.packed)
     }
 
-    private static func stored(_ run: Int64, _ slot: Int64, _ db: PostgresSession) throws -> LatencyHistogram {
+    private static func stored(_ run: Int64, _ slot: Int64, _ db: some SQLSession) throws -> LatencyHistogram {
         try db.first("SELECT latencies FROM timeline WHERE run_id = $1 AND slot = $2", run, slot) { row in
             LatencyHistogram(packed: try row.bytes(0))
         } ?? LatencyHistogram()
     }
 
-    static func timeline(of run: Int64, _ db: PostgresSession) throws -> Timeline {
+    package static func timeline(of run: Int64, _ db: some SQLSession) throws -> Timeline {
         let slots = try db.all(
             """
             SELECT slot, accepted, rejected, unknown, suppressed, retried, reopened, latencies
@@ -57,8 +56,8 @@ enum TimelineRow {
     }
 }
 
-extension PostgresDatabase {
+extension RelationalStore {
     package func timeline(_ run: Int64) async throws -> Timeline {
-        try await read { db in try TimelineRow.timeline(of: run, db) }
+        try await snapshot(.expensive) { db in try TimelineRow.timeline(of: run, db) }
     }
 }

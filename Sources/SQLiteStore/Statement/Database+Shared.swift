@@ -1,21 +1,18 @@
 import Foundation
-import GRDB
+package import GRDB
 package import Model
-package import RelationalStore
+// Who imports the store has its methods, most of which are those of every relational store.
+@_exported public import RelationalStore
 package import Store
 
 /// A transaction of SQLite for the statements that both engines share. Statements are prepared once for each connection.
-package struct SQLiteSession: SQLSession {
+extension Database: SQLSession {
     package static var dialect: SQLDialect { .sqlite }
-
-    private let db: Database
-
-    init(_ db: Database) { self.db = db }
 
     package func execute(_ statement: SQLStatement, values: [any SQLValue]) throws -> Int {
         let prepared = try prepare(statement)
         try prepared.execute(arguments: Self.arguments(values))
-        return db.changesCount
+        return changesCount
     }
 
     package func all<Value>(
@@ -39,11 +36,33 @@ package struct SQLiteSession: SQLSession {
     package func record(
         _ kind: EventKind, run: Int64?, by actor: Actor, _ detail: String, files: [String: String], now: Timestamp
     ) throws -> Int64 {
-        try EventLog.record(db, kind: kind, run: run, actor: actor, detail: detail, files: files, now: now)
+        try EventLog.record(self, kind: kind, run: run, actor: actor, detail: detail, files: files, now: now)
+    }
+
+    package func moment(_ now: Timestamp) -> Timestamp { now }
+
+    package func makeDeliveries(of run: Int64) {}
+
+    package func ended(run: Int64) {}
+
+    package func lockWork(of run: Int64) {}
+
+    package func senders(of run: Int64) -> [String] { [] }
+
+    package func isSender(_ owner: String, of run: Int64) throws -> Bool { try RunOwner.locked(self, run).owner == owner }
+
+    package func join(_ sender: String, to run: Int64, _ isAlive: OwnerLiveness.IsAlive) {}
+
+    package func leave(_ run: Int64, _ owner: String?) {}
+
+    package func closeLeases(of run: Int64, now: Timestamp) throws { try LeaseRecovery(self, run, now: now).closeAll() }
+
+    package func leasedDevices(of run: Int64) throws -> [Int64] {
+        try LeaseRecovery(self, run, now: Timestamp(milliseconds: 0)).left().flatMap { $0.deliveries.map(\.device) }
     }
 
     private func prepare(_ statement: SQLStatement) throws -> Statement {
-        statement.isKept ? try db.cachedStatement(sql: statement.text) : try db.makeStatement(sql: statement.text)
+        statement.isKept ? try cachedStatement(sql: statement.text) : try makeStatement(sql: statement.text)
     }
 
     /// `$1` is a name for SQLite, whatever the order in which they stand in the text.
@@ -95,18 +114,34 @@ extension SQLiteFileStore {
     package var goesByCallersClock: Bool { true }
 
     package func snapshot<Value: Sendable>(
-        _ cost: ReadCost, _ body: @escaping @Sendable (SQLiteSession) throws -> Value
+        _ cost: ReadCost, _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
-        try await read(cost) { db in try body(SQLiteSession(db)) }
+        try await read(cost, body)
     }
 
     package func transaction<Value: Sendable>(
-        _ promise: WritePromise, _ body: @escaping @Sendable (SQLiteSession) throws -> Value
+        _ promise: WritePromise, _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         switch promise {
-        case .quick: try await write { db in try body(SQLiteSession(db)) }
-        case .durable: try await writeDurably { db in try body(SQLiteSession(db)) }
-        case .durableOfSender: try await writeDurably(patience: .ofSenders) { db in try body(SQLiteSession(db)) }
+        case .quick: try await write(body)
+        case .quickOfSender: try await writeSending(body)
+        case .durable: try await writeDurably(body)
+        case .durableOfSender: try await writeDurably(patience: .ofSenders, body)
         }
+    }
+
+    package func beatBeforeClaim(_ sender: String) {}
+
+    package func requireNotLost(_ sender: String, _ db: Database) {}
+
+    package func living(_ db: Database, at run: Int64) -> OwnerLiveness.IsAlive { isAlive }
+
+    package func settleBeforeRelease(now: Timestamp) {}
+
+    package func released(_ run: Int64, _ state: RunState) {}
+
+    package var webhooksAhead: Duration {
+        get { .zero }
+        set {}
     }
 }

@@ -1,0 +1,58 @@
+package import Model
+import RelationalStore
+package import Store
+
+/// The rows of a run that several senders change, and the order in which they are locked, see <doc:LockOrder>.
+extension PostgresSession {
+    package func makeDeliveries(of run: Int64) throws { try DeliveryTable(run: run).make(self) }
+
+    package func ended(run: Int64) throws { try execute("DELETE FROM chunk WHERE run_id = $1", run) }
+
+    package func lockWork(of run: Int64) throws {
+        try execute("SELECT 1 FROM run_sender WHERE run_id = $1 ORDER BY owner FOR UPDATE", run)
+        try execute("SELECT 1 FROM lease WHERE run_id = $1 ORDER BY id FOR NO KEY UPDATE", run)
+        try execute("SELECT 1 FROM run_stage WHERE run_id = $1 ORDER BY stage FOR NO KEY UPDATE", run)
+    }
+
+    package func senders(of run: Int64) throws -> [String] {
+        try all("SELECT owner FROM run_sender WHERE run_id = $1", run) { try $0.text(0) }
+    }
+
+    /// The right to lease stands in `run_sender` as well as in the run's row, so that a lease holds it without keeping those
+    /// waiting who count its outcomes.
+    package func isSender(_ owner: String, of run: Int64) throws -> Bool {
+        try execute("SELECT 1 FROM run_sender WHERE run_id = $1 AND owner = $2 FOR SHARE", run, owner) > 0
+    }
+
+    package func join(_ sender: String, to run: Int64, _ isAlive: OwnerLiveness.IsAlive) throws {
+        // A row that stays is one that a lease in flight still finds.
+        let gone = try senders(of: run).filter { $0 != sender && !isAlive($0) }
+        try execute("DELETE FROM run_sender WHERE run_id = $1 AND owner = ANY ($2)", run, gone)
+        try execute("INSERT INTO run_sender (run_id, owner) VALUES ($1, $2) ON CONFLICT DO NOTHING", run, sender)
+    }
+
+    package func leave(_ run: Int64, _ owner: String?) throws {
+        try execute("DELETE FROM run_sender WHERE run_id = $1 AND ($2::text IS NULL OR owner = $2)", run, owner)
+    }
+
+    package func closeLeases(of run: Int64, now: Timestamp) throws { try LeaseRecovery(self, run, now: now).closeAll() }
+
+    package func leasedDevices(of run: Int64) throws -> [Int64] {
+        try LeaseRecovery(self, run, now: Timestamp(milliseconds: 0)).left().flatMap { $0.deliveries.map(\.device) }
+    }
+}
+
+extension RunStages<PostgresSession> {
+    /// Nobody else changes them until the transaction ends.
+    static func lock(_ db: PostgresSession, run: Int64) throws {
+        try db.execute("SELECT 1 FROM run_stage WHERE run_id = $1 ORDER BY stage FOR UPDATE", run)
+    }
+
+    /// The same for a lease, which changes nothing once the last stage has begun.
+    static func lockUnlessOver(_ db: PostgresSession, run: Int64) throws {
+        let isOver = try db.first(
+            "SELECT opened_at IS NOT NULL FROM run_stage WHERE run_id = $1 ORDER BY stage DESC LIMIT 1", run
+        ) { try $0.bool(0) }
+        if isOver == false { try lock(db, run: run) }
+    }
+}

@@ -1,0 +1,138 @@
+package import Model
+package import Store
+
+extension RelationalStore {
+    package func run(_ id: Int64) async throws -> Run? { try await snapshot(.short) { db in try RunRow.find(db, id) } }
+
+    package func run(campaign: String, occurrence: String) async throws -> Run? {
+        try await snapshot(.short) { db in try RunRow.find(db, campaign: campaign, occurrence: occurrence) }
+    }
+
+    package func latestRun(campaign: String, includingTests: Bool) async throws -> Run? {
+        try await snapshot(.short) { db in
+            try RunRow.first(db, RunClauses<Session>.latest(includingTests: includingTests), campaign)
+        }
+    }
+
+    package func latestRun(campaign: String, state: RunState) async throws -> Run? {
+        try await snapshot(.short) { db in
+            try RunRow.first(db, RunClauses<Session>.latestInState, campaign, state.rawValue)
+        }
+    }
+
+    package func runs(limit: Int, includingTests: Bool) async throws -> [Run] {
+        try await snapshot(.short) { db in
+            try ListedRun.page(before: nil, limit: limit) { before, limit in
+                try RunRow.list(
+                    db, "WHERE id < $1 AND (NOT is_test OR $2) ORDER BY id DESC LIMIT $3", before ?? .max,
+                    includingTests, limit)
+            }
+        }
+    }
+
+    package func runs(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [Run] {
+        try await snapshot(.short) { db in
+            try ListedRun.page(before: id, limit: limit) { before, limit in
+                try RunRow.list(
+                    db, "WHERE id IN (\(RunClauses<Session>.listed)) ORDER BY id DESC", before ?? .max,
+                    filter.campaign, filter.includesTests, filter.states.isEmpty, filter.states.map(\.rawValue),
+                    filter.createdFrom?.milliseconds ?? .min, filter.createdBefore?.milliseconds ?? .max, limit)
+            }
+        }
+    }
+
+    package func unreadableRuns() async throws -> [UnreadableRun] {
+        try await snapshot(.short) { db in try RunClauses.unreadable(db) }
+    }
+
+    package func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String> {
+        guard !keys.isEmpty else { return [] }
+        return try await snapshot(.short) { db in
+            Set(
+                try db.all(
+                    "SELECT occurrence FROM run WHERE campaign = $1 AND occurrence \(Session.dialect.isAny(2))",
+                    campaign, keys
+                ) { try $0.text(0) })
+        }
+    }
+
+    package func unfinishedRuns(campaign: String, occurrencePrefix: String) async throws -> [Run] {
+        try await snapshot(.short) { db in
+            try RunRow.list(db, RunClauses<Session>.unfinished, campaign, occurrencePrefix).readable
+        }
+    }
+
+    package func haltedRuns() async throws -> [Run] {
+        try await snapshot(.short) { db in try RunRow.list(db, RunClauses<Session>.halted).readable }
+    }
+
+    package func openFeedRuns(campaign: String) async throws -> [Run] {
+        try await snapshot(.short) { db in try RunRow.list(db, RunClauses<Session>.openOfFeed, campaign).readable }
+    }
+}
+
+/// Which runs a list has. A store may hold a million of them: each text goes along an index, which the tests look at.
+package enum RunClauses<Session: SQLSession> {
+    private static var isNoTest: String { Session.dialect.isFalse("is_test") }
+
+    /// Walks the index `run_campaign` down from the newest run, past test runs.
+    package static func latest(includingTests: Bool) -> String {
+        "WHERE campaign = $1 \(includingTests ? "" : "AND \(isNoTest)") ORDER BY id DESC LIMIT $2"
+    }
+
+    /// One row of the index `run_campaign_state`.
+    package static var latestInState: String {
+        "WHERE campaign = $1 AND state = $2 AND \(isNoTest) ORDER BY id DESC LIMIT $3"
+    }
+
+    /// On SQLite reads nothing but the index, a few dozen bytes for each run.
+    package static var listed: String {
+        """
+        SELECT id FROM run \(Session.dialect.hint("INDEXED BY run_listing"))
+        WHERE id < $1 AND ($2 IS NULL OR campaign = $2) AND (NOT is_test OR $3)
+            AND ($4 OR state \(Session.dialect.isAny(5))) AND created_at >= $6 AND created_at < $7
+        ORDER BY id DESC LIMIT $8
+        """
+    }
+
+    /// What is not over, and the latest, however many runs there are.
+    package static var looked: String {
+        """
+        WHERE id IN (
+            SELECT id FROM run WHERE state IN (\(SQLConstants.list(RunState.unfinished)))
+            UNION SELECT id FROM (SELECT id FROM run ORDER BY id DESC LIMIT 100) AS latest
+        ) ORDER BY id
+        """
+    }
+
+    package static func unreadable(_ db: Session) throws -> [UnreadableRun] { try RunRow.list(db, looked).unreadable }
+
+    /// What is not over, however many runs of the campaign are: by the index of states, not the one in order of `id`.
+    package static var unfinished: String {
+        """
+        \(Session.dialect.hint("INDEXED BY run_campaign_state"))
+        WHERE campaign = $1 AND state IN (\(SQLConstants.list(RunState.unfinished))) AND \(isNoTest)
+            AND substr(occurrence, 1, length($2)) = $2
+        ORDER BY id LIMIT \(UnfinishedRuns.countMax)
+        """
+    }
+
+    /// Walks the index `run_halted`.
+    package static var halted: String {
+        """
+        WHERE state = '\(RunState.paused.rawValue)' AND paused_by IS NULL AND \(isNoTest)
+            AND halt IN (\(SQLConstants.list(RunHalt.allCases.filter(\.waitsForPerson).map(\.rawValue))))
+        ORDER BY id
+        """
+    }
+
+    static var openOfFeed: String {
+        """
+        WHERE campaign = $1 AND state IN (\(SQLConstants.list(RunState.unfinished))) AND \(isNoTest)
+            AND (state <> '\(RunState.paused.rawValue)' OR paused_by IS NULL
+                AND halt IN (\(SQLConstants.list(RunHalt.automatic.map(\.rawValue)))))
+            AND substr(occurrence, 1, 5) = 'item-'
+        ORDER BY id
+        """
+    }
+}

@@ -1,0 +1,103 @@
+package import Model
+package import Store
+
+/// Who sends a run, and in which state it is, as its row says. The order of locks stands in <doc:LockOrder>.
+package struct RunOwner {
+    package let run: Int64
+    package let state: RunState
+    package let owner: String?
+    package let heartbeat: Timestamp?
+    /// The person a paused run waits for; nil where it paused itself.
+    package let pausedBy: String?
+    /// What a paused run met.
+    package let halt: RunHalt?
+    package let reason: String?
+
+    /// As it is until the end of the transaction, with nobody leasing meanwhile: for a change of who has it.
+    package static func alone(_ db: some SQLSession, _ run: Int64) throws -> RunOwner {
+        try db.lockWork(of: run)
+        return try locked(db, run)
+    }
+
+    /// As it is until the end of the transaction.
+    package static func locked<Session: SQLSession>(_ db: Session, _ run: Int64) throws -> RunOwner {
+        let found = try db.first(
+            """
+            SELECT state, owner, heartbeat_at, paused_by, halt, state_reason FROM run WHERE id = $1\(Session.dialect.lock)
+            """, run
+        ) { row in
+            try RunState(rawValue: try row.text(0)).map { state in
+                RunOwner(
+                    run: run, state: state, owner: try row.textOrNil(1), heartbeat: try row.timestampOrNil(2),
+                    pausedBy: try row.textOrNil(3), halt: try row.textOrNil(4).flatMap(RunHalt.init),
+                    reason: try row.textOrNil(5))
+            }
+        }
+        guard let owner = found ?? nil else { throw StoreError.noSuchRun(run) }
+        return owner
+    }
+
+    /// As it is once that one has let go of it.
+    func left(by name: String) -> RunOwner {
+        RunOwner(
+            run: run, state: state, owner: owner == name ? nil : owner, heartbeat: heartbeat, pausedBy: pausedBy,
+            halt: halt, reason: reason)
+    }
+
+    /// The owner, unless it is `other` or gone.
+    func holder(apartFrom other: String, isAlive: OwnerLiveness.IsAlive) -> String? {
+        guard let owner, owner != other, isAlive(owner) else { return nil }
+        return owner
+    }
+
+    /// Whether anybody who lives has the run or takes part in it.
+    package func isHeld(_ db: some SQLSession, _ isAlive: OwnerLiveness.IsAlive) throws -> Bool {
+        if let owner, isAlive(owner) { return true }
+        return try db.senders(of: run).contains(where: isAlive)
+    }
+
+    package func require(_ expected: String) throws {
+        guard owner == expected else { throw StoreError.lostClaim(run: run, holder: owner) }
+    }
+
+    /// That `owner` sends the run, until the end of the transaction.
+    package static func require(_ owner: String, of run: Int64, _ db: some SQLSession) throws {
+        guard try !db.isSender(owner, of: run) else { return }
+        throw StoreError.lostClaim(run: run, holder: try RunRow.require(db, run).owner)
+    }
+
+    /// That the run stands under this name, alive or gone, until the end of the transaction.
+    package static func requireRecord(_ owner: String, of run: Int64, _ db: some SQLSession) throws {
+        let current = try alone(db, run)
+        if try !db.senders(of: run).contains(owner) { try current.require(owner) }
+    }
+
+    /// - Parameter isAlive: those that live go on sending of it.
+    package func take(
+        _ db: some SQLSession, by owner: Actor, _ isAlive: OwnerLiveness.IsAlive, now: Timestamp
+    ) throws {
+        try db.join(owner.name, to: run, isAlive)
+        try db.execute(
+            """
+            UPDATE run SET
+                owner = $2, heartbeat_at = $3, state = '\(RunState.running.rawValue)', state_reason = NULL,
+                paused_by = NULL, halt = NULL, started_at = coalesce(started_at, $3),
+                halted_at = CASE WHEN state = '\(RunState.paused.rawValue)' THEN halted_at END
+            WHERE id = $1
+            """, run, owner.name, now)
+        try db.record(.runClaimed, run: run, by: owner, self.owner.map { "from \($0)" } ?? "", now: now)
+    }
+
+    /// Nobody has the run any more; when its owner was last heard of stays.
+    ///
+    /// - Parameter owner: only that one leaves it; nil: all who take part in it.
+    package static func open(_ db: some SQLSession, _ run: Int64, of owner: String? = nil) throws {
+        try db.leave(run, owner)
+        try db.execute("UPDATE run SET owner = NULL WHERE id = $1", run)
+    }
+
+    /// Somebody was heard of: an owner, or a person who let the run go on.
+    package static func heard(_ db: some SQLSession, _ run: Int64, at now: Timestamp) throws {
+        try db.execute("UPDATE run SET heartbeat_at = $2 WHERE id = $1", run, now)
+    }
+}

@@ -1,0 +1,204 @@
+package import Model
+package import Store
+
+extension RelationalStore {
+    package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
+        // Counting ten million deliveries takes seconds: not while nobody else can settle.
+        let owed = try await owed(run, at: now)
+        try await beatBeforeClaim(owner.name)
+        let answer: RunClaim? = try await transaction(.quick) { [self] db in
+            let isAlive = try living(db, at: run)
+            let current = try RunOwner.alone(db, run)
+            try requireNotLost(owner.name, db)
+            if let holder = current.holder(apartFrom: owner.name, isAlive: isAlive) {
+                return .held(by: holder, heartbeat: current.heartbeat ?? now)
+            }
+            guard !current.state.isFinal else { return nil }
+            if let refusal = try ClaimRow.refusal(db, run, owed, for: owner, at: now) { return refusal }
+            try current.take(db, by: owner, isAlive, now: now)
+            return .claimed
+        }
+        guard let answer else {
+            // Its owner died before it could end the run; the end is kept, although the claim fails.
+            try await endIfCancelled(run, now: now)
+            let state = try await self.run(run)?.state ?? .cancelled
+            throw StoreError.runIsOver(run: run, state: state)
+        }
+        return answer
+    }
+
+    private func owed(_ run: Int64, at now: Timestamp) async throws -> OwedDeliveries {
+        let record = try await snapshot(.short) { db in try RunRow.require(db, run) }
+        return try await OwedDeliveries.ofClaim(record, at: now) {
+            try await snapshot(.expensive) { db in try ClaimRow.owed(db, run, at: now) }
+        }
+    }
+
+    package func release(
+        _ run: Int64, by owner: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
+    ) async throws {
+        try await settleBeforeRelease(now: now)
+        try await suppressRest(of: run, now: now)
+        try await transaction(.durableOfSender) { [self] db in
+            let isAlive = try living(db, at: run)
+            let current = try RunOwner.alone(db, run)
+            try current.require(owner.name)
+            try RunOwner.heard(db, run, at: now)
+            try RunOwner.open(db, run, of: owner.name)
+            // Of a run that is cancelled the last to leave it makes the end: others wait for answers.
+            if current.state == .cancelled, try current.left(by: owner.name).isHeld(db, isAlive) { return }
+            let state = RunTransition.release(as: state, from: current.state, halt: current.halt)
+            if current.state == .cancelled {
+                // Who cancelled it is on record.
+                try RunStateChange(db, run, now: now).finishCancelled()
+            } else if state != .running {
+                if state != current.state, !RunTransition(from: current.state, to: state).isAllowed {
+                    throw StoreError.illegalChange(run: run, from: current.state, to: state)
+                }
+                // A pause somebody asked for keeps their reason, and waits for them; so does one that waits for anybody.
+                let isKept = current.state == .paused && (reason == nil || current.halt?.waitsForPerson == true)
+                if state != .paused || !isKept {
+                    try RunStateChange(db, run, now: now).enter(
+                        state, reason: reason, actor: owner, pausedBy: current.pausedBy, halt: halt)
+                }
+            }
+        }
+        await released(run, state)
+    }
+
+    package func halt(
+        _ run: Int64, by owner: Actor, _ halt: RunHalt, reason: String, now: Timestamp
+    ) async throws {
+        try await transaction(.durableOfSender) { db in
+            try RunOwner.require(owner.name, of: run, db)
+            let current = try RunOwner.locked(db, run)
+            guard current.state == .running else { return }
+            try RunStateChange(db, run, now: now).note(.paused, reason: reason, actor: owner, halt: halt)
+        }
+    }
+
+    package func change(
+        _ run: Int64, to state: RunState, reason: String?, now: Timestamp, by actor: Actor, seen: SeenRun?
+    ) async throws {
+        let isToBeEnded = try await transaction(.durable) { [self] db in
+            let isAlive = try living(db, at: run)
+            let current = try RunOwner.alone(db, run)
+            try seen?.require(try RunRow.require(db, run))
+            if state == .running { try current.halt?.requireResumable(run) }
+            let isPausedByItself = current.state == .paused && current.pausedBy == nil
+            let isHeld = try current.isHeld(db, isAlive)
+            switch RunTransition(from: current.state, to: state).request(isPausedByItself: isPausedByItself) {
+            case .nothingToDo where state != .running || isHeld: return false
+            case .refused: throw StoreError.illegalChange(run: run, from: current.state, to: state)
+            // Of a run that is to go on and that nobody has, it is put on record who said so, and when.
+            case .nothingToDo, .carriedOut: break
+            }
+            // It is on record already, by whom and why; what an owner that died has left of it is ended.
+            if current.state == .cancelled, state == .cancelled { return !isHeld }
+            let change = RunStateChange(db, run, now: now)
+            let pausedBy = state == .paused ? actor.name : nil
+            // The person who resumes it is to know what it was held for, whoever paused it since.
+            let halt = state == .paused ? current.halt.flatMap { $0.outlastsPause ? $0 : nil } : nil
+            let reason =
+                halt == nil ? reason : [reason, current.reason].compactMap(\.self).joined(separator: "; before: ")
+            if state == .running {
+                try RunOwner.heard(db, run, at: now)
+                if current.halt == .stage { try RunStages.release(run, by: actor, db) }
+                if current.halt == .volume, var limits = try ReachLimits.of(run, db) {
+                    limits.most = limits.raised
+                    try limits.write(to: run, db)
+                }
+            }
+            if isHeld || state == .cancelled {
+                try change.note(state, reason: reason, actor: actor, pausedBy: pausedBy, halt: halt)
+            } else {
+                try change.enter(state, reason: reason, actor: actor, pausedBy: pausedBy, halt: halt)
+                if state.isFinal { try RunOwner.open(db, run) }
+            }
+            return !isHeld && state == .cancelled
+        }
+        if isToBeEnded { try await endIfCancelled(run, now: now) }
+    }
+
+    /// Ends a cancelled run that nobody has, a slice at a time; what a process that ends meanwhile leaves is taken up
+    /// by the next.
+    package func endIfCancelled(_ run: Int64, now: Timestamp) async throws {
+        try await suppressRest(of: run, now: now)
+        try await transaction(.durable) { [self] db in
+            let isAlive = try living(db, at: run)
+            let current = try RunOwner.alone(db, run)
+            guard current.state == .cancelled, try !current.isHeld(db, isAlive) else { return }
+            try RunStateChange(db, run, now: now).finishCancelled()
+        }
+        await released(run, .cancelled)
+    }
+
+    /// Of a run that is not cancelled: nothing.
+    private func suppressRest(of run: Int64, now: Timestamp) async throws {
+        var device: Int64? = 0
+        while let after = device {
+            device = try await transaction(.quickOfSender) { db in
+                try RunStateChange(db, run, now: now).suppressSlice(after: after)
+            }
+        }
+    }
+
+    package func abandon(_ run: Int64, of owner: String?, now: Timestamp) async throws -> Bool {
+        let isCancelled: Bool? = try await transaction(.quick) { db in
+            let current = try RunOwner.alone(db, run)
+            guard current.owner == owner else { return nil }
+            if current.state != .cancelled { try RunOwner.open(db, run, of: owner) }
+            return current.state == .cancelled
+        }
+        if isCancelled == true { try await endIfCancelled(run, now: now) }
+        return isCancelled != nil
+    }
+}
+
+/// What a run still has to send, and why it is not to be taken.
+private enum ClaimRow {
+    static func owed(_ db: some SQLSession, _ run: Int64, at now: Timestamp) throws -> OwedDeliveries {
+        try OwedDeliveries(RunRow.require(db, run), at: now) { try count(db, run, at: now) }
+    }
+
+    /// Nil: it may be taken. One that has become late is put on record as such. What its last owner left in flight
+    /// stays that owner's, to be recovered as ever.
+    static func refusal(
+        _ db: some SQLSession, _ run: Int64, _ owed: OwedDeliveries, for actor: Actor, at now: Timestamp
+    ) throws -> RunClaim? {
+        let refusal = try owed.refusal(
+            of: RunRow.require(db, run), StopRecord.read(db), at: now, after: ClockRecord(db).latestSteps()
+        ) {
+            try count(db, run, at: now)
+        }
+        switch refusal {
+        case nil: return nil
+        case .known(let claim): return claim
+        case .foundLate(let reason):
+            try RunStateChange(db, run, now: now).note(.paused, reason: reason, actor: actor, halt: .late)
+            return .late(reason)
+        }
+    }
+
+    /// On SQLite along the primary key: through the index of those that wait every row would be looked up, six times as
+    /// slow.
+    private static func count<Session: SQLSession>(
+        _ db: Session, _ run: Int64, at now: Timestamp
+    ) throws -> LatePolicy.Owed? {
+        let heldUntil = StageGate.heldUntil(try RunRow.require(db, run), try RunStages.records(db, run: run))
+        return try db.first(
+            """
+            SELECT count(*) FILTER (WHERE not_before IS NULL OR not_before >= \(NotBefore.heldFrom)),
+                count(*) FILTER (WHERE not_before <= $2), min(not_before),
+                count(*) FILTER (WHERE not_before <= $2 AND leases > 0)
+            FROM \(Session.dialect.deliveries(of: run, "NOT INDEXED"))
+            WHERE \(Session.dialect.isOf(parameter: 1)) AND state = \(DeliveryState.pending.code)
+            """, run, now
+        ) { row in
+            let (atOnce, overdue) = (try row.int(0), try row.int(1))
+            return LatePolicy.Owed(
+                due: atOnce + overdue, firstDue: atOnce > 0 ? nil : NotBefore.moment(try row.int64OrNil(2)),
+                heldUntil: heldUntil, returned: try row.int(3))
+        }
+    }
+}
