@@ -176,11 +176,11 @@ struct SchemaTests {
     /// However many deliveries, runs and events there are, a page reads its own.
     @Test(arguments: [
         (
-            DeliveryPages.nextReasonSQL,
+            DeliveryPages<Database>.nextReasonSQL(1, .rejected).text,
             "SEARCH delivery USING COVERING INDEX delivery_failed (run_id=? AND state=? AND reason>?)"
         ),
         (
-            DeliveryPages.failedSQL,
+            DeliveryPages<Database>.failedSQL(1, .rejected, hasReason: true).text,
             "SEARCH delivery USING COVERING INDEX delivery_failed (run_id=? AND state=? AND reason=? AND device_id>?)"
         ),
         (RunClauses<Database>.listed, "SEARCH run USING COVERING INDEX run_listing (id<?)"),

@@ -50,7 +50,7 @@ struct AnalystAudience {
         do {
             try db.each(
                 .once("SELECT * FROM \(AdministratorSQL.function)($1, $2, $3)"),
-                values: [text.sql, now, devicesMax]
+                text.sql, now, devicesMax
             ) { devices.append(try $0.int64(0)) }
         } catch let error as PostgresError {
             guard let fault = fault(error) else { throw error }

@@ -16,10 +16,6 @@ struct AudienceSelection {
         values = condition.values
     }
 
-    /// A condition on the delivery `sent`: it reached the device, or may have.
-    static let wasReached =
-        "(sent.doubts > 0 OR sent.state IN (\(DeliveryState.accepted.code), \(DeliveryState.unknown.code)))"
-
     /// Of a correction, those whom the other run reached or may have reached.
     static func of(
         _ definition: RunDefinition, devices: [Int64]?, now: Timestamp, _ db: PostgresSession
@@ -31,7 +27,7 @@ struct AudienceSelection {
             sql: """
                 device.topic_id = $1 AND EXISTS (
                     SELECT 1 FROM \(DeliveryTable(run: correction.run).name) AS sent
-                    WHERE sent.device_id = device.id AND \(wasReached)
+                    WHERE sent.device_id = device.id AND \(ReachedDelivery.condition)
                 )
                 """,
             values: [try id(ofTopic: definition.campaign.deviceTopic, db)])

@@ -20,6 +20,10 @@ extension PostgresSession: SQLSession {
         try rows(statement, values: values.map(Self.value)).map(read)
     }
 
+    package func each(_ statement: SQLStatement, values: [any SQLValue], body: (PostgresRow) throws -> Void) throws {
+        try each(statement, values: values.map(Self.value), body: body)
+    }
+
     package func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws {
         _ = try pipeline { batch in
             for values in rows { batch.add(statement, values: values.map(Self.value)) }

@@ -36,19 +36,4 @@ struct DeliveryProfiles {
             """, locales, versions, zones, countries
         ) { try $0.int64OrNil(0) }
     }
-
-    func texts(of numbers: Set<Int64>) throws -> [Int64: DeliveryProfile] {
-        let rows = try db.all(
-            "SELECT id, locale, app_version, time_zone, country FROM delivery_profile WHERE id = ANY ($1)",
-            Array(numbers)
-        ) { row in
-            (
-                try row.int64(0),
-                DeliveryProfile(
-                    locale: try row.text(1), appVersion: try row.text(2), timeZone: try row.text(3),
-                    country: try row.text(4))
-            )
-        }
-        return Dictionary(rows, uniquingKeysWith: { first, _ in first })
-    }
 }

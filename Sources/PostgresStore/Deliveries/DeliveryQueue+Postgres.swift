@@ -225,14 +225,6 @@ extension PostgresDatabase {
         }
         return sum
     }
-
-    package func summarizeOutcomes(run: Int64) async throws {
-        let tally = try await read { db in
-            try OutcomeSummary(db, run).isDue() ? DeliveryTally(db, run: run) : nil
-        }
-        guard let tally else { return }
-        try await write(.quick) { db in try OutcomeSummary(db, run).write(tally) }
-    }
 }
 
 extension GrownRun {

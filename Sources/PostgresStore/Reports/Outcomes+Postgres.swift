@@ -3,72 +3,6 @@ package import Store
 import RelationalStore
 
 extension PostgresDatabase {
-    private static let exportBatchRows = 5_000
-
-    package func outcomes(
-        run: Int64, batch: @escaping @Sendable ([OutcomeRow]) throws -> Void
-    ) async throws -> Int {
-        try await read { db in
-            if let moment = try OutcomeSummary(db, run).prunedAt() {
-                throw StoreError.outcomesPruned(run: run, at: moment)
-            }
-            guard try DeliveryTable(run: run).isThere(db) else { return 0 }
-            var outcomes: [OutcomeRow] = []
-            var count = 0
-            try db.each(
-                """
-                SELECT \(OutcomeColumns.sql)
-                FROM \(DeliveryTable(run: run).name) AS delivery LEFT JOIN device ON device.id = delivery.device_id
-                ORDER BY delivery.device_id
-                """
-            ) { row in
-                outcomes.append(try OutcomeColumns.outcome(row))
-                guard outcomes.count == Self.exportBatchRows else { return }
-                count += outcomes.count
-                try batch(outcomes)
-                outcomes.removeAll(keepingCapacity: true)
-            }
-            if !outcomes.isEmpty { try batch(outcomes) }
-            return count + outcomes.count
-        }
-    }
-
-    package func reached(by run: Int64) async throws -> ReachedDevices {
-        try await read { db in
-            guard try DeliveryTable(run: run).isThere(db) else { return ReachedDevices(all: 0, gone: 0, production: 0) }
-            let found = try db.all(
-                """
-                SELECT count(*), count(*) FILTER (WHERE device.id IS NULL),
-                    count(*) FILTER (WHERE device.environment = \(PushEnvironment.production.code))
-                FROM \(DeliveryTable(run: run).name) AS sent LEFT JOIN device ON device.id = sent.device_id
-                WHERE \(AudienceSelection.wasReached)
-                """
-            ) { ReachedDevices(all: try $0.int(0), gone: try $0.int(1), production: try $0.int(2)) }
-            return found.first ?? ReachedDevices(all: 0, gone: 0, production: 0)
-        }
-    }
-
-    package func waves(_ run: Int64) async throws -> [WaveShare] {
-        try await read { db in
-            guard try DeliveryTable(run: run).isThere(db) else { return [] }
-            return try db.all(
-                """
-                SELECT delivery.wave,
-                    CASE WHEN delivery.profile IS NULL THEN device.time_zone
-                        ELSE nullif(delivery_profile.time_zone, '') END AS zone,
-                    count(*) AS deliveries
-                FROM \(DeliveryTable(run: run).name) AS delivery LEFT JOIN device ON device.id = delivery.device_id
-                LEFT JOIN delivery_profile ON delivery_profile.id = delivery.profile
-                WHERE delivery.wave IS NOT NULL
-                GROUP BY delivery.wave, zone
-                ORDER BY delivery.wave, deliveries DESC, zone NULLS FIRST
-                """
-            ) { row in
-                WaveShare(startsAt: try row.timestamp(0), zone: try row.textOrNil(1), deliveries: try row.int(2))
-            }
-        }
-    }
-
     package func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery] {
         // Down to runs that had the device, which may be the first ones of all.
         try await read(.expensive) { db in
@@ -183,14 +117,14 @@ private struct DeviceRuns {
         let rows = try db.rows(
             .once(
                 """
-                SELECT \(OutcomeColumns.sql), delivery.run_id, delivery.not_before, delivery.held_for,
+                SELECT \(OutcomeColumns<PostgresSession>.sql), delivery.run_id, delivery.not_before, delivery.held_for,
                     delivery.held_until
                 FROM (\(parts.joined(separator: " UNION ALL "))) AS delivery
                 LEFT JOIN device ON device.id = delivery.device_id
                 """), device)
         var found: [Int64: DeviceDelivery] = [:]
         for row in rows {
-            let run = try row.int64(OutcomeColumns.count)
+            let run = try row.int64(OutcomeColumns<PostgresSession>.count)
             guard let named = byRun[run] else { continue }
             found[run] = try delivery(row, of: named)
         }
@@ -198,13 +132,13 @@ private struct DeviceRuns {
     }
 
     private func delivery(_ row: PostgresRow, of run: Named) throws -> DeviceDelivery {
-        let outcome = try OutcomeColumns.outcome(row)
-        let notBefore = NotBefore.moment(try row.int64OrNil(OutcomeColumns.count + 1))
+        let outcome = try OutcomeColumns<PostgresSession>.outcome(row)
+        let notBefore = NotBefore.moment(try row.int64OrNil(OutcomeColumns<PostgresSession>.count + 1))
         return DeviceDelivery(
             run: run.run, campaign: run.campaign, occurrence: run.occurrence, isTest: run.isTest, outcome: outcome,
             notBefore: outcome.state == .pending ? notBefore : nil, isLeased: false,
-            heldFor: try row.textOrNil(OutcomeColumns.count + 2).flatMap(SuppressionReason.init),
-            heldUntil: try row.timestampOrNil(OutcomeColumns.count + 3))
+            heldFor: try row.textOrNil(OutcomeColumns<PostgresSession>.count + 2).flatMap(SuppressionReason.init),
+            heldUntil: try row.timestampOrNil(OutcomeColumns<PostgresSession>.count + 3))
     }
 
     private func isLeased(_ delivery: DeviceDelivery) throws -> Bool {

@@ -92,3 +92,13 @@ package struct OutcomeSummary<Session: SQLSession> {
             tally.attempts, tally.possibleDuplicates, tally.digest)
     }
 }
+
+extension RelationalStore {
+    package func summarizeOutcomes(run: Int64) async throws {
+        let tally = try await snapshot(.expensive) { db in
+            try OutcomeSummary(db, run).isDue() ? DeliveryTally(db, run: run) : nil
+        }
+        guard let tally else { return }
+        try await transaction(.quick) { db in try OutcomeSummary(db, run).write(tally) }
+    }
+}

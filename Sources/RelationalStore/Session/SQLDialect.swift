@@ -31,6 +31,17 @@ package enum SQLDialect: Sendable {
         word(hint.isEmpty ? "delivery" : "delivery \(hint)", "delivery_\(run)")
     }
 
+    package func deliveries(of run: Int64, as name: String) -> String {
+        word("delivery AS \(name)", "delivery_\(run) AS \(name)")
+    }
+
+    /// The last bytes of a column in hex; an empty text where there are none.
+    package func hexOfLast(_ count: Int, of column: String) -> String {
+        word(
+            "lower(hex(substr(\(column), -\(count))))",
+            "encode(substr(\(column), greatest(length(\(column)) - \(count - 1), 1)), 'hex')")
+    }
+
     /// Which rows of that table are the run's, whose number is given for this parameter.
     package func isOf(parameter number: Int) -> String { word("run_id = $\(number)", "true") }
 

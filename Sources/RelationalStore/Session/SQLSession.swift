@@ -19,6 +19,9 @@ package protocol SQLSession: SendableMetatype {
         _ statement: SQLStatement, values: [any SQLValue], read: (Fields) throws -> Value
     ) throws -> [Value]
 
+    /// Row by row as they come, for answers too large to be held.
+    func each(_ statement: SQLStatement, values: [any SQLValue], body: (Fields) throws -> Void) throws
+
     /// Executes one statement for each row of values, in one round trip.
     func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws
 
@@ -40,6 +43,12 @@ package protocol SQLSession: SendableMetatype {
 
     /// Makes what holds the deliveries of a new run.
     func makeDeliveries(of run: Int64) throws
+
+    /// False once its outcomes were dropped with their table.
+    func hasDeliveries(of run: Int64) throws -> Bool
+
+    /// Whether what failed is found by its reason.
+    func hasFailedIndex(of run: Int64) throws -> Bool
 
     /// Drops what is kept only for a run that is under way.
     func ended(run: Int64) throws

@@ -204,7 +204,8 @@ package struct RunStages<Session: SQLSession>: StageBook {
     }
 
     package func isPending(stage: Int) throws -> Bool {
-        try db.first("SELECT 1 \(ofStage) AND state = \(DeliveryState.pending.code) LIMIT 1", run.id, stage) { _ in true }
+        try db.first("SELECT 1 \(ofStage) AND state = \(DeliveryState.pending.code) LIMIT 1", run.id, stage) { _ in true
+        }
             ?? false
     }
 

@@ -19,10 +19,6 @@ struct AudienceSelection {
         arguments["topic"] = try Self.id(ofTopic: topic, db)
     }
 
-    /// A condition on the delivery `sent`: it reached the device, or may have.
-    static let wasReached =
-        "(sent.doubts > 0 OR sent.state IN (\(DeliveryState.accepted.rawValue), \(DeliveryState.unknown.rawValue)))"
-
     /// Of a correction, those whom the other run reached or may have reached.
     static func with<Value>(
         _ definition: RunDefinition, now: Timestamp, _ db: Database, _ body: (AudienceSelection) throws -> Value
@@ -33,7 +29,7 @@ struct AudienceSelection {
                 sql: """
                     device.topic_id = :topic AND EXISTS (
                         SELECT 1 FROM delivery AS sent
-                        WHERE sent.run_id = :corrected AND sent.device_id = device.id AND \(wasReached)
+                        WHERE sent.run_id = :corrected AND sent.device_id = device.id AND \(ReachedDelivery.condition)
                     )
                     """,
                 arguments: [

@@ -30,17 +30,4 @@ struct DeliveryProfiles {
             return db.lastInsertedRowID
         }
     }
-
-    func texts(of numbers: Set<Int64>) throws -> [Int64: DeliveryProfile] {
-        let rows = try Row.fetchAll(
-            db,
-            sql: """
-                SELECT id, locale, app_version, time_zone, country FROM delivery_profile
-                WHERE id IN (SELECT value FROM json_each(:numbers))
-                """, arguments: ["numbers": StoredJSON.array(Array(numbers))])
-        return Dictionary(
-            rows.map {
-                ($0[0], DeliveryProfile(locale: $0[1], appVersion: $0[2], timeZone: $0[3], country: $0[4]))
-            }, uniquingKeysWith: { first, _ in first })
-    }
 }

@@ -164,14 +164,6 @@ extension SQLiteFileStore {
         }
         return sum
     }
-
-    package func summarizeOutcomes(run: Int64) async throws {
-        let tally = try await read { db in
-            try OutcomeSummary(db, run).isDue() ? DeliveryTally(db, run: run) : nil
-        }
-        guard let tally else { return }
-        try await write { db in try OutcomeSummary(db, run).write(tally) }
-    }
 }
 
 /// The deliveries of a run that APNs found ``TokenVerdict/mismatched``.

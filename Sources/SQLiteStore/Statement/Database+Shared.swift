@@ -1,4 +1,3 @@
-import Foundation
 package import GRDB
 package import Model
 // Who imports the store has its methods, most of which are those of every relational store.
@@ -10,18 +9,24 @@ extension Database: SQLSession {
     package static var dialect: SQLDialect { .sqlite }
 
     package func execute(_ statement: SQLStatement, values: [any SQLValue]) throws -> Int {
-        let prepared = try prepare(statement)
-        try prepared.execute(arguments: Self.arguments(values))
-        return changesCount
+        let prepared = try prepare(statement, values)
+        try prepared.run()
+        return prepared.changes
     }
 
     package func all<Value>(
         _ statement: SQLStatement, values: [any SQLValue], read: (SQLiteFields) throws -> Value
     ) throws -> [Value] {
-        let rows = try Row.fetchCursor(try prepare(statement), arguments: Self.arguments(values))
         var found: [Value] = []
-        while let row = try rows.next() { found.append(try read(SQLiteFields(row))) }
+        try each(statement, values: values) { found.append(try read($0)) }
         return found
+    }
+
+    package func each(_ statement: SQLStatement, values: [any SQLValue], body: (SQLiteFields) throws -> Void) throws {
+        let rows = try prepare(statement, values)
+        defer { rows.reset() }
+        let fields = SQLiteFields(rows)
+        while try rows.step() { try body(fields) }
     }
 
     package func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws {
@@ -43,13 +48,19 @@ extension Database: SQLSession {
 
     package func makeDeliveries(of run: Int64) {}
 
+    package func hasDeliveries(of run: Int64) -> Bool { true }
+
+    package func hasFailedIndex(of run: Int64) -> Bool { true }
+
     package func ended(run: Int64) {}
 
     package func lockWork(of run: Int64) {}
 
     package func senders(of run: Int64) -> [String] { [] }
 
-    package func isSender(_ owner: String, of run: Int64) throws -> Bool { try RunOwner.locked(self, run).owner == owner }
+    package func isSender(_ owner: String, of run: Int64) throws -> Bool {
+        try RunOwner.locked(self, run).owner == owner
+    }
 
     package func join(_ sender: String, to run: Int64, _ isAlive: OwnerLiveness.IsAlive) {}
 
@@ -61,52 +72,71 @@ extension Database: SQLSession {
         try LeaseRecovery(self, run, now: Timestamp(milliseconds: 0)).left().flatMap { $0.deliveries.map(\.device) }
     }
 
-    private func prepare(_ statement: SQLStatement) throws -> Statement {
-        statement.isKept ? try cachedStatement(sql: statement.text) : try makeStatement(sql: statement.text)
+    private func prepare(_ statement: SQLStatement, _ values: [any SQLValue]) throws -> RowStatement {
+        let prepared = try RowStatement(self, statement)
+        for (index, value) in values.enumerated() {
+            try prepared.bind(value.argument, prepared.parameter("$\(index + 1)"))
+        }
+        return prepared
     }
+}
 
-    /// `$1` is a name for SQLite, whatever the order in which they stand in the text.
-    private static func arguments(_ values: [any SQLValue]) -> StatementArguments {
-        var arguments: [String: DatabaseValue] = [:]
-        for (index, value) in values.enumerated() { arguments["\(index + 1)"] = databaseValue(value.argument) }
-        return StatementArguments(arguments)
-    }
-
-    private static func databaseValue(_ argument: SQLArgument) -> DatabaseValue {
+extension RowStatement {
+    /// - Parameter parameter: 0 where the text does not name it: on the other engine it may.
+    fileprivate func bind(_ argument: SQLArgument, _ parameter: Parameter) throws {
+        guard parameter > 0 else { return }
         switch argument {
-        case .integer(let value): value.databaseValue
-        case .real(let value): value.databaseValue
-        case .bool(let value): value.databaseValue
-        case .text(let value): value.databaseValue
-        case .bytes(let value): value.map { Data($0) }.databaseValue
-        case .texts(let values): StoredJSON.array(values).databaseValue
-        case .integers(let values): "[\(values.map(String.init).joined(separator: ","))]".databaseValue
+        case .integer(let value): try bind(value, parameter)
+        case .real(let value): try bind(value, parameter)
+        case .bool(let value): try bind(value.map { $0 ? Int64(1) : 0 }, parameter)
+        case .text(let value): try bind(value, parameter)
+        case .bytes(let value): if let value { try bind(value, parameter) } else { try bindNull(parameter) }
+        case .texts(let values): try bind(StoredJSON.array(values), parameter)
+        case .integers(let values): try bind("[\(values.map(String.init).joined(separator: ","))]", parameter)
         }
     }
 }
 
-/// A row while its statement stands on it. A value that is not what was asked for is an error, not the end of the process.
+/// The row on which a statement stands. A value that is not what was asked for is an error, not the end of the process.
 package struct SQLiteFields: SQLFields {
-    private let row: Row
+    private let row: RowStatement
 
-    init(_ row: Row) { self.row = row }
+    init(_ row: RowStatement) { self.row = row }
 
-    package func int64(_ column: Int) throws -> Int64 { try row.decode(Int64.self, atIndex: column) }
-    package func int64OrNil(_ column: Int) throws -> Int64? { try row.decode(Int64?.self, atIndex: column) }
-    package func int(_ column: Int) throws -> Int { try row.decode(Int.self, atIndex: column) }
-    package func intOrNil(_ column: Int) throws -> Int? { try row.decode(Int?.self, atIndex: column) }
-    package func bool(_ column: Int) throws -> Bool { try row.decode(Bool.self, atIndex: column) }
-    package func boolOrNil(_ column: Int) throws -> Bool? { try row.decode(Bool?.self, atIndex: column) }
-    package func double(_ column: Int) throws -> Double { try row.decode(Double.self, atIndex: column) }
-    package func text(_ column: Int) throws -> String { try row.decode(String.self, atIndex: column) }
-    package func textOrNil(_ column: Int) throws -> String? { try row.decode(String?.self, atIndex: column) }
-    package func bytes(_ column: Int) throws -> [UInt8] { Array(try row.decode(Data.self, atIndex: column)) }
-    package func bytesOrNil(_ column: Int) throws -> [UInt8]? {
-        try row.decode(Data?.self, atIndex: column).map { Array($0) }
+    package func int64(_ column: Int) throws -> Int64 {
+        try require(column, "a number", .integer)
+        return row.int64(Int32(column))
     }
+    package func double(_ column: Int) throws -> Double {
+        try require(column, "a number", .real, .integer)
+        return row.double(Int32(column))
+    }
+    package func text(_ column: Int) throws -> String {
+        try require(column, "a text", .text)
+        return row.text(Int32(column)) ?? ""
+    }
+    /// Of a text its UTF-8.
+    package func bytes(_ column: Int) throws -> [UInt8] {
+        try require(column, "bytes", .blob, .text)
+        return row.bytes(Int32(column))
+    }
+
+    package func int64OrNil(_ column: Int) throws -> Int64? { try isNull(column) ? nil : int64(column) }
+    package func int(_ column: Int) throws -> Int { Int(try int64(column)) }
+    package func intOrNil(_ column: Int) throws -> Int? { try isNull(column) ? nil : int(column) }
+    package func bool(_ column: Int) throws -> Bool { try int64(column) != 0 }
+    package func boolOrNil(_ column: Int) throws -> Bool? { try isNull(column) ? nil : bool(column) }
+    package func textOrNil(_ column: Int) throws -> String? { try isNull(column) ? nil : text(column) }
+    package func bytesOrNil(_ column: Int) throws -> [UInt8]? { try isNull(column) ? nil : bytes(column) }
     package func timestamp(_ column: Int) throws -> Timestamp { Timestamp(milliseconds: try int64(column)) }
-    package func timestampOrNil(_ column: Int) throws -> Timestamp? {
-        try int64OrNil(column).map(Timestamp.init(milliseconds:))
+    package func timestampOrNil(_ column: Int) throws -> Timestamp? { try isNull(column) ? nil : timestamp(column) }
+
+    private func isNull(_ column: Int) -> Bool { row.isNull(Int32(column)) }
+
+    private func require(_ column: Int, _ what: String, _ storages: RowStatement.Storage...) throws {
+        let found = row.storage(Int32(column))
+        guard !storages.contains(found) else { return }
+        throw UnreadableValue("a stored value is \(found.words), and not \(what): column \(column) of \(row.sql)")
     }
 }
 

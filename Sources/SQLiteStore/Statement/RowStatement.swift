@@ -1,5 +1,6 @@
 import GRDB
 import Model
+import RelationalStore
 import Store
 import GRDBSQLite
 
@@ -30,6 +31,17 @@ struct RowStatement {
         connection = db.sqliteConnection
     }
 
+    /// Kept where the statement says so.
+    init(_ db: Database, _ statement: SQLStatement) throws {
+        self.statement =
+            statement.isKept ? try db.cachedStatement(sql: statement.text) : try db.makeStatement(sql: statement.text)
+        handle = self.statement.sqliteStatement
+        connection = db.sqliteConnection
+        sqlite3_reset(handle)
+    }
+
+    var sql: String { statement.sql }
+
     /// The index of a named parameter (`:run`); binding to a name the statement does not have is an error.
     func parameter(_ name: String) -> Parameter {
         sqlite3_bind_parameter_index(handle, name)
@@ -45,6 +57,11 @@ struct RowStatement {
 
     func bindNull(_ parameter: Parameter) throws {
         try check(sqlite3_bind_null(handle, parameter))
+    }
+
+    func bind(_ value: Double?, _ parameter: Parameter) throws {
+        guard let value else { return try bindNull(parameter) }
+        try check(sqlite3_bind_double(handle, parameter, value))
     }
 
     func bind(_ text: String?, _ parameter: Parameter) throws {
@@ -96,6 +113,33 @@ struct RowStatement {
     /// Rows changed by the last ``run()`` on this connection.
     var changes: Int { Int(sqlite3_changes(connection)) }
 
+    /// What a value is stored as.
+    enum Storage: Hashable {
+        case integer, real, text, blob, null
+
+        /// For an error.
+        var words: String {
+            switch self {
+            case .integer: "a whole number"
+            case .real: "a number with a fraction"
+            case .text: "a text"
+            case .blob: "bytes"
+            case .null: "missing"
+            }
+        }
+    }
+
+    func storage(_ column: Int32) -> Storage {
+        switch sqlite3_column_type(handle, column) {
+        case SQLITE_INTEGER: .integer
+        case SQLITE_FLOAT: .real
+        case SQLITE_TEXT: .text
+        case SQLITE_BLOB: .blob
+        default: .null
+        }
+    }
+
+    func double(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
     func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
     func int(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }

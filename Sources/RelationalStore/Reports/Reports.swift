@@ -1,35 +1,27 @@
 package import Model
 package import Store
-import RelationalStore
 
-extension PostgresDatabase {
+extension RelationalStore {
     package func summary(run: Int64) async throws -> DeliveryCounts {
-        try await read(.short) { db in try RunRow.require(db, run).counts }
+        try await snapshot(.short) { db in try RunRow.require(db, run).counts }
     }
 
     package func report(_ run: Int64) async throws -> Report {
-        try await read { db in
+        try await snapshot(.expensive) { db in
             let row = try RunRow.require(db, run)
-            return try Self.report(of: row, OutcomeSummary(db, run).tally() ?? DeliveryTally(db, run: run), db)
+            return try Report(row, OutcomeSummary(db, run).tally() ?? DeliveryTally(db, run: run), db)
         }
     }
 
     package func keptReport(_ run: Int64) async throws -> Report? {
-        try await read(.short) { db in
+        try await snapshot(.short) { db in
             let row = try RunRow.require(db, run)
-            return try OutcomeSummary(db, run).tally().map { try Self.report(of: row, $0, db) }
+            return try OutcomeSummary(db, run).tally().map { try Report(row, $0, db) }
         }
-    }
-
-    private static func report(of run: Run, _ tally: DeliveryTally, _ db: PostgresSession) throws -> Report {
-        let devices = try db.first("SELECT devices_gone, devices_suspended FROM run WHERE id = $1", run.id) {
-            (gone: try $0.int(0), suspended: try $0.int(1))
-        }
-        return Report(run: run, tally, devicesGone: devices?.gone ?? 0, devicesSuspended: devices?.suspended ?? 0)
     }
 
     package func check(_ run: Int64) async throws -> SumCheck {
-        try await read { db in
+        try await snapshot(.expensive) { db in
             let stored = try RunRow.require(db, run).counts
             let summary = OutcomeSummary(db, run)
             let kept = try summary.tally()
@@ -46,29 +38,38 @@ extension PostgresDatabase {
     }
 }
 
+extension Report {
+    fileprivate init(_ run: Run, _ tally: DeliveryTally, _ db: some SQLSession) throws {
+        let devices = try db.first("SELECT devices_gone, devices_suspended FROM run WHERE id = $1", run.id) {
+            (gone: try $0.int(0), suspended: try $0.int(1))
+        }
+        self.init(run: run, tally, devicesGone: devices?.gone ?? 0, devicesSuspended: devices?.suspended ?? 0)
+    }
+}
+
 /// Looks for what must never be in the rows of a run.
-private struct RunAudit {
-    private let db: PostgresSession
+private struct RunAudit<Session: SQLSession> {
+    private let db: Session
     private let run: Int64
 
-    init(_ db: PostgresSession, _ run: Int64) {
+    init(_ db: Session, _ run: Int64) {
         self.db = db
         self.run = run
     }
 
     func problems(stored: DeliveryCounts, recounted: DeliveryCounts, hasDeliveries: Bool) throws -> [String] {
         var problems = SumCheck.problems(stored: stored, recounted: recounted)
-        let open = try count("SELECT coalesce(sum(open), 0)::bigint FROM lease WHERE run_id = \(run)")
+        let open = try count("SELECT CAST(coalesce(sum(open), 0) AS bigint) FROM lease WHERE run_id = $1")
         if open != stored.leased {
             problems.append("leases wait for \(open.counted("outcome")), the account for \(stored.leased)")
         }
-        let table = DeliveryTable(run: run).name
         let stranded =
             hasDeliveries
             ? try count(
                 """
-                SELECT count(*) FROM \(table)
-                WHERE state = \(DeliveryState.pending.code) AND not_before = \(NotBefore.inFlight)
+                SELECT count(*) FROM \(Session.dialect.deliveries(of: run))
+                WHERE \(Session.dialect.isOf(parameter: 1)) AND state = \(DeliveryState.pending.code)
+                    AND not_before = \(NotBefore.inFlight)
                 """) : 0
         if stranded > open { problems.append("\(stranded) deliveries are marked in flight, \(open) are") }
         problems += try TimelineRow.timeline(of: run, db).problems(besides: stored)
@@ -76,9 +77,7 @@ private struct RunAudit {
         return problems
     }
 
-    private func count(_ sql: String) throws -> Int {
-        try db.first(.once(sql)) { try $0.int(0) } ?? 0
-    }
+    private func count(_ sql: SQLStatement) throws -> Int { try db.first(sql, run) { try $0.int(0) } ?? 0 }
 
     private func isDefinitionWhole() throws -> Bool {
         try db.first("SELECT definition, definition_hash FROM run WHERE id = $1", run) { row in

@@ -2,9 +2,14 @@ package import Model
 import RelationalStore
 package import Store
 
-/// The rows of a run that several senders change, and the order in which they are locked, see <doc:LockOrder>.
+/// What belongs to a run here: a table of its deliveries, and rows that several senders change, in the order in which they
+/// are locked (<doc:LockOrder>).
 extension PostgresSession {
     package func makeDeliveries(of run: Int64) throws { try DeliveryTable(run: run).make(self) }
+
+    package func hasDeliveries(of run: Int64) throws -> Bool { try DeliveryTable(run: run).isThere(self) }
+
+    package func hasFailedIndex(of run: Int64) throws -> Bool { try DeliveryTable(run: run).hasFailedIndex(self) }
 
     package func ended(run: Int64) throws { try execute("DELETE FROM chunk WHERE run_id = $1", run) }
 

@@ -1,12 +1,11 @@
 package import Model
 package import Store
-import RelationalStore
 
-extension PostgresDatabase {
+extension RelationalStore {
     package func deliveries(
         of run: Int64, _ filter: DeliveryFilter, after device: Int64, limit: Int
     ) async throws -> DeliveryPage {
-        try await read { db in
+        try await snapshot(.expensive) { db in
             _ = try RunRow.require(db, run)
             if let moment = try OutcomeSummary(db, run).prunedAt() {
                 throw StoreError.outcomesPruned(run: run, at: moment)
@@ -18,20 +17,20 @@ extension PostgresDatabase {
 
 /// Looks for the next deliveries of a run: first their devices, by the index or the rows that lead to them soonest, then
 /// what is shown of them.
-private struct DeliveryPages {
+package struct DeliveryPages<Session: SQLSession> {
     /// Devices found, in order, and where to go on; nil: there are no more.
     private typealias Found = (devices: [Int64], next: Int64?)
 
-    private let db: PostgresSession
-    private let table: DeliveryTable
+    private let db: Session
+    private let run: Int64
     private let filter: DeliveryFilter
     /// Device to the number of its lease.
     private let leased: [Int64: Int]
 
-    init(_ db: PostgresSession, run: Int64, _ filter: DeliveryFilter) throws {
+    init(_ db: Session, run: Int64, _ filter: DeliveryFilter) throws {
         self.db = db
+        self.run = run
         self.filter = filter
-        table = DeliveryTable(run: run)
         leased = try DeliveryTally.leased(db, run: run)
     }
 
@@ -44,7 +43,7 @@ private struct DeliveryPages {
         switch filter.standing {
         case .leased: return try inFlight(after: device, limit: limit)
         case .rejected, .unknown, .suppressed:
-            guard let state = filter.standing?.state, try table.hasFailedIndex(db) else { break }
+            guard let state = filter.standing?.state, try db.hasFailedIndex(of: run) else { break }
             return try failed(state, after: device, limit: limit)
         case .pending, .accepted, nil: break
         }
@@ -61,27 +60,37 @@ private struct DeliveryPages {
         return (page, devices.count > limit ? page.last : nil)
     }
 
+    /// The condition of the index stands there for the planner, which takes it for no other.
+    private static func ofFailed(_ run: Int64, _ state: DeliveryState) -> String {
+        """
+        FROM \(Session.dialect.deliveries(of: run, "INDEXED BY delivery_failed"))
+        WHERE \(Session.dialect.isOf(parameter: 1)) AND state NOT IN (0, 1) AND state = \(state.code)
+        """
+    }
+
+    /// With the run, the device to begin behind, the limit, and the reason.
+    package static func failedSQL(_ run: Int64, _ state: DeliveryState, hasReason: Bool) -> SQLStatement {
+        """
+        SELECT device_id \(ofFailed(run, state)) AND reason \(hasReason ? "= $4" : "IS NULL") AND device_id > $2
+        ORDER BY device_id LIMIT $3
+        """
+    }
+
+    package static func nextReasonSQL(_ run: Int64, _ state: DeliveryState) -> SQLStatement {
+        "SELECT reason \(ofFailed(run, state)) AND reason > $2 ORDER BY reason LIMIT 1"
+    }
+
     private func failed(_ state: DeliveryState, _ reason: String?, after device: Int64, limit: Int) throws -> [Int64] {
-        try db.all(
-            """
-            SELECT device_id FROM \(table.name)
-            WHERE state NOT IN (0, 1) AND state = \(state.code) AND \(reason == nil ? "reason IS NULL AND $1::text IS NULL" : "reason = $1")
-                AND device_id > $2
-            ORDER BY device_id LIMIT $3
-            """, reason, device, limit
-        ) { try $0.int64(0) }
+        var values: [any SQLValue] = [run, device, limit]
+        if let reason { values.append(reason) }
+        return try db.all(Self.failedSQL(run, state, hasReason: reason != nil), values: values) { try $0.int64(0) }
     }
 
     /// Hops from one reason to the next: there are a few dozen at most, whatever the size of the run.
     private func reasons(of state: DeliveryState) throws -> [String?] {
         var reasons: [String?] = try failed(state, nil, after: 0, limit: 1).isEmpty ? [] : [nil]
         var last = ""
-        while let reason = try db.first(
-            """
-            SELECT reason FROM \(table.name) WHERE state NOT IN (0, 1) AND state = \(state.code) AND reason > $1
-            ORDER BY reason LIMIT 1
-            """, last, read: { try $0.text(0) })
-        {
+        while let reason = try db.first(Self.nextReasonSQL(run, state), run, last, read: { try $0.text(0) }) {
             reasons.append(reason)
             last = reason
         }
@@ -89,39 +98,39 @@ private struct DeliveryPages {
     }
 
     private func inFlight(after device: Int64, limit: Int) throws -> Found {
-        let candidates = leased.keys.filter { $0 > device }.sorted()
-        let rows = try db.rows(
+        let rows = try db.all(
             """
-            SELECT device_id, leases, reason FROM \(table.name)
-            WHERE device_id = ANY ($1) AND state = \(DeliveryState.pending.code) ORDER BY device_id
-            """, candidates)
-        var devices: [Int64] = []
-        for row in rows {
-            let candidate = try row.int64(0)
-            guard try leased[candidate] == row.int(1) + 1, try filter.reason == nil || row.textOrNil(2) == filter.reason
-            else { continue }
-            if devices.count == limit { return (devices, devices.last) }
-            devices.append(candidate)
-        }
-        return (devices, nil)
+            SELECT device_id, leases, reason FROM \(Session.dialect.deliveries(of: run))
+            WHERE \(Session.dialect.isOf(parameter: 1)) AND device_id \(Session.dialect.isAny(2))
+                AND state = \(DeliveryState.pending.code) ORDER BY device_id
+            """, run, leased.keys.filter { $0 > device }
+        ) { (device: try $0.int64(0), leases: try $0.int(1), reason: try $0.textOrNil(2)) }
+        let found = rows.filter { row in
+            leased[row.device] == row.leases + 1 && (filter.reason == nil || row.reason == filter.reason)
+        }.map(\.device)
+        let page = Array(found.prefix(limit))
+        return (page, found.count > limit ? page.last : nil)
     }
 
     /// Along the primary key, so many rows at most.
     private func scan(after device: Int64, limit: Int) throws -> Found {
-        let rows = try db.rows(
-            "SELECT device_id, state, reason, leases FROM \(table.name) WHERE device_id > $1 ORDER BY device_id LIMIT $2",
-            device, DeliveryFilter.rowsMax)
+        let rows = try db.all(
+            """
+            SELECT device_id, state, reason, leases FROM \(Session.dialect.deliveries(of: run, "NOT INDEXED"))
+            WHERE \(Session.dialect.isOf(parameter: 1)) AND device_id > $2 ORDER BY device_id LIMIT $3
+            """, run, device, DeliveryFilter.rowsMax
+        ) { row in (device: try row.int64(0), isAskedFor: try isAskedFor(row)) }
         var devices: [Int64] = []
         var last = device
         for row in rows {
             if devices.count == limit { return (devices, last) }
-            last = try row.int64(0)
-            if try isAskedFor(row) { devices.append(last) }
+            last = row.device
+            if row.isAskedFor { devices.append(last) }
         }
         return (devices, rows.count == DeliveryFilter.rowsMax ? last : nil)
     }
 
-    private func isAskedFor(_ row: PostgresRow) throws -> Bool {
+    private func isAskedFor(_ row: Session.Fields) throws -> Bool {
         if let reason = filter.reason, try row.textOrNil(2) != reason { return false }
         let state = try row.int64(1)
         switch filter.standing {
@@ -137,18 +146,20 @@ private struct DeliveryPages {
         guard !devices.isEmpty else { return [] }
         return try db.all(
             """
-            SELECT \(OutcomeColumns.sql), delivery.not_before, delivery.leases
-            FROM \(table.name) AS delivery LEFT JOIN device ON device.id = delivery.device_id
-            WHERE delivery.device_id = ANY ($1) ORDER BY delivery.device_id
-            """, devices
+            SELECT \(OutcomeColumns<Session>.sql), delivery.not_before, delivery.leases
+            FROM \(Session.dialect.deliveries(of: run, as: "delivery"))
+            LEFT JOIN device ON device.id = delivery.device_id
+            WHERE \(Session.dialect.isOf(parameter: 1)) AND delivery.device_id \(Session.dialect.isAny(2))
+            ORDER BY delivery.device_id
+            """, run, devices
         ) { row in
-            let outcome = try OutcomeColumns.outcome(row)
+            let outcome = try OutcomeColumns<Session>.outcome(row)
+            let further = OutcomeColumns<Session>.count
             let isPending = outcome.state == .pending
-            let notBefore = NotBefore.moment(try row.int64OrNil(OutcomeColumns.count))
             return DeliveryPage.Entry(
                 outcome: outcome,
-                isLeased: try isPending && leased[outcome.device] == row.int(OutcomeColumns.count + 1) + 1,
-                notBefore: isPending ? notBefore : nil)
+                isLeased: try isPending && leased[outcome.device] == row.int(further + 1) + 1,
+                notBefore: isPending ? NotBefore.moment(try row.int64OrNil(further)) : nil)
         }
     }
 }
