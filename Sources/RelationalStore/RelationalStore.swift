@@ -20,6 +20,9 @@ package protocol RelationalStore: AllRoles {
         _ promise: WritePromise, _ body: @escaping @Sendable (Session) throws -> Value
     ) async throws -> Value
 
+    /// What the engine finds in its own structures, and in the rules of its columns.
+    func engineChecks(faultsMax: Int) async throws -> [Verification.Check]
+
     // What stores that several machines share do besides.
 
     /// Throws ``StoreError/senderLost(_:)`` if others have taken over what this sender had.

@@ -72,7 +72,7 @@ struct `Short reads on a server` {
     private static let byKey: Set = [
         "accessToken", "session", "approval", "pendingChange", "providerToken", "setWebhooks", "noteClocks",
         "volumeHold", "runsToPrune", "readClock", "readyRuns", "audienceSQLObstacle", "freeze", "importSegment",
-        "runsWithDeliveries", "shrink",
+        "shrink",
     ]
 
     @Test func `touch few blocks of a large store`() async throws {

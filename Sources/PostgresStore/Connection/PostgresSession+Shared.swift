@@ -40,6 +40,18 @@ extension PostgresSession: SQLSession {
         try EventLog.record(self, kind: kind, run: run, actor: actor, detail: detail, files: files, now: now)
     }
 
+    package func eventFaults() throws -> Verification.Check { try EventChain.faults(self) }
+
+    package func leaseCheck() throws -> LeaseCheck { try LeaseCheck(self) }
+
+    package func recordedBudgets() -> RecordedBudgets? { nil }
+
+    package func caps(of keys: Set<CapKey>) throws -> CapBook {
+        var book = CapBook()
+        try CapLedger(self).look(keys, into: &book)
+        return book
+    }
+
     private static func value(_ value: any SQLValue) -> any PostgresValue {
         switch value.argument {
         case .integer(let value): value

@@ -67,7 +67,7 @@ extension PostgresDatabase {
     private static func grown(_ run: Run, _ source: FreezeSource, _ db: PostgresSession) throws -> GrownRun? {
         guard let limits = try ReachLimits.of(run.id, db) else { return nil }
         if limits.segments != nil,
-            let changed = limits.halt(run.id, segments: try contents(of: run.definition.campaign, db))
+            let changed = limits.halt(run.id, segments: try SegmentContents(of: run.definition.campaign, db))
         {
             return changed
         }

@@ -10,9 +10,6 @@ import RelationalStore
 /// and knows this can forge the whole: it keeps mistakes and repairs by hand apart from what happened. Part of the schema,
 /// and frozen with it.
 enum EventChain {
-    static let name = "events"
-    static let promise = "the record of who did what is whole, and as it was written"
-
     private static let columns = [
         "id", "at", "kind", "run_id", "actor", "detail", "files", "uid", "\"user\"", "command", "origin",
     ]
@@ -84,6 +81,6 @@ enum EventChain {
                     "\(written) events were written, \(count) are there"
                         + (written == count ? ", and the last is another one" : "")))
         }
-        return Verification.Check(Self.name, Self.promise, faults: faults, compared: count)
+        return Verification.Check(EventRecord.name, EventRecord.promise, faults: faults, compared: count)
     }
 }

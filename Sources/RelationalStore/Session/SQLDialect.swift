@@ -42,6 +42,9 @@ package enum SQLDialect: Sendable {
             "encode(substr(\(column), greatest(length(\(column)) - \(count - 1), 1)), 'hex')")
     }
 
+    /// Which rows of that table are the run's, where it is named `delivery`.
+    package func isOfLiteral(_ run: Int64) -> String { word("delivery.run_id = \(run)", "true") }
+
     /// Which rows of that table are the run's, whose number is given for this parameter.
     package func isOf(parameter number: Int) -> String { word("run_id = $\(number)", "true") }
 
@@ -61,7 +64,9 @@ package enum SQLDialect: Sendable {
     package var position: String { word("instr", "strpos") }
 
     /// The text at a path in a column of JSON.
-    package func json(_ column: String, _ path: String...) -> String {
+    package func json(_ column: String, _ path: String...) -> String { json(column, path: path) }
+
+    package func json(_ column: String, path: [String]) -> String {
         word(
             "json_extract(\(column), '$.\(path.joined(separator: "."))')",
             "(\(column)::json #>> '{\(path.joined(separator: ","))}')")
@@ -71,6 +76,53 @@ package enum SQLDialect: Sendable {
     /// that, and has no index of some of these columns.
     package func unlessThere(_ columns: String) -> String {
         word("", "ON CONFLICT \(columns) DO NOTHING")
+    }
+
+    /// A stored moment as `Timestamp.iso8601` writes it.
+    package func moment(_ column: String) -> String {
+        word(
+            "strftime('%Y-%m-%dT%H:%M:%fZ', \(column) / 1000.0, 'unixepoch')",
+            "to_char(to_timestamp(\(column) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')")
+    }
+
+    /// The highest number that a device ever had.
+    var lastDevice: String {
+        word("(SELECT seq FROM sqlite_sequence WHERE name = 'device')", "(SELECT last_value FROM device_id_seq)")
+    }
+
+    /// A further case of what may be wrong with a run.
+    var senderFault: String {
+        word(
+            "",
+            """
+            WHEN (owner IS NOT NULL) <> EXISTS (
+                SELECT 1 FROM run_sender WHERE run_id = run.id AND run_sender.owner = run.owner)
+                THEN 'who sends it is not who may lease of it'
+            """)
+    }
+
+    /// Rows of `run_id` and `what` that belong to a run, besides those that both engines have. SQLite hops from run to run
+    /// along the primary key instead of reading every delivery.
+    var orphanRows: String {
+        word(
+            "UNION SELECT id, 'table of deliveries' FROM named WHERE id IS NOT NULL",
+            """
+            UNION SELECT run_id, 'chunk' FROM chunk UNION SELECT run_id, 'sender' FROM run_sender
+            UNION SELECT substr(relname::text, 10)::bigint, 'table of deliveries' FROM pg_class
+                WHERE relname ~ '^delivery_[0-9]+$' AND relkind = 'r'
+                    AND relnamespace = current_schema()::regnamespace
+            """)
+    }
+
+    var orphanStart: String {
+        word(
+            """
+            WITH RECURSIVE named (id) AS (
+                SELECT min(run_id) FROM delivery
+                UNION ALL
+                SELECT (SELECT min(run_id) FROM delivery WHERE run_id > named.id) FROM named WHERE named.id IS NOT NULL
+            )
+            """, "")
     }
 
     private func word(_ sqlite: String, _ postgres: String) -> String {

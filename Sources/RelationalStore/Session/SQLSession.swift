@@ -65,6 +65,29 @@ package protocol SQLSession: SendableMetatype {
     /// - Parameter owner: nil: all who take part in it.
     func leave(_ run: Int64, _ owner: String?) throws
 
+    // Audiences, which each store compiles in its own way.
+
+    /// - Parameter defined: a segment as it would be.
+    func count(
+        _ audience: AudienceExpression, defining defined: (name: String, expression: AudienceExpression)?, now: Timestamp
+    ) throws -> Int
+    /// Throws what a run with this audience would.
+    func requireUsable(_ audience: AudienceExpression, now: Timestamp) throws
+    /// - Parameter range: of device numbers; nil: all.
+    func devices(
+        of audience: AudienceExpression, within range: ClosedRange<Int64>?, limit: Int, now: Timestamp
+    ) throws -> [StoredDevice]
+    /// Along the members' primary key.
+    func members(of segment: Int64, after device: Int64, limit: Int) throws -> [StoredDevice]
+
+    // What `verify` compares with.
+
+    func eventFaults() throws -> Verification.Check
+    func leaseCheck() throws -> LeaseCheck
+    /// Nil: the store keeps no record of the budgets that runs were sent by.
+    func recordedBudgets() throws -> RecordedBudgets?
+    func caps(of keys: Set<CapKey>) throws -> CapBook
+
     // What is in flight, as each store keeps it.
 
     /// Nobody knows what became of it, and nothing more will be done about it.

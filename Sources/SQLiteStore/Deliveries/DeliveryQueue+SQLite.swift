@@ -48,7 +48,7 @@ extension SQLiteFileStore {
     ) throws -> GrownRun? {
         guard let limits = try ReachLimits.of(run.id, db) else { return nil }
         if limits.segments != nil,
-            let changed = limits.halt(run.id, segments: try Self.contents(of: run.definition.campaign, db))
+            let changed = limits.halt(run.id, segments: try SegmentContents(of: run.definition.campaign, db))
         {
             return changed
         }

@@ -1,6 +1,7 @@
 import COpenSSL
 import Foundation
 import GRDB
+import RelationalStore
 import Store
 
 /// Ties each event to all before it, so that nobody takes one out of the record, changes it or puts one in between
@@ -11,9 +12,6 @@ import Store
 /// forge the whole: it keeps mistakes and repairs by hand apart from what happened. Part of the schema, and frozen with
 /// it.
 struct EventChain {
-    static let name = "events"
-    static let promise = "the record of who did what is whole, and as it was written"
-
     /// `quote` leaves no two rows with one text.
     private static let text = [
         "id", "at", "kind", "run_id", "actor", "detail", "files", "uid", "user", "command", "origin",
@@ -67,7 +65,7 @@ struct EventChain {
                     "\(written) events were written, \(count) are there"
                         + (written == count ? ", and the last is another one" : "")))
         }
-        return Verification.Check(Self.name, Self.promise, faults: faults, compared: count)
+        return Verification.Check(EventRecord.name, EventRecord.promise, faults: faults, compared: count)
     }
 
     private static func hash(after last: Data, _ text: String) -> Data {

@@ -72,6 +72,18 @@ extension Database: SQLSession {
         try LeaseRecovery(self, run, now: Timestamp(milliseconds: 0)).left().flatMap { $0.deliveries.map(\.device) }
     }
 
+    package func eventFaults() throws -> Verification.Check { try EventChain(self).faults() }
+
+    package func leaseCheck() throws -> LeaseCheck { try LeaseCheck(self) }
+
+    package func recordedBudgets() throws -> RecordedBudgets? { try SilentLedger(self).recordedBudgets() }
+
+    package func caps(of keys: Set<CapKey>) throws -> CapBook {
+        var book = CapBook()
+        try CapLedger(self).read(Array(keys), into: &book)
+        return book
+    }
+
     private func prepare(_ statement: SQLStatement, _ values: [any SQLValue]) throws -> RowStatement {
         let prepared = try RowStatement(self, statement)
         for (index, value) in values.enumerated() {

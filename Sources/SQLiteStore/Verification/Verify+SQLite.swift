@@ -1,14 +1,10 @@
 import GRDB
-package import Model
-package import Store
 import RelationalStore
+package import Store
 
 extension SQLiteFileStore {
-    package func verify(
-        budgets: [String: Model.Configuration.SilentBudget], faultsMax: Int
-    ) async throws -> Verification {
-        let budgets = SilentBudgets(byTopic: budgets)
-        var checks = [
+    package func engineChecks(faultsMax: Int) async throws -> [Verification.Check] {
+        [
             try await check("structure", "SQLite finds its file in order") { db in
                 try Self.structure(db, faultsMax: faultsMax)
             },
@@ -16,65 +12,6 @@ extension SQLiteFileStore {
             try await check(ValueCheck.name, ValueCheck.promise, ValueCheck.find),
             try await check("foreign_keys", "what a row refers to is there", Self.foreignKeys),
         ]
-        for rows in RowCheck.devices + RowCheck.runs + RowCheck.deliveries {
-            checks.append(try await check(rows.name, rows.promise) { try rows.find($0, faultsMax: faultsMax) })
-        }
-        checks.append(try await check(EventChain.name, EventChain.promise) { try EventChain($0).faults() })
-        checks.append(try await sums())
-        checks += try await leases()
-        checks.append(
-            try await check(StageCheck.name, StageCheck.promise) { db in
-                let runs = try RunRow.list(db, "WHERE id IN (SELECT run_id FROM run_stage)").readable
-                let faults = try runs.flatMap { try StageCheck.faults($0, RunStages(db, $0, actor: "verify")) }
-                return Verification.Check(StageCheck.name, StageCheck.promise, faults: faults, compared: runs.count)
-            })
-        checks.append(
-            try await check(ApprovalCheck.name, ApprovalCheck.promise) { db in
-                try Self.approvalFaults(db)
-            })
-        checks.append(
-            try await check(LedgerScan.name, LedgerScan.promise) { db in
-                let scan = try LedgerScan(db, recorded: try SilentLedger(db).recordedBudgets()) { budgets[$0] }
-                return Verification.Check(
-                    LedgerScan.name, LedgerScan.promise, faults: scan.violations, warnings: scan.doubts)
-            })
-        checks.append(
-            try await check(CapScan.name, CapScan.promise) { db in
-                let scan = try CapScan(db)
-                return Verification.Check(
-                    CapScan.name, CapScan.promise, faults: scan.violations, compared: scan.pushes)
-            })
-        checks.append(
-            try await check(CapCover.name, CapCover.promise) { db in
-                let cover = try CapCover(db, CapScan(db))
-                return Verification.Check(
-                    CapCover.name, CapCover.promise, faults: cover.faults, compared: cover.compared)
-            })
-        checks.append(
-            try await check(LedgerCoverCheck.name, LedgerCoverCheck.promise) { db in
-                let cover = try LedgerCoverCheck(db, budgets: budgets)
-                return Verification.Check(
-                    LedgerCoverCheck.name, LedgerCoverCheck.promise, faults: cover.faults, warnings: cover.doubts,
-                    compared: cover.compared)
-            })
-        return Verification(checks: try await cut(checks, to: faultsMax))
-    }
-
-    package func verifyLedger(_ budget: Model.Configuration.SilentBudget) async throws -> LedgerCheck {
-        try await read { db in
-            let scan = try LedgerScan(db) { _ in budget }
-            return LedgerCheck(devices: scan.devices, pushes: scan.pushes, violations: scan.violations.count)
-        }
-    }
-
-    private func check(
-        _ name: String, _ promise: String, _ find: @escaping @Sendable (Database) throws -> Verification.Check
-    ) async throws -> Verification.Check {
-        do {
-            return try await read(find)
-        } catch let error as StoreError where !error.isSomebodyElse {
-            return Verification.Check(name, promise, faults: [StoreFault("\(error)")], isCountAtLeast: true)
-        }
     }
 
     private static func structure(_ db: Database, faultsMax: Int) throws -> Verification.Check {
@@ -90,70 +27,6 @@ extension SQLiteFileStore {
             return StoreFault("\(source) \(row[0] as String) refers to a \(row[2] as String) that is not there")
         }
         return Verification.Check("foreign_keys", "what a row refers to is there", faults: faults)
-    }
-
-    /// Run by run, so that none of the snapshots lasts.
-    private func sums() async throws -> Verification.Check {
-        let runs = try await read { try Int64.fetchAll($0, sql: "SELECT id FROM run ORDER BY id") }
-        var faults: [StoreFault] = []
-        for run in runs {
-            try Task.checkCancellation()
-            do {
-                faults += try await check(run).problems.map { StoreFault(run: run, $0) }
-            } catch StoreError.noSuchRun {
-                continue
-            } catch let error as StoreError where !error.isSomebodyElse {
-                faults.append(StoreFault(run: run, "\(error)"))
-            }
-        }
-        return Verification.Check(
-            "sums",
-            "audience = pending + leased + accepted + rejected + unknown + suppressed, "
-                + "and the rows say the same", faults: faults)
-    }
-
-    private func leases() async throws -> [Verification.Check] {
-        do {
-            return try await read { db in
-                let found = try LeaseCheck(db)
-                return [
-                    Verification.Check(LeaseCheck.name, LeaseCheck.promise, faults: found.faults),
-                    Verification.Check(LeaseCheck.doubleName, LeaseCheck.doublePromise, faults: found.doubles),
-                ]
-            }
-        } catch let error as StoreError where !error.isSomebodyElse {
-            return [
-                Verification.Check(
-                    LeaseCheck.name, LeaseCheck.promise, faults: [StoreFault("\(error)")], isCountAtLeast: true)
-            ]
-        }
-    }
-
-    /// Keeps the first faults of each and adds the end of each device's token.
-    private func cut(_ checks: [Verification.Check], to faultsMax: Int) async throws -> [Verification.Check] {
-        var checks = checks
-        for index in checks.indices {
-            checks[index].faults = Array(checks[index].faults.prefix(faultsMax))
-            checks[index].warnings = Array(checks[index].warnings.prefix(faultsMax))
-            for fault in checks[index].faults.indices {
-                guard let device = checks[index].faults[fault].device else { continue }
-                checks[index].faults[fault].tokenEnd = try await tokenEnd(of: device)
-            }
-        }
-        return checks
-    }
-
-    /// Nil also where damage hides the device: what is wrong has been said by then.
-    private func tokenEnd(of device: Int64) async throws -> String? {
-        do {
-            return try await read { db in
-                try String.fetchOne(
-                    db, sql: "SELECT lower(hex(substr(token, -4))) FROM device WHERE id = :device",
-                    arguments: ["device": device])
-            }
-        } catch is StoreError {
-            return nil
-        }
     }
 }
 

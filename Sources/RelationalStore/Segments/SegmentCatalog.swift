@@ -1,30 +1,26 @@
-import Model
-import Store
-import RelationalStore
+package import Model
+package import Store
 
 /// Segments by name.
-struct SegmentCatalog {
-    private let db: PostgresSession
+package struct SegmentCatalog<Session: SQLSession> {
+    private let db: Session
 
-    init(_ db: PostgresSession) {
-        self.db = db
-    }
+    package init(_ db: Session) { self.db = db }
 
     /// For who deletes devices, or defines a segment: until the transaction ends nobody makes, defines or fills one. Those
     /// who only read segments are not held up.
-    func hold() throws {
-        try db.execute("LOCK TABLE segment IN SHARE ROW EXCLUSIVE MODE")
-    }
+    package func hold() throws { try db.lock(table: "segment") }
 
     /// Throws ``StoreError/noSuchSegment(_:suggestion:)`` with the nearest name there is.
-    func entry(of name: String) throws -> SegmentEntry {
+    package func entry(of name: String) throws -> SegmentEntry {
         if let entry = try find(name) { return entry }
         let names = try db.all("SELECT name FROM segment") { try $0.text(0) }
         throw StoreError.noSuchSegment(name, suggestion: Suggestion.nearest(to: name, among: names))
     }
 
-    func find(_ name: String) throws -> SegmentEntry? {
-        guard StorableText.isWhole(name) else { return nil }
+    package func find(_ name: String) throws -> SegmentEntry? {
+        // No name that was taken has one, and PostgreSQL takes no such text.
+        guard !name.utf8.contains(0) else { return nil }
         return try db.first("SELECT id, expression FROM segment WHERE name = $1", name) { row in
             SegmentEntry(
                 id: try row.int64(0),
@@ -33,14 +29,14 @@ struct SegmentCatalog {
     }
 
     /// The id of a static segment, ``StoreError/segmentIsDynamic(_:)`` for another.
-    func requireStatic(_ name: String) throws -> Int64 {
+    package func requireStatic(_ name: String) throws -> Int64 {
         let entry = try entry(of: name)
         guard entry.expression == nil else { throw StoreError.segmentIsDynamic(name) }
         return entry.id
     }
 
     /// A static segment, made unless it is there.
-    func make(_ name: String, now: Timestamp) throws -> Int64 {
+    package func make(_ name: String, now: Timestamp) throws -> Int64 {
         if try find(name) == nil {
             try db.execute(
                 "INSERT INTO segment (name, updated_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING", name, now)
@@ -62,5 +58,35 @@ struct SegmentCatalog {
 
     func setCount(_ count: Int, of name: String) throws {
         try db.execute("UPDATE segment SET members = $2 WHERE name = $1", name, count)
+    }
+
+    package func rows() throws -> [SegmentContents.Row] {
+        try db.all("SELECT name, source, expression, members_digest FROM segment") { row in
+            SegmentContents.Row(
+                name: try row.text(0), source: try row.textOrNil(1), expression: try row.textOrNil(2),
+                members: try row.textOrNil(3) ?? "")
+        }
+    }
+
+    /// - Parameter name: nil: all.
+    func summaries(named name: String? = nil) throws -> [SegmentSummary] {
+        try db.all(
+            """
+            SELECT name, source, kind, members, updated_at FROM segment WHERE $1 IS NULL OR name = $1 ORDER BY name
+            """, name
+        ) { row in
+            SegmentSummary(
+                name: try row.text(0),
+                kind: try row.int64(2) == StoredSegmentKind.static.rawValue
+                    ? .static : .dynamic(source: try row.textOrNil(1) ?? ""),
+                count: try row.int(3), updatedAt: try row.timestamp(4))
+        }
+    }
+
+    func recounted(_ summary: SegmentSummary, now: Timestamp) throws -> SegmentSummary {
+        guard summary.kind != .static else { return summary }
+        var summary = summary
+        summary.count = try db.count(.segment(summary.name), defining: nil, now: now)
+        return summary
     }
 }
