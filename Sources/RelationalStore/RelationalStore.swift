@@ -20,6 +20,10 @@ package protocol RelationalStore: AllRoles {
         _ promise: WritePromise, _ body: @escaping @Sendable (Session) throws -> Value
     ) async throws -> Value
 
+    /// Drops the deliveries of a run whose summary stands for them; returns how many there were. Nil: there is no summary,
+    /// or somebody reads them.
+    func dropOutcomes(of run: Int64, now: Timestamp) async throws -> Int?
+
     /// What the engine finds in its own structures, and in the rules of its columns.
     func engineChecks(faultsMax: Int) async throws -> [Verification.Check]
 

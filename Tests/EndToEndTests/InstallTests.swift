@@ -50,6 +50,20 @@ import Testing
         #expect(result.output.contains("Overall exposure level"))
     }
 
+    /// Where the configuration allows editing in the browser, the service can write where it says the files are.
+    @Test func `has a service that may write in the configured folders`() throws {
+        let (_, prefix) = try Self.shared.get()
+        let unit = try String(contentsOfFile: "\(prefix)/lib/systemd/system/fanfare.service", encoding: .utf8)
+        let configuration = try String(contentsOfFile: "\(prefix)/etc/fanfare/fanfare.yaml", encoding: .utf8)
+        let writable = unit.split(separator: "\n").filter { $0.hasPrefix("ReadWritePaths=") }
+            .flatMap { $0.dropFirst("ReadWritePaths=".count).split(separator: " ") }
+        for key in ["campaigns", "templates"] {
+            let path = try #require(
+                configuration.split(separator: "\n").first { $0.hasPrefix("\(key): ") }?.dropFirst(key.count + 2))
+            #expect(writable.contains("-\(path)"), "\(path) is not among \(writable)")
+        }
+    }
+
     @Test func `runs from its place, with a configuration that is right`() throws {
         let (folder, prefix) = try Self.installed()
         let program = URL(fileURLWithPath: "\(prefix)/bin/fanfare")

@@ -191,6 +191,20 @@ struct SharedServerTests {
         }
     }
 
+    /// The end of a run with a hundred million deliveries counts all of them.
+    @Test func `a read of a whole run may take an hour, on the server too, and a short one may not`() async throws {
+        try await withStore { store in
+            let limits: @Sendable (PostgresSession) throws -> (Duration, String?) = { db in
+                (db.link.call.limit, try db.first("SHOW statement_timeout") { try $0.text(0) })
+            }
+            let (long, longOnServer) = try await store.read(.expensive, limits)
+            let (short, _) = try await store.read(.short, limits)
+            #expect(long == .seconds(3600) && short <= .seconds(60), "\(long), \(short)")
+            // A little longer, so that the call's own end comes first.
+            #expect(longOnServer == "3605s", "\(longOnServer ?? "")")
+        }
+    }
+
     @Test func `reads of a whole run have connections of their own, and nothing short waits for these`() async throws {
         try await withStore { store in
             let run = try await store.startRun(try definition(), owner: Self.sender)

@@ -160,6 +160,8 @@ struct UnheardCommitTests {
         try await withPool(own.url("postgres")) { pool in
             try await pool.write { try $0.run("CREATE TABLE thing (id bigint)") }
             let mark = Mutex<CommitMark?>(nil)
+            let process = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
+            let before = try await OwnThread.run { try own.sql(process) }
             let error = await postgresError {
                 try await pool.write(.quick) { db in
                     try db.execute("INSERT INTO thing VALUES (1)")
@@ -173,6 +175,11 @@ struct UnheardCommitTests {
             guard case .connectionLost = error else { return #expect(error == nil) }
             let lost = try #require(mark.withLock { $0 })
             let start = try await OwnThread.run {
+                // Until the server has noticed and started its processes anew, it ends who asks it.
+                try Patience.wait(for: "the server to recover") {
+                    let now = (try? own.sql(process)) ?? ""
+                    return !now.isEmpty && now != before
+                }
                 // Others use up the numbers until the lost one is given again.
                 while Int64(try own.sql("SELECT pg_current_xact_id()")) ?? 0 < Int64(lost.transaction) ?? 0 {}
                 return try own.sql("SELECT pg_postmaster_start_time()::text")

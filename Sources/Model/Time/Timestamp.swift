@@ -63,6 +63,11 @@ extension Duration {
         components.seconds.saturatingProduct(1000).saturatingSum(components.attoseconds / 1_000_000_000_000_000)
     }
 
+    /// The same in microseconds.
+    package var wholeMicroseconds: Int64 {
+        components.seconds.saturatingProduct(1_000_000).saturatingSum(components.attoseconds / 1_000_000_000_000)
+    }
+
     package var inSeconds: Double {
         Double(components.seconds) + Double(components.attoseconds) / 1e18
     }

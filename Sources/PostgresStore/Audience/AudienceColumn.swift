@@ -21,22 +21,7 @@ enum AudienceColumn {
 
     /// What the device has.
     static func stored(_ field: AudienceField, attributeKey: (String) -> String) -> String {
-        switch field {
-        case .installationID: "device.installation_id"
-        case .userID: "device.user_id"
-        case .environment: SQLConstants.environment("device.environment")
-        case .locale: "device.locale"
-        case .timeZone: "device.time_zone"
-        case .country: "device.country"
-        case .appVersion: "device.app_version"
-        case .osVersion: "device.os_version"
-        case .model: "device.model"
-        case .alertsAllowed: "device.alerts_allowed"
-        case .registeredAt: "device.registered_at"
-        case .lastSeenAt: "device.last_seen_at"
-        case .badge: "device.badge"
-        case .attribute(let key): "(device.attributes ->> \(attributeKey(key)))"
-        }
+        DeviceColumn.stored(field) { key in "(device.attributes ->> \(attributeKey(key)))" }
     }
 
     /// What a template prints, as text.

@@ -1,4 +1,5 @@
 import Model
+import RelationalStore
 import Store
 
 /// Says an audience in SQL over the table `device`.
@@ -18,11 +19,7 @@ struct AudienceCompiler {
     func condition(
         for expression: AudienceExpression, defining defined: (name: String, expression: AudienceExpression)? = nil
     ) throws -> AudienceCondition {
-        let catalogue = SegmentCatalog(db)
-        var resolver = AudienceResolver(now: now) { name in
-            if let defined, defined.name == name { return SegmentEntry(id: 0, expression: defined.expression) }
-            return try catalogue.entry(of: name)
-        }
+        var resolver = AudienceResolver(db, now: now, defining: defined)
         var condition = AudienceCondition()
         condition.sql = Self.sql(try resolver.resolve(expression), &condition)
         return condition

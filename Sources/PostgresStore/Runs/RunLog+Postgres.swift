@@ -3,25 +3,6 @@ import RelationalStore
 import Store
 
 extension PostgresDatabase {
-    package func createTestRun(
-        _ definition: RunDefinition, occurrence: String, device: Int64, variant: Int?, now: Timestamp,
-        by actor: Actor
-    ) async throws -> Run {
-        let text = try RunDefinitionText(definition)
-        let campaign = definition.campaign
-        return try await write(.quick) { db in
-            let made = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: true, now: now, db)
-            guard let run = made else {
-                let run = try RunRow.find(db, campaign: campaign.name, occurrence: occurrence)
-                throw StoreError.occurrenceTaken(campaign: campaign.name, occurrence: occurrence, run: run?.id ?? 0)
-            }
-            let batch = try FrozenDelivery.byHand(device, campaign, variant: variant, db)
-            _ = try FreezeBatch(db, run: run, now: now).insert(batch)
-            try db.record(.runCreated, run: run, by: actor, "test of device \(device)", now: now)
-            return try RunRow.require(db, run)
-        }
-    }
-
     package func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run] {
         try await read(.short) { db in
             let isAlive = try LivingSenders(db, self)

@@ -40,6 +40,30 @@ extension PostgresSession {
         try execute("DELETE FROM run_sender WHERE run_id = $1 AND ($2::text IS NULL OR owner = $2)", run, owner)
     }
 
+    package func replaceHolds(of run: Int64, by owner: String, _ holds: [EndpointHold]) throws {
+        try execute(
+            """
+            DELETE FROM endpoint_hold
+            WHERE run_id = $1 AND (owner = $2 OR owner NOT IN (SELECT owner FROM run_sender WHERE run_id = $1))
+            """, run, owner)
+        for hold in holds {
+            try execute(
+                """
+                INSERT INTO endpoint_hold (run_id, owner, environment, endpoint, status, since, next_try_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7)
+                """, run, owner, hold.environment.code, hold.endpoint, hold.status, hold.since, hold.nextTryAt)
+        }
+    }
+
+    package func freezeTest(
+        _ device: Int64, of campaign: Campaign, variant: Int?, run: Int64, now: Timestamp
+    ) throws {
+        let batch = try FrozenDelivery.byHand(device, campaign, variant: variant, self)
+        _ = try FreezeBatch(self, run: run, now: now).insert(batch)
+    }
+
+    package func pruneCaps(at now: Timestamp) throws { try CapLedger(self).prune(at: now) }
+
     package func closeLeases(of run: Int64, now: Timestamp) throws { try LeaseRecovery(self, run, now: now).closeAll() }
 
     package func leasedDevices(of run: Int64) throws -> [Int64] {

@@ -15,7 +15,8 @@ extension PostgresDatabase {
 
 extension PostgresSession {
     package func count(
-        _ audience: AudienceExpression, defining defined: (name: String, expression: AudienceExpression)?, now: Timestamp
+        _ audience: AudienceExpression, defining defined: (name: String, expression: AudienceExpression)?,
+        now: Timestamp
     ) throws -> Int {
         let condition = try AudienceCompiler(self, now: now).condition(for: audience, defining: defined)
         return try rows(.once("SELECT count(*) FROM device WHERE \(condition.sql)"), values: condition.values)

@@ -32,6 +32,24 @@ extension RelationalStore {
         }
     }
 
+    package func createTestRun(
+        _ definition: RunDefinition, occurrence: String, device: Int64, variant: Int?, now: Timestamp,
+        by actor: Actor
+    ) async throws -> Run {
+        let text = try RunDefinitionText(definition)
+        let campaign = definition.campaign
+        return try await transaction(.quick) { db in
+            let made = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: true, now: now, db)
+            guard let run = made else {
+                let run = try RunRow.find(db, campaign: campaign.name, occurrence: occurrence)
+                throw StoreError.occurrenceTaken(campaign: campaign.name, occurrence: occurrence, run: run?.id ?? 0)
+            }
+            try db.freezeTest(device, of: campaign, variant: variant, run: run, now: now)
+            try db.record(.runCreated, run: run, by: actor, "test of device \(device)", now: now)
+            return try RunRow.require(db, run)
+        }
+    }
+
     package func createEndedRun(
         _ definition: RunDefinition, occurrence: String, state: RunState, reason: String, now: Timestamp,
         by actor: Actor

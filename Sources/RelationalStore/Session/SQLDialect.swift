@@ -31,8 +31,8 @@ package enum SQLDialect: Sendable {
         word(hint.isEmpty ? "delivery" : "delivery \(hint)", "delivery_\(run)")
     }
 
-    package func deliveries(of run: Int64, as name: String) -> String {
-        word("delivery AS \(name)", "delivery_\(run) AS \(name)")
+    package func deliveries(of run: Int64, as name: String, _ hint: String = "") -> String {
+        word("delivery AS \(name)\(hint.isEmpty ? "" : " \(hint)")", "delivery_\(run) AS \(name)")
     }
 
     /// The last bytes of a column in hex; an empty text where there are none.
@@ -88,6 +88,11 @@ package enum SQLDialect: Sendable {
     /// The highest number that a device ever had.
     var lastDevice: String {
         word("(SELECT seq FROM sqlite_sequence WHERE name = 'device')", "(SELECT last_value FROM device_id_seq)")
+    }
+
+    /// Whether any delivery of a run is still there.
+    var hasDeliveries: String {
+        word("EXISTS (SELECT 1 FROM delivery WHERE delivery.run_id = run.id)", "outcomes_pruned_at IS NULL")
     }
 
     /// A further case of what may be wrong with a run.

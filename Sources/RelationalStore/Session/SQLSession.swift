@@ -65,11 +65,21 @@ package protocol SQLSession: SendableMetatype {
     /// - Parameter owner: nil: all who take part in it.
     func leave(_ run: Int64, _ owner: String?) throws
 
+    /// What `owner` says of endpoints in trouble; others that send of the run no more say nothing.
+    func replaceHolds(of run: Int64, by owner: String, _ holds: [EndpointHold]) throws
+
+    /// Writes the one delivery of a run that tests.
+    func freezeTest(_ device: Int64, of campaign: Campaign, variant: Int?, run: Int64, now: Timestamp) throws
+
+    /// Drops what no cap counts any more.
+    func pruneCaps(at now: Timestamp) throws
+
     // Audiences, which each store compiles in its own way.
 
     /// - Parameter defined: a segment as it would be.
     func count(
-        _ audience: AudienceExpression, defining defined: (name: String, expression: AudienceExpression)?, now: Timestamp
+        _ audience: AudienceExpression, defining defined: (name: String, expression: AudienceExpression)?,
+        now: Timestamp
     ) throws -> Int
     /// Throws what a run with this audience would.
     func requireUsable(_ audience: AudienceExpression, now: Timestamp) throws

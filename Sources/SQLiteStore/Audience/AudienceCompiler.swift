@@ -1,5 +1,6 @@
 import GRDB
 import Model
+import RelationalStore
 import Store
 
 /// Says an audience in SQL over the table `device`.
@@ -19,11 +20,7 @@ struct AudienceCompiler {
     func condition(
         for expression: AudienceExpression, defining defined: (name: String, expression: AudienceExpression)? = nil
     ) throws -> AudienceCondition {
-        let catalogue = SegmentCatalog(db)
-        var resolver = AudienceResolver(now: now) { name in
-            if let defined, defined.name == name { return SegmentEntry(id: 0, expression: defined.expression) }
-            return try catalogue.entry(of: name)
-        }
+        var resolver = AudienceResolver(db, now: now, defining: defined)
         var parameters = AudienceParameters()
         let sql = Self.sql(try resolver.resolve(expression), &parameters)
         return AudienceCondition(sql: sql, arguments: parameters.values)

@@ -21,15 +21,7 @@ struct SharedPaces {
 
     /// What all of them allow together.
     mutating func allowance(limit: Int) -> PaceBucket.Allowance {
-        var limit = limit
-        var wait: Duration?
-        for index in paces.indices {
-            switch buckets[index].allowance(of: paces[index].pace, at: clocks.uptime, limit: limit) {
-            case .now(let count): limit = min(limit, count)
-            case .after(let time): wait = max(wait ?? .zero, time)
-            }
-        }
-        return wait.map { .after($0) } ?? .now(limit)
+        PaceBucket.allowance(of: paces, &buckets, at: clocks.uptime, limit: limit)
     }
 
     mutating func take(_ count: Int) throws {
@@ -63,11 +55,5 @@ struct SharedPaces {
         ])
         try db.cachedStatement(sql: "DELETE FROM pace_bucket WHERE wall_at < :before")
             .execute(arguments: ["before": clocks.wall.milliseconds - Self.keptMs])
-    }
-}
-
-extension Duration {
-    fileprivate var wholeMicroseconds: Int64 {
-        components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
     }
 }

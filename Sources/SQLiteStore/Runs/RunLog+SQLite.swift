@@ -4,25 +4,6 @@ import RelationalStore
 import Store
 
 extension SQLiteFileStore {
-    package func createTestRun(
-        _ definition: RunDefinition, occurrence: String, device: Int64, variant: Int?, now: Timestamp,
-        by actor: Actor
-    ) async throws -> Run {
-        let text = try RunDefinitionText(definition)
-        let campaign = definition.campaign
-        return try await write { db in
-            let made = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: true, now: now, db)
-            guard let run = made else {
-                let run = try RunRow.find(db, campaign: campaign.name, occurrence: occurrence)
-                throw StoreError.occurrenceTaken(campaign: campaign.name, occurrence: occurrence, run: run?.id ?? 0)
-            }
-            let batch = try FreezeSource.entry(ofDevice: device, campaign, variant: variant, db)
-            _ = try FreezeBatch(db, run: run, now: now).insert(batch, isLast: true)
-            try db.record(.runCreated, run: run, by: actor, "test of device \(device)", now: now)
-            return try RunRow.require(db, run)
-        }
-    }
-
     package func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run] {
         let isAlive = isAlive
         return try await read(.short) { db in

@@ -18,7 +18,8 @@ extension SQLiteFileStore {
 
 extension Database {
     package func count(
-        _ audience: AudienceExpression, defining defined: (name: String, expression: AudienceExpression)?, now: Timestamp
+        _ audience: AudienceExpression, defining defined: (name: String, expression: AudienceExpression)?,
+        now: Timestamp
     ) throws -> Int {
         let condition = try AudienceCompiler(self, now: now).condition(for: audience, defining: defined)
         return try Int.fetchOne(

@@ -66,6 +66,24 @@ extension Database: SQLSession {
 
     package func leave(_ run: Int64, _ owner: String?) {}
 
+    package func replaceHolds(of run: Int64, by owner: String, _ holds: [EndpointHold]) throws {
+        try execute("DELETE FROM endpoint_hold WHERE run_id = $1", run)
+        try execute(
+            """
+            INSERT INTO endpoint_hold (run_id, environment, endpoint, status, since, next_try_at)
+            VALUES ($1, $2, $3, $4, $5, $6)
+            """, each: holds.map { [run, $0.environment.code, $0.endpoint, $0.status, $0.since, $0.nextTryAt] })
+    }
+
+    package func freezeTest(
+        _ device: Int64, of campaign: Campaign, variant: Int?, run: Int64, now: Timestamp
+    ) throws {
+        let batch = try FreezeSource.entry(ofDevice: device, campaign, variant: variant, self)
+        _ = try FreezeBatch(self, run: run, now: now).insert(batch, isLast: true)
+    }
+
+    package func pruneCaps(at now: Timestamp) throws { try CapLedger(self).prune(at: now) }
+
     package func closeLeases(of run: Int64, now: Timestamp) throws { try LeaseRecovery(self, run, now: now).closeAll() }
 
     package func leasedDevices(of run: Int64) throws -> [Int64] {

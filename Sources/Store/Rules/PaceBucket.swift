@@ -43,6 +43,21 @@ package struct PaceBucket: Hashable, Sendable {
         return .after(.milliseconds(Int64(((enough - tokens) / rate * 1000).rounded(.up))))
     }
 
+    /// The same of several that are kept together: the smallest number, or the longest wait.
+    package static func allowance(
+        of paces: [SharedPace], _ buckets: inout [PaceBucket], at now: Duration, limit: Int
+    ) -> Allowance {
+        var limit = limit
+        var wait: Duration?
+        for index in paces.indices {
+            switch buckets[index].allowance(of: paces[index].pace, at: now, limit: limit) {
+            case .now(let count): limit = min(limit, count)
+            case .after(let time): wait = max(wait ?? .zero, time)
+            }
+        }
+        return wait.map { .after($0) } ?? .now(limit)
+    }
+
     package mutating func take(_ count: Int) { tokens -= Double(count) }
 
     private static func burst(_ rate: Double) -> Double { max(1, rate * burstSeconds) }

@@ -1,0 +1,42 @@
+package import Model
+package import Store
+
+extension RelationalStore {
+    package func pruneOutcomes(
+        finishedBefore moment: Timestamp, dryRun: Bool, now: Timestamp, by actor: Actor
+    ) async throws -> OutcomePruneCounts {
+        var counts = OutcomePruneCounts()
+        for (run, deliveries) in try await runsToPrune(finishedBefore: moment) {
+            try Task.checkCancellation()
+            var pruned: Int? = deliveries
+            if !dryRun {
+                try await summarizeOutcomes(run: run)
+                pruned = try await dropOutcomes(of: run, now: now)
+            }
+            guard let pruned else {
+                counts.kept += 1
+                continue
+            }
+            counts.runs += deliveries > 0 ? 1 : 0
+            counts.deliveries += pruned
+        }
+        if !dryRun { try await transaction(.durable) { db in try db.pruneCaps(at: now) } }
+        if !dryRun, counts.runs > 0 {
+            let detail = "\(counts.deliveries) of \(counts.runs.counted("run"))"
+            try await recordEvent(kind: .outcomesPruned, run: nil, actor: actor, detail: detail, files: [:], now: now)
+        }
+        return counts
+    }
+
+    /// Also those of which a part was deleted before.
+    private func runsToPrune(finishedBefore moment: Timestamp) async throws -> [(run: Int64, deliveries: Int)] {
+        try await snapshot(.short) { db in
+            try db.all(
+                """
+                SELECT id, audience FROM run
+                WHERE finished_at < $1 AND owner IS NULL AND \(Session.dialect.hasDeliveries) ORDER BY id
+                """, moment
+            ) { (try $0.int64(0), try $0.int(1)) }
+        }
+    }
+}
