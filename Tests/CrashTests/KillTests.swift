@@ -5,7 +5,7 @@ import Testing
 /// Real processes, killed where it hurts, and the store held against what APNs' side saw.
 ///
 /// Always on with a few kills. `FANFARE_CRASH_KILLS=200` for many, `FANFARE_CRASH_SEED=7` for others.
-@Suite(.timeLimit(.minutes(60))) struct `After a crash` {
+@Suite(.ownThread, .timeLimit(.minutes(60))) struct `After a crash` {
     private static let killsPerTrial = 6
     /// A SQLite file, and PostgreSQL where there is one.
     static let stores = PostgresCluster.isAvailable ? [false, true] : [false]

@@ -5,7 +5,7 @@ import Testing
 
 /// Accidents that have happened to others, each as it would have gone here without its guard and as it goes with it:
 /// how many people saw it, by their screens.
-@Suite(.timeLimit(.minutes(20))) struct `An accident` {
+@Suite(.ownThread, .timeLimit(.minutes(20))) struct `An accident` {
     private static let devices = 2_000
     private static let stages = "stages: [{share: 10%, tolerate: 5%}, {rest: true}]\n"
 

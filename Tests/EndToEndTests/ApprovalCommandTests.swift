@@ -5,7 +5,7 @@ import Testing
 
 /// Plans that need signatures, from the command line. Root speaks for whoever called `sudo`, unless the kernel knows who
 /// signed in.
-@Suite(.timeLimit(.minutes(10)), .enabled(if: getuid() == 0 && !isSignedIn))
+@Suite(.ownThread, .timeLimit(.minutes(10)), .enabled(if: getuid() == 0 && !isSignedIn))
 struct `The approval commands` {
     private let place: Installation
 

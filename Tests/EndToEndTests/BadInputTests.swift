@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Each mistake: one line that says what to do, the right exit code, and a store that opens again afterwards.
-@Suite(.timeLimit(.minutes(10))) struct `Bad input` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `Bad input` {
     private func expect(
         _ result: Program.Result, status: Int32, says words: String...,
         sourceLocation: SourceLocation = #_sourceLocation

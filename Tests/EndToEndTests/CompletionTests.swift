@@ -5,7 +5,7 @@ import Testing
 @testable import fanfare
 
 /// What `install` puts in place for whoever types: tried in the shells themselves, where they are.
-@Suite(.timeLimit(.minutes(10))) struct `What is put in place for shells` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `What is put in place for shells` {
     private static let shared = Result { () throws -> TemporaryDirectory in
         let folder = try TemporaryDirectory()
         let result = try Program.run(["install", "--prefix", folder.path + "/usr"], in: folder)

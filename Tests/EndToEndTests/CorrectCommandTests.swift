@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What was sent and is wrong, and what people see of it in the end.
-@Suite(.timeLimit(.minutes(20))) struct `A run that is put right` {
+@Suite(.ownThread, .timeLimit(.minutes(20))) struct `A run that is put right` {
     private func place(
         devices: Int, _ change: (inout SimulatorOptions) -> Void = { _ in }
     ) throws -> Installation {

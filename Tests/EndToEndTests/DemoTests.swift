@@ -6,7 +6,7 @@ import Testing
 @testable import fanfare
 
 /// The README's first command, looked at from both sides.
-@Suite(.timeLimit(.minutes(10))) struct `The demo` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `The demo` {
     /// One request as the simulator logged it.
     struct Entry: Decodable {
         var time: Int
@@ -155,7 +155,7 @@ import Testing
 }
 
 /// Two senders on a server, one of which is killed.
-@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.ownThread, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `The demo on PostgreSQL` {
     /// Where the server's own user may go, too.
     private static func folder() throws -> TemporaryDirectory {

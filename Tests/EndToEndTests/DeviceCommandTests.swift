@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Segments and devices from the command line.
-@Suite(.timeLimit(.minutes(10))) struct `Devices and segments` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `Devices and segments` {
     @Test func `a dry import changes nothing and counts what would be`() throws {
         let place = try Installation(devices: 7)
         let dry = try place.fanfare("devices", "import", "devices.csv", "--dry-run")

@@ -7,7 +7,7 @@ import Testing
 @testable import fanfare
 
 /// What support would ask for first, asked of complete and of broken installations.
-@Suite(.timeLimit(.minutes(10))) struct `Doctor` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `Doctor` {
     private struct Report: Decodable {
         struct Check: Decodable {
             var check, state, message: String

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What a content team uses before anything is sent to many.
-@Suite(.timeLimit(.minutes(10))) struct `Commands for editors` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `Commands for editors` {
     @Test func `init writes files that validate finds right, and never writes over any`() throws {
         let folder = try TemporaryDirectory()
         let first = try Program.run(["init", "new"], in: folder)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct `Explain and suspended devices` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `Explain and suspended devices` {
     @Test(arguments: StoreKind.available)
     func `a bad token is suspended with its reason, explained, and back with a new registration`(
         kind: StoreKind

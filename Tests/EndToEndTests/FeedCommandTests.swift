@@ -6,7 +6,7 @@ import Testing
 import WebClient
 
 /// A podcast feed on a local server drives broadcasts to the simulator, without hands.
-@Suite(.timeLimit(.minutes(10))) struct `A podcast feed` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A podcast feed` {
     private final class Episodes: Sendable {
         private let numbers = Mutex<[Int]>([])
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A proxy that the environment names would reach what a feed or a link may not.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThread, .timeLimit(.minutes(5)))
 struct FeedProxyTests {
     @Test(arguments: [false, true])
     func `a proxy of the environment fetches nothing in place of the program, unless that is configured`(

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What Fanfare writes is for its owner's eyes only, whatever the umask of whoever calls it.
-@Suite(.timeLimit(.minutes(5))) struct `Files that are left behind` {
+@Suite(.ownThread, .timeLimit(.minutes(5))) struct `Files that are left behind` {
     @Test(arguments: ["0", "022"]) func `are readable by their owner only`(umask: String) async throws {
         try await OwnThread.run { try Scene().leaveEverything(umask) }
     }

@@ -6,7 +6,8 @@ import Testing
 /// A store on a file system that is really full: a small tmpfs, mounted in a name space of its own, so that no rights are
 /// needed where the kernel lets users have such name spaces.
 @Suite(
-    .timeLimit(.minutes(5)), .enabled(if: FullDisk.isPossible, "this machine lets nobody mount a tmpfs of their own"))
+    .ownThread, .timeLimit(.minutes(5)),
+    .enabled(if: FullDisk.isPossible, "this machine lets nobody mount a tmpfs of their own"))
 struct `A full disk` {
     @Test func `ends an import with 75, and the store opens and goes on once there is space`() throws {
         let place = try Installation(devices: 12_000)
@@ -72,7 +73,8 @@ struct `A full disk` {
 
 /// The stop of a broadcast whose disk is full.
 @Suite(
-    .timeLimit(.minutes(5)), .enabled(if: FullDisk.isPossible, "this machine lets nobody mount a tmpfs of their own"))
+    .ownThread, .timeLimit(.minutes(5)),
+    .enabled(if: FullDisk.isPossible, "this machine lets nobody mount a tmpfs of their own"))
 struct `A stop on a full disk` {
     /// - Parameters:
     ///   - before: done when the disk is full.
@@ -126,7 +128,7 @@ struct `A stop on a full disk` {
 
 /// What a used-up quota does to a sender, without one: the kernel refuses its writes, as it does beyond the size that files
 /// may have, and what SQLite says is the same.
-@Suite(.timeLimit(.minutes(5))) struct `A store that cannot be written` {
+@Suite(.ownThread, .timeLimit(.minutes(5))) struct `A store that cannot be written` {
     /// More than what the sender says takes up, and less than its store.
     private static let fileBytesMax = 64 * 1024
 

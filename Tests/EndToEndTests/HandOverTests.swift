@@ -8,7 +8,7 @@ import Testing
 @testable import fanfare
 
 /// Commands of a user who cannot read the keys, beside a daemon that has copies of them.
-@Suite(.timeLimit(.minutes(10))) struct `Without the keys` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `Without the keys` {
     /// As for a user whom the folder of the keys is closed to.
     private static let unreadable = [
         "FANFARE_APPS_0_KEY_PATH": "/nowhere/key.p8", "FANFARE_WEBHOOKS_0_SECRET_PATH": "/nowhere/hook.secret",

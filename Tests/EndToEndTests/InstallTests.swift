@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// An installation under a temporary prefix, looked at with systemd's own tools.
-@Suite(.timeLimit(.minutes(10))) struct `An installation` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `An installation` {
     static let analyzer = "/usr/bin/systemd-analyze"
     static let hasAnalyzer = FileManager.default.isExecutableFile(atPath: analyzer)
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Runs that wait for a person: found too late, or stopped by a breaker. Nine hours pass in the store, not on the clock.
-@Suite(.timeLimit(.minutes(10))) struct `A run that waits for a person` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A run that waits for a person` {
     private static let devices = 60
 
     private func place(_ more: String = "expires_after: 24h\n") throws -> Installation {

@@ -59,7 +59,7 @@ struct `Lines of the log` {
 }
 
 /// The lines that programs write, as a journal would have them.
-@Suite(.timeLimit(.minutes(10))) struct `The log` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `The log` {
     @Test func `of a run has a line at its start and one at its end, with its name, counts and seconds`() async throws {
         try await OwnThread.run {
             let place = try Installation(devices: 3)

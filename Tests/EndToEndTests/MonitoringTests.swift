@@ -10,7 +10,7 @@ import Web
 @testable import fanfare
 
 /// Alerts, dashboard, runbook and documents speak of what there is.
-@Suite(.timeLimit(.minutes(10))) struct `Monitoring` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `Monitoring` {
     private static func text(_ path: String) throws -> String {
         try String(contentsOf: Installation.root.appending(path: path), encoding: .utf8)
     }

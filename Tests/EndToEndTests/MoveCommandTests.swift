@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `fanfare move` as a person types it: from a file to PostgreSQL, and back.
-@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.ownThread, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `Moving a store` {
     /// Puts another address into the configuration, as the command says.
     private func use(_ store: String, in place: Installation) throws {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// People with several devices, and campaigns that send them one copy.
-@Suite(.timeLimit(.minutes(10))) struct `One copy for a user` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `One copy for a user` {
     private static let people = 20
 
     /// Each has a phone, a tablet and a watch, seen in turn; five more devices have nobody.

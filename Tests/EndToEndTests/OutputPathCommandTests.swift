@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Commands whose output a person sends to a device, a pipe, a link or a file of others.
-@Suite(.timeLimit(.minutes(5))) struct `Output that a person names` {
+@Suite(.ownThread, .timeLimit(.minutes(5))) struct `Output that a person names` {
     private func facts(_ path: String) throws -> stat {
         var facts = stat()
         try #require(lstat(path, &facts) == 0, "\(path)")

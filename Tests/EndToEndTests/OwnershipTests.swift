@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Who has a run is who lives: shown with processes that are stopped, killed, hidden and short of files.
-@Suite(.timeLimit(.minutes(10))) struct `Whoever has a run` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `Whoever has a run` {
     private func owner(_ place: Installation) throws -> String? {
         let queue = try place.patientQueue()
         defer { try? queue.close() }

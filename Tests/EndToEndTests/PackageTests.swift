@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The Debian package of a release build, in a Debian that has nothing else but what it depends on.
-@Suite(.timeLimit(.minutes(10))) struct `The Debian package` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `The Debian package` {
     private static let package = ProcessInfo.processInfo.environment["DEBIAN_PACKAGE"]
     static let isBuilt = package != nil
     static let hasLintian = FileManager.default.isExecutableFile(atPath: "/usr/bin/lintian")

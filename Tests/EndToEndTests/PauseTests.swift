@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The program as it is, with its own deadlines: stopped for longer than each of them, and continued.
-@Suite(.timeLimit(.minutes(5))) struct `A sender that is stopped and continued` {
+@Suite(.ownThread, .timeLimit(.minutes(5))) struct `A sender that is stopped and continued` {
     /// Longer than the 20 s that an answer may take.
     private static let stopSeconds: UInt32 = 22
 

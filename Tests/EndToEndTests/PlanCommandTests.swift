@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `plan`, and a run that is held to it.
-@Suite(.timeLimit(.minutes(10))) struct `The plan command` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `The plan command` {
     private func hash(_ place: Installation, _ more: String...) throws -> String {
         let result = try Program.run(
             ["plan", "new-podcast", "--json"] + Installation.words + more, in: place.folder)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A store named by a URL, as commands meet it.
-@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.ownThread, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `A store on PostgreSQL` {
     /// Asks for a password over TCP, and holds databases with which something is wrong.
     private struct Server {

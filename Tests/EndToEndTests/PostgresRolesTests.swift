@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The roles that `install --postgres` makes: each suffices for what it is for, and the reader changes nothing.
-@Suite(.timeLimit(.minutes(5)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.ownThread, .timeLimit(.minutes(5)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct PostgresRolesTests {
     private struct Roles {
         let cluster: PostgresCluster

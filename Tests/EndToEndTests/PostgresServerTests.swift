@@ -5,7 +5,7 @@ import Testing
 
 /// Servers that are not as they should be, as a person meets them: one line, an exit code that says whose turn it is, and
 /// nothing made by half.
-@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.ownThread, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `A PostgreSQL server` {
     private static let tables = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// How a process ends: by its own will at once, and with a word when it crashes.
-@Suite(.timeLimit(.minutes(10))) struct `The end of a process` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `The end of a process` {
     /// Threads that end connections still use OpenSSL and libpq, which their exit handlers take apart.
     @Test(arguments: [
         ["--version"], ["--help"], ["status"], ["devices", "import", "devices.csv"], ["validate", "nowhere.yaml"],

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What APNs sees of the provider tokens of a whole installation.
-@Suite(.timeLimit(.minutes(5))) struct `A provider token` {
+@Suite(.ownThread, .timeLimit(.minutes(5))) struct `A provider token` {
     private static let topics = (0..<10).map { "com.example.app\($0)" }
 
     /// Ten apps with one key, each with a campaign and a few devices.
@@ -122,7 +122,7 @@ import Testing
 }
 
 /// A key for each environment.
-@Suite(.timeLimit(.minutes(5))) struct `Keys of one environment` {
+@Suite(.ownThread, .timeLimit(.minutes(5))) struct `Keys of one environment` {
     private static let sandboxKey = "SANDBOX001"
     private let pem: String
     private let place: Installation

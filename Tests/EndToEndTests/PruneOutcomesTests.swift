@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// What is left of a run once its outcomes by device are deleted, from the command line.
-@Suite(.timeLimit(.minutes(10))) struct `Pruning outcomes` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `Pruning outcomes` {
     @Test(arguments: StoreKind.available)
     func `the report stays, the outcomes by device do not, and nothing goes without a yes`(
         kind: StoreKind

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Commands that only look, given by somebody who may do nothing else.
-@Suite(.timeLimit(.minutes(10))) struct `A command that reads` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A command that reads` {
     private static let commands = [
         ["status"], ["status", "1", "--json"], ["report", "1"], ["report", "1", "--check"],
         ["report", "1", "--format", "csv"],
@@ -172,7 +172,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(10))) struct `A store that is not there` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A store that is not there` {
     private static let commands = [
         ["status"], ["report", "1"], ["explain", "x"], ["verify"], ["devices", "show"], ["devices", "export"],
         ["devices", "prune", "--gone-before", "180d"], ["audit"], ["segments", "list"],
@@ -217,7 +217,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct `A store that cannot be used` {
+@Suite(.ownThread, .timeLimit(.minutes(5))) struct `A store that cannot be used` {
     @Test(arguments: [["status"], ["devices", "import", "devices.csv"], ["serve"]])
     func `is said to be a folder or a pipe`(words: [String]) throws {
         let place = try Installation(devices: 1)

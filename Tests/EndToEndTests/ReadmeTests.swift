@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct `The README` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `The README` {
     /// `fanfare devices export|show` names two commands.
     private static func commands() throws -> [[String]] {
         let text = try String(contentsOf: Installation.root.appending(path: "README.md"), encoding: .utf8)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The README's walk through, typed word for word into a shell beside a demo that stays up.
-@Suite(.timeLimit(.minutes(10))) struct `The walk through` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `The walk through` {
     /// One command of a `console` block with what the README shows under it.
     struct Step {
         var command: String

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct `A run's report` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A run's report` {
     /// A finished run, one of whose devices APNs has never heard of.
     private func place() throws -> Installation {
         let place = try Installation(devices: 12)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A backup of the middle of a run, restored after the run has ended.
-@Suite(.timeLimit(.minutes(10))) struct `A restored backup` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A restored backup` {
     /// An installation whose run has reached each device, with a backup of its middle.
     private func place() throws -> Installation {
         let place = try Installation.slow()

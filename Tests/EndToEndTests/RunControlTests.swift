@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A run that goes on, told to stop from elsewhere: by command, by signal, by the loss of its process.
-@Suite(.timeLimit(.minutes(10))) struct `A run under control` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A run under control` {
     @Test func `a run is let go on without a key where others send it`() async throws {
         try await OwnThread.run {
             let place = try Installation.slow()

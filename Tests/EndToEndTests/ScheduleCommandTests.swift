@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct `The schedule command` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `The schedule command` {
     private func campaign(_ place: Installation, _ name: String, _ schedule: String) throws {
         try place.folder.write(
             """

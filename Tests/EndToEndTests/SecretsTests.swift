@@ -8,7 +8,7 @@ import Testing
 @testable import fanfare
 
 /// Everything that a day's work leaves behind and says, searched for what is nobody's business.
-@Suite(.timeLimit(.minutes(5))) struct `Secrets` {
+@Suite(.ownThread, .timeLimit(.minutes(5))) struct `Secrets` {
     @Test func `stay where they belong: nothing said and nothing left behind shows one`() async throws {
         try await OwnThread.run {
             let day = try Day()

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The daemon as a process, against the simulator.
-@Suite(.timeLimit(.minutes(10))) struct `The daemon` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `The daemon` {
     private let place: Installation
 
     init() throws {

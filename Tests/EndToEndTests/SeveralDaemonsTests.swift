@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Daemons of several machines on one store, as whoever operates them meets them.
-@Suite(.timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(.ownThread, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `Daemons of several machines` {
     /// As on a machine of its own.
     private static func daemon(_ place: Installation, _ name: String, _ more: [String] = []) throws -> RunningProgram {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `fanfare simulator` as a process of its own.
-@Suite(.timeLimit(.minutes(2))) struct SimulatorCommandTests {
+@Suite(.ownThread, .timeLimit(.minutes(2))) struct SimulatorCommandTests {
     @Test func `a faulty script is refused with each place`() throws {
         let folder = try TemporaryDirectory()
         try folder.write("faults:\n  - {every: 0, close: true}\n  - {outrage: 2s}\n", to: "faults.yaml")

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `fanfare stop`, against processes that send.
-@Suite(.timeLimit(.minutes(10))) struct `A stop from the command line` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A stop from the command line` {
     private static let lift = ["stop", "--all", "--lift", "--reason", "put right"]
 
     private func expectRefused(_ place: Installation, sourceLocation: SourceLocation = #_sourceLocation) throws {

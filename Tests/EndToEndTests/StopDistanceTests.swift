@@ -5,7 +5,7 @@ import Testing
 
 /// How far a broadcast at full speed on four lanes goes on after a stop. `FANFARE_STOP_TRIALS=200` measures; a few trials
 /// only see that it stops, and that the sums close.
-@Suite(.timeLimit(.minutes(60))) struct `The distance of a stop` {
+@Suite(.ownThread, .timeLimit(.minutes(60))) struct `The distance of a stop` {
     private static let trials =
         ProcessInfo.processInfo.environment["FANFARE_STOP_TRIALS"].flatMap(Int.init) ?? 2
     private static let devices = 30_000

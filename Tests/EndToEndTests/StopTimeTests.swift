@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A daemon that is told to stop exits with 0 within 10 s, whatever its clients and its own work are doing.
-@Suite(.timeLimit(.minutes(15))) struct `A daemon that is told to stop` {
+@Suite(.ownThread, .timeLimit(.minutes(15))) struct `A daemon that is told to stop` {
     static let secondsMax = 10.0
 
     @Test(.serialized, arguments: StopScene.possible) func `ends in time`(scene: StopScene) async throws {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A daemon that is told to stop while several clients fuzz it exits with 0 within 10 s.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct `A daemon that is fuzzed and told to stop` {
+@Suite(.ownThread, .serialized, .timeLimit(.minutes(10))) struct `A daemon that is fuzzed and told to stop` {
     /// Requests that have ended before the signal.
     private static let requests = 60
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What every store is for, from the first device to the last outcome, by the commands people give.
-@Suite(.timeLimit(.minutes(10))) struct `A store of each kind` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A store of each kind` {
     @Test(arguments: StoreKind.available)
     func `takes devices, sends a run, and answers for every push of it`(kind: StoreKind) async throws {
         let store = try await kind.address()

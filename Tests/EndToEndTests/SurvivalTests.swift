@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What passes by itself ends no daemon, and what a person has to put right is named.
-@Suite(.timeLimit(.minutes(10))) struct `A daemon at 3 a.m.` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A daemon at 3 a.m.` {
     private func address(_ daemon: RunningProgram) throws -> String {
         try daemon.wait { daemon.errors.contains("pages, API, metrics and health checks") }
         let words = daemon.errors.split(whereSeparator: \.isWhitespace)

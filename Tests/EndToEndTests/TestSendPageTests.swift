@@ -5,7 +5,7 @@ import Testing
 import WebClient
 
 /// A test that an author sends from a campaign's page, carried out by the daemon.
-@Suite(.timeLimit(.minutes(10))) struct `A test from the page` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A test from the page` {
     @Test func `goes to one device alone, is told of on the page, and is no run of the campaign`() async throws {
         let place = try Installation()
         try place.importDevices()

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A campaign that a timer fires, without a daemon.
-@Suite(.timeLimit(.minutes(10))) struct `A campaign by a timer` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A campaign by a timer` {
     private static let devices = 300
     private static let run = ["run", "note", "--occurrence-by", "day", "--yes"]
 

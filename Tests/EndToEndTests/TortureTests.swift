@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Thirty languages and every kind of text that has ever broken a sender, from the file to APNs' side.
-@Suite(.timeLimit(.minutes(10))) struct `Texts that break senders` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `Texts that break senders` {
     private static let locales = [
         "en", "de", "fr", "es", "es-419", "pt-BR", "pt-PT", "it", "nl", "sv", "da", "nb", "fi", "pl", "cs", "sk", "hu",
         "ro", "el", "tr", "ru", "uk", "ar", "he", "fa", "hi", "th", "ja", "ko", "zh-Hant",

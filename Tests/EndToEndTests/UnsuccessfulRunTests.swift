@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Runs that finish, and of which nobody got anything.
-@Suite(.timeLimit(.minutes(10))) struct `A run that is no success` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A run that is no success` {
     private func place(devices: Int) throws -> Installation {
         let place = try Installation(devices: devices)
         try place.importDevices()

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct `Audit and backup` {
+@Suite(.ownThread, .timeLimit(.minutes(5))) struct `Audit and backup` {
     @Test func `the record says who did what, by which command, with which files`() throws {
         let place = try Installation(devices: 4)
         try place.importDevices()

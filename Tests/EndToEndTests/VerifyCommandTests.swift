@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct `Verify` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `Verify` {
     @Test func `a store that was used is sound, and one changed by hand is not`() throws {
         let place = try Installation(devices: 12)
         try place.importDevices()

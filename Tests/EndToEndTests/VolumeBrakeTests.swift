@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A campaign that goes to five people every week, and one day to sixty.
-@Suite(.timeLimit(.minutes(10))) struct `The volume brake` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `The volume brake` {
     private static let devices = 60
 
     /// With three weeks of history.

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import fanfare
 
-@Suite(.timeLimit(.minutes(5))) struct `Watching` {
+@Suite(.ownThread, .timeLimit(.minutes(5))) struct `Watching` {
     @Test func `status --watch of a run that is over shows it and ends`() throws {
         let place = try Installation(devices: 3)
         try place.importDevices()

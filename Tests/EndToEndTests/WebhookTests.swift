@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// A receiver on a local server is told what became of a run.
-@Suite(.timeLimit(.minutes(10))) struct `A webhook` {
+@Suite(.ownThread, .timeLimit(.minutes(10))) struct `A webhook` {
     private struct Message: Decodable {
         struct Run: Decodable {
             var campaign: String

@@ -1,4 +1,5 @@
 import Foundation
+package import Testing
 
 /// A thread for work that waits for processes: the few threads that tests share go on with other tests.
 ///
@@ -12,6 +13,24 @@ package enum OwnThread {
     @concurrent private static func work<Value: Sendable>(_ body: @Sendable () throws -> Value) async throws -> Value {
         try body()
     }
+}
+
+/// Runs each test of a suite on threads of its own. A test that waits for a process would otherwise hold one of the threads
+/// that all tests share, of which a machine with two processors has two.
+package struct OwnThreadTrait: SuiteTrait, TestTrait, TestScoping {
+    package var isRecursive: Bool { true }
+
+    package func scopeProvider(for test: Test, testCase: Test.Case?) -> OwnThreadTrait? { testCase == nil ? nil : self }
+
+    package func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        try await withTaskExecutorPreference(ThreadPerJob.shared) { try await function() }
+    }
+}
+
+extension Trait where Self == OwnThreadTrait {
+    package static var ownThread: OwnThreadTrait { OwnThreadTrait() }
 }
 
 private final class ThreadPerJob: TaskExecutor {

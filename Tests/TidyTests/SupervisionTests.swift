@@ -42,6 +42,16 @@ import Testing
         return blocks(after: start, in: text).contains { $0.contains("supervisor.keep(") }
     }
 
+    /// Tests that wait for processes would hold the threads that all tests share.
+    @Test(arguments: ["Tests/EndToEndTests", "Tests/CrashTests"])
+    func `suites that start programs have threads of their own`(folder: String) throws {
+        let suites = try Self.texts(of: folder).flatMap { file in
+            file.text.matches(of: /@Suite\(\s*(\S*)/).map { (file: file.name, trait: String($0.output.1)) }
+        }
+        #expect(suites.count > 8)
+        #expect(suites.filter { !$0.trait.hasPrefix(".ownThread") }.map(\.file) == [])
+    }
+
     @Test func `the process ends by one function, and its threads block signals by one`() throws {
         let sources = try Self.texts(of: "Sources")
         #expect(sources.filter { $0.text.contains(/\b_?exit\(-?\w+[^:]*\)/) }.map(\.name) == ["ThisProcess.swift"])

@@ -4,7 +4,7 @@ import Testing
 
 /// Signatures are on record before anybody is sent anything, and serve one run, whoever is killed. Root speaks for whoever
 /// called `sudo`, unless the kernel knows who signed in.
-@Suite(.timeLimit(.minutes(10)), .enabled(if: getuid() == 0 && !isSignedIn))
+@Suite(.ownThread, .timeLimit(.minutes(10)), .enabled(if: getuid() == 0 && !isSignedIn))
 struct `An approval that is killed` {
     private typealias Kill = ApprovalCase.Kill
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Steps of the wall clock under a daemon, counted at a simulator that keeps the true time.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct `A daemon whose wall clock is set` {
+@Suite(.ownThread, .serialized, .timeLimit(.minutes(10))) struct `A daemon whose wall clock is set` {
     private func scene(_ name: String, devices: Int, runs: Int = 1) -> Scene {
         var scene = Scene(name: name)
         scene.devices = devices

@@ -5,7 +5,9 @@ import Testing
 
 /// Who starts what is due, and polls feeds, for all daemons of a store; and what becomes of that when it is stopped past the
 /// takeover, or killed, in the middle of it. Counted from outside: at the simulator, at the feed, at a webhook's receiver.
-@Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(
+    .ownThread, .serialized, .timeLimit(.minutes(10)),
+    .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `The coordinator` {
     @Test(arguments: [SIGSTOP, SIGKILL])
     func `that falls silent is followed within 15 seconds, and nothing is started twice or never`(

@@ -6,7 +6,9 @@ import Testing
 ///
 /// Always on with a few blows. `FANFARE_FLEET_KILLS=300` for many, on 200,000 deliveries; `FANFARE_FLEET_BLOWS=60` for as many
 /// of all kinds, in the order that `FANFARE_FLEET_SEED` gives.
-@Suite(.serialized, .timeLimit(.minutes(60)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(
+    .ownThread, .serialized, .timeLimit(.minutes(60)),
+    .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `Several senders` {
     private static let blows = ProcessInfo.processInfo.environment["FANFARE_FLEET_BLOWS"].flatMap(Int.init)
     private static let seed = ProcessInfo.processInfo.environment["FANFARE_FLEET_SEED"].flatMap(UInt64.init) ?? 1

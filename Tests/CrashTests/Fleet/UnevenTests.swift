@@ -3,7 +3,9 @@ import TestSupport
 import Testing
 
 /// Three senders of which one is killed, slow, cut off or late, and what the others make of it.
-@Suite(.serialized, .timeLimit(.minutes(20)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(
+    .ownThread, .serialized, .timeLimit(.minutes(20)),
+    .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `Senders that are not alike` {
     private func scene(
         _ name: String, devices: Int, delayMs: Int = 20, pace: Int? = nil, runs: Int = 1,

@@ -5,7 +5,9 @@ import Testing
 /// A store goes to another place while `fanfare move` is killed again and again.
 ///
 /// `FANFARE_MOVES=50` for as many moves each way.
-@Suite(.serialized, .timeLimit(.minutes(30)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
+@Suite(
+    .ownThread, .serialized, .timeLimit(.minutes(30)),
+    .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `A move that is killed` {
     private static let moves = ProcessInfo.processInfo.environment["FANFARE_MOVES"].flatMap(Int.init) ?? 4
 

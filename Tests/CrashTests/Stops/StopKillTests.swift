@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Stops that come at any step of a run, from commands that are killed, to senders that are.
-@Suite(.timeLimit(.minutes(20))) struct `A stop that is killed` {
+@Suite(.ownThread, .timeLimit(.minutes(20))) struct `A stop that is killed` {
     private static func cases(onServer: Bool) -> [StopCase] {
         let steps = onServer ? stepsOnServer : steps
         let (file, record, lifted) = (commands(onServer).file, commands(onServer).record, commands(onServer).lifted)

@@ -25,35 +25,45 @@ final class Browser {
     /// For what is looked for to be there.
     private static let lookMilliseconds = 20_000
 
-    private let driver = Process()
+    private let driver: Process
     private let folder: TemporaryDirectory
     private let address: String
     private var session = ""
     private let client: HTTPClient
     private let width: Int
 
+    /// A driver takes a free port of IPv4 and then the same one of IPv6; where that is in use, it ends.
+    private static func startDriver(in folder: TemporaryDirectory) throws -> (driver: Process, address: String) {
+        for _ in 0..<5 {
+            let driver = Process()
+            let output = try folder.newFile()
+            let changes = try FileChanges(folder: folder.path, names: [output.lastPathComponent])
+            driver.executableURL = URL(fileURLWithPath: "/usr/bin/chromedriver")
+            driver.arguments = ["--port=0"]
+            driver.standardOutput = try FileHandle(forWritingTo: output)
+            driver.standardError = FileHandle.nullDevice
+            driver.terminationHandler = { _ in changes.raise() }
+            try driver.run()
+            let deadline = ContinuousClock.now + Process.longest
+            while driver.isRunning {
+                let words = try String(contentsOf: output, encoding: .utf8)
+                if let port = words.firstMatch(of: /started successfully on port (\d+)/)?.1 {
+                    return (driver, "http://127.0.0.1:\(port)")
+                }
+                try #require(ContinuousClock.now < deadline, "chromedriver does not start")
+                try changes.wait(until: deadline)
+            }
+        }
+        throw DriverEnded()
+    }
+
+    private struct DriverEnded: Error {}
+
     /// - Parameter hasScript: false: as if the visitor had switched JavaScript off.
     private init(width: Int, height: Int, isDark: Bool, hasScript: Bool) async throws {
         self.width = width
         folder = try TemporaryDirectory()
-        let output = try folder.newFile()
-        let changes = try FileChanges(folder: folder.path, names: [output.lastPathComponent])
-        driver.executableURL = URL(fileURLWithPath: "/usr/bin/chromedriver")
-        driver.arguments = ["--port=0"]
-        driver.standardOutput = try FileHandle(forWritingTo: output)
-        driver.standardError = FileHandle.nullDevice
-        driver.terminationHandler = { _ in changes.raise() }
-        try driver.run()
-        let deadline = ContinuousClock.now + Process.longest
-        var port: Substring?
-        while port == nil {
-            try #require(driver.isRunning, "chromedriver has ended")
-            try #require(ContinuousClock.now < deadline, "chromedriver does not start")
-            port = try String(contentsOf: output, encoding: .utf8)
-                .firstMatch(of: /started successfully on port (\d+)/)?.1
-            if port == nil { try changes.wait(until: deadline) }
-        }
-        address = "http://127.0.0.1:\(port ?? "")"
+        (driver, address) = try Self.startDriver(in: folder)
         var limits = WebLimits()
         limits.totalTime = .seconds(120)
         limits.bodyBytesMax = 64 << 20

@@ -4,7 +4,7 @@ import Testing
 
 /// The pages as a person uses them, in a real browser, on the README's demo that stays.
 @Suite(
-    .serialized, .timeLimit(.minutes(10)),
+    .ownThread, .serialized, .timeLimit(.minutes(10)),
     .enabled(if: Browser.isAsked, "no browser was installed; `.ci/run` does it: left out"))
 struct `The pages in a browser` {
     /// Of every page there is, light and dark, wide and narrow: written to the folder that `SCREENSHOTS` names.
