@@ -50,5 +50,7 @@ package enum WritePromise: Hashable, Sendable {
     case quickOfSender
     /// On disk when the call returns.
     case durable
+    /// The same on a server, which may lose its power without the one that asked. On this machine's own file as ``quick``.
+    case durableOnServer
     case durableOfSender
 }

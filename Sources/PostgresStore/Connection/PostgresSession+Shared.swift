@@ -77,6 +77,9 @@ extension PostgresDatabase {
     package func transaction<Value: Sendable>(
         _ promise: WritePromise, _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
-        try await write(promise == .quick ? .quick : .durable, body)
+        switch promise {
+        case .quick, .quickOfSender: try await write(.quick, body)
+        case .durable, .durableOfSender, .durableOnServer: try await write(.durable, body)
+        }
     }
 }

@@ -112,23 +112,30 @@ package struct DeliveryPages<Session: SQLSession> {
         return (page, found.count > limit ? page.last : nil)
     }
 
-    /// Along the primary key, so many rows at most.
+    /// Along the primary key, so many rows at most, and not many more than the page needs.
     private func scan(after device: Int64, limit: Int) throws -> Found {
-        let rows = try db.all(
-            """
-            SELECT device_id, state, reason, leases FROM \(Session.dialect.deliveries(of: run, "NOT INDEXED"))
-            WHERE \(Session.dialect.isOf(parameter: 1)) AND device_id > $2 ORDER BY device_id LIMIT $3
-            """, run, device, DeliveryFilter.rowsMax
-        ) { row in (device: try row.int64(0), isAskedFor: try isAskedFor(row)) }
         var devices: [Int64] = []
-        var last = device
-        for row in rows {
-            if devices.count == limit { return (devices, last) }
-            last = row.device
-            if row.isAskedFor { devices.append(last) }
+        var (looked, last) = (0, device)
+        while looked < DeliveryFilter.rowsMax {
+            let count = min(DeliveryFilter.rowsMax - looked, max(Self.rowsAtOnceMin, limit + 1 - devices.count))
+            let rows = try db.all(
+                """
+                SELECT device_id, state, reason, leases FROM \(Session.dialect.deliveries(of: run, "NOT INDEXED"))
+                WHERE \(Session.dialect.isOf(parameter: 1)) AND device_id > $2 ORDER BY device_id LIMIT $3
+                """, run, last, count
+            ) { row in (device: try row.int64(0), isAskedFor: try isAskedFor(row)) }
+            for row in rows {
+                if devices.count == limit { return (devices, last) }
+                last = row.device
+                if row.isAskedFor { devices.append(last) }
+            }
+            looked += rows.count
+            if rows.count < count { return (devices, nil) }
         }
-        return (devices, rows.count == DeliveryFilter.rowsMax ? last : nil)
+        return (devices, last)
     }
+
+    private static var rowsAtOnceMin: Int { 500 }
 
     private func isAskedFor(_ row: Session.Fields) throws -> Bool {
         if let reason = filter.reason, try row.textOrNil(2) != reason { return false }

@@ -20,7 +20,7 @@ extension RelationalStore {
             counts.runs += deliveries > 0 ? 1 : 0
             counts.deliveries += pruned
         }
-        if !dryRun { try await transaction(.durable) { db in try db.pruneCaps(at: now) } }
+        if !dryRun { try await transaction(.durableOnServer) { db in try db.pruneCaps(at: now) } }
         if !dryRun, counts.runs > 0 {
             let detail = "\(counts.deliveries) of \(counts.runs.counted("run"))"
             try await recordEvent(kind: .outcomesPruned, run: nil, actor: actor, detail: detail, files: [:], now: now)

@@ -9,7 +9,7 @@ extension RelationalStore {
         let text = try RunDefinitionText(definition)
         let campaign = definition.campaign
         if let known = try await run(campaign: campaign.name, occurrence: occurrence) { return (known, false) }
-        return try await transaction(.durable) { db in
+        return try await transaction(.durableOnServer) { db in
             let creation = RunCreation(db, now: now, actor: actor)
             let made = try creation.insert(
                 campaign, text, occurrence: occurrence, isTest: isTest, notes: notes, files: files)
@@ -55,7 +55,7 @@ extension RelationalStore {
         by actor: Actor
     ) async throws -> Bool {
         let text = try RunDefinitionText(definition)
-        return try await transaction(.durable) { db in
+        return try await transaction(.durableOnServer) { db in
             let made = try RunRow.insert(
                 definition.campaign, text, occurrence: occurrence, isTest: false, now: now, db)
             guard let run = made else { return false }

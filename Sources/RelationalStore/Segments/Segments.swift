@@ -21,7 +21,7 @@ extension RelationalStore {
     }
 
     package func removeSegment(_ name: String, usedBy others: [String], now: Timestamp, by actor: Actor) async throws {
-        try await transaction(.durable) { db in
+        try await transaction(.durableOnServer) { db in
             let catalog = SegmentCatalog(db)
             // No segment that names this one is defined meanwhile.
             try catalog.hold()

@@ -42,9 +42,6 @@ package enum SQLDialect: Sendable {
             "encode(substr(\(column), greatest(length(\(column)) - \(count - 1), 1)), 'hex')")
     }
 
-    /// Which rows of that table are the run's, where it is named `delivery`.
-    package func isOfLiteral(_ run: Int64) -> String { word("delivery.run_id = \(run)", "true") }
-
     /// Which rows of that table are the run's, whose number is given for this parameter.
     package func isOf(parameter number: Int) -> String { word("run_id = $\(number)", "true") }
 
@@ -110,10 +107,10 @@ package enum SQLDialect: Sendable {
     /// along the primary key instead of reading every delivery.
     var orphanRows: String {
         word(
-            "UNION SELECT id, 'table of deliveries' FROM named WHERE id IS NOT NULL",
+            "UNION SELECT id, 'deliveries' FROM named WHERE id IS NOT NULL",
             """
-            UNION SELECT run_id, 'chunk' FROM chunk UNION SELECT run_id, 'sender' FROM run_sender
-            UNION SELECT substr(relname::text, 10)::bigint, 'table of deliveries' FROM pg_class
+            UNION SELECT run_id, 'a chunk' FROM chunk UNION SELECT run_id, 'a sender' FROM run_sender
+            UNION SELECT substr(relname::text, 10)::bigint, 'a table of deliveries' FROM pg_class
                 WHERE relname ~ '^delivery_[0-9]+$' AND relkind = 'r'
                     AND relnamespace = current_schema()::regnamespace
             """)

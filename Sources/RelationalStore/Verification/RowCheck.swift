@@ -159,10 +159,10 @@ extension RowCheck {
                 "orphans", "every row of a run belongs to one",
                 """
                 \(dialect.orphanStart)
-                SELECT run_id, \(none), 'it has a ' || what || ', but there is no such run' FROM (
-                    SELECT run_id, 'lease' AS what FROM lease UNION SELECT run_id, 'timeline' FROM timeline
-                    UNION SELECT run_id, 'event' FROM event WHERE run_id IS NOT NULL
-                    UNION SELECT run_id, 'slot in the silent ledger' FROM silent_ledger
+                SELECT run_id, \(none), 'it has ' || what || ', but there is no such run' FROM (
+                    SELECT run_id, 'a lease' AS what FROM lease UNION SELECT run_id, 'a timeline' FROM timeline
+                    UNION SELECT run_id, 'an event' FROM event WHERE run_id IS NOT NULL
+                    UNION SELECT run_id, 'a slot in the silent ledger' FROM silent_ledger
                     \(dialect.orphanRows)
                 ) AS belongings WHERE run_id NOT IN (SELECT id FROM run)
                 UNION ALL
@@ -172,12 +172,14 @@ extension RowCheck {
         ]
     }
 
-    /// What each delivery of a run promises on its own.
+    /// What each delivery promises on its own.
     ///
-    /// - Parameter goesByCallersClock: the ledger's times are by the clock that a run is made by.
-    static func deliveries(of run: Int64, goesByCallersClock: Bool) -> [RowCheck] {
-        let table = dialect.deliveries(of: run, as: "delivery")
-        let isOfRun = dialect.isOfLiteral(run)
+    /// - Parameters:
+    ///   - run: nil: of all runs, which SQLite has in one table.
+    ///   - goesByCallersClock: the ledger's times are by the clock that a run is made by.
+    static func deliveries(of run: Int64?, goesByCallersClock: Bool) -> [RowCheck] {
+        let table = dialect.deliveries(of: run ?? 0, as: "delivery")
+        let isOfRun = run.map { "silent_ledger.run_id = \($0)" } ?? "true"
         return [
             RowCheck(
                 "deliveries", "every end state is one that APNs' answer, or a reason of ours, accounts for",
@@ -201,7 +203,7 @@ extension RowCheck {
                             THEN 'it has its end state, and still waits for a time'
                         WHEN device_id < 1 OR device_id > \(dialect.lastDevice) THEN 'there never was such a device'
                     END AS what
-                    FROM \(table) WHERE \(isOfRun)
+                    FROM \(table)
                 ) AS looked WHERE what IS NOT NULL
                 """),
             RowCheck(
@@ -212,7 +214,7 @@ extension RowCheck {
                     || coalesce('token ' || proven_token.token_generation, 'none') || ' is proven'
                 FROM \(table) JOIN device ON device.id = delivery.device_id
                 LEFT JOIN proven_token ON proven_token.device_id = delivery.device_id
-                WHERE \(isOfRun) AND delivery.state = \(DeliveryState.accepted.code)
+                WHERE delivery.state = \(DeliveryState.accepted.code)
                     AND coalesce(proven_token.token_generation, 0) < delivery.generation
                 """),
             RowCheck(
@@ -228,7 +230,7 @@ extension RowCheck {
                 FROM silent_ledger
                 JOIN \(table) ON delivery.run_id = silent_ledger.run_id AND delivery.device_id = silent_ledger.device_id
                 JOIN run ON run.id = silent_ledger.run_id
-                WHERE silent_ledger.run_id = \(run) AND lease_number = leases AND settled_at IS NOT NULL
+                WHERE \(isOfRun) AND lease_number = leases AND settled_at IS NOT NULL
                     AND delivery.state IN (\(SQLConstants.list([.accepted, .unknown] as [DeliveryState])))
                     AND (settled_at < changed_at - 60000 OR reserved_at > changed_at + 60000
                         OR reserved_at > settled_at + 60000
@@ -246,7 +248,7 @@ extension RowCheck {
                     || (attempt - excused) || ' requests that may have arrived'
                 FROM (
                     SELECT run_id, device_id, count(*) AS slots FROM silent_ledger
-                    WHERE settled_at IS NOT NULL AND lease_number > 0 AND run_id = \(run)
+                    WHERE settled_at IS NOT NULL AND lease_number > 0 AND \(isOfRun)
                     GROUP BY run_id, device_id
                 ) AS held JOIN \(table) ON delivery.run_id = held.run_id AND delivery.device_id = held.device_id
                 WHERE slots > attempt - excused

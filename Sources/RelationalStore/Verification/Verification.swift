@@ -32,24 +32,26 @@ extension RelationalStore {
     ) async throws -> Verification.Check {
         do {
             return try await snapshot(.expensive, find)
-        } catch let error as StoreError where !error.isSomebodyElse && !error.isPassing {
+        } catch let error as StoreError where error.isFault {
             return Verification.Check(name, promise, faults: [StoreFault("\(error)")], isCountAtLeast: true)
         }
     }
 
-    /// Run by run, each in a snapshot of its own, and put together by promise.
+    /// On PostgreSQL run by run, each in a snapshot of its own, and put together by promise. On SQLite, where all lie in one
+    /// table, each promise is one look at it.
     private func deliveries(faultsMax: Int) async throws -> [Verification.Check] {
         let isCallers = goesByCallersClock
-        var checks = RowCheck<Session>.deliveries(of: 0, goesByCallersClock: isCallers).map {
+        var checks = RowCheck<Session>.deliveries(of: nil, goesByCallersClock: isCallers).map {
             Verification.Check($0.name, $0.promise, faults: [])
         }
-        for run in try await runIDs("outcomes_pruned_at IS NULL") {
+        let runs: [Int64?] = Session.dialect == .sqlite ? [nil] : try await runIDs("outcomes_pruned_at IS NULL")
+        for run in runs {
             try Task.checkCancellation()
             let rows = RowCheck<Session>.deliveries(of: run, goesByCallersClock: isCallers)
             for (index, rows) in rows.enumerated() {
                 let found = try await check(rows.name, rows.promise) { db in
                     // Pruned since the runs were listed.
-                    guard try OutcomeSummary(db, run).prunedAt() == nil else {
+                    if let run, try OutcomeSummary(db, run).prunedAt() != nil {
                         return Verification.Check(rows.name, rows.promise, faults: [])
                     }
                     return try rows.find(db, faultsMax: faultsMax)
@@ -77,7 +79,7 @@ extension RelationalStore {
                 faults += try await check(run).problems.map { StoreFault(run: run, $0) }
             } catch StoreError.noSuchRun {
                 continue
-            } catch let error as StoreError where !error.isSomebodyElse && !error.isPassing {
+            } catch let error as StoreError where error.isFault {
                 faults.append(StoreFault(run: run, "\(error)"))
             }
         }
@@ -96,7 +98,7 @@ extension RelationalStore {
                     Verification.Check(LeaseCheck.doubleName, LeaseCheck.doublePromise, faults: found.doubles),
                 ]
             }
-        } catch let error as StoreError where !error.isSomebodyElse && !error.isPassing {
+        } catch let error as StoreError where error.isFault {
             return [
                 Verification.Check(
                     LeaseCheck.name, LeaseCheck.promise, faults: [StoreFault("\(error)")], isCountAtLeast: true)
@@ -158,7 +160,7 @@ extension RelationalStore {
                     "SELECT \(Session.dialect.hexOfLast(4, of: "token")) FROM device WHERE id = $1", device
                 ) { try $0.text(0) }
             }
-        } catch let error as StoreError where !error.isSomebodyElse && !error.isPassing {
+        } catch let error as StoreError where error.isFault {
             return nil
         }
     }
@@ -168,4 +170,14 @@ extension RelationalStore {
 package enum EventRecord {
     package static let name = "events"
     package static let promise = "the record of who did what is whole, and as it was written"
+}
+
+extension StoreError {
+    /// Whether `verify` says it and goes on. What is others' doing, or the network's, ends it: asked again it may not be so.
+    fileprivate var isFault: Bool {
+        switch self {
+        case .unreachable, .outcomeUnknown: false
+        default: !isSomebodyElse
+        }
+    }
 }

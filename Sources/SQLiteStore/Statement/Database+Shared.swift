@@ -183,7 +183,7 @@ extension SQLiteFileStore {
         _ promise: WritePromise, _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         switch promise {
-        case .quick: try await write(body)
+        case .quick, .durableOnServer: try await write(body)
         case .quickOfSender: try await writeSending(body)
         case .durable: try await writeDurably(body)
         case .durableOfSender: try await writeDurably(patience: .ofSenders, body)
