@@ -22,9 +22,9 @@ static inline uint32_t fanfare_file_system(const char *path) {
     return statfs(path, &facts) == 0 ? (uint32_t)facts.f_type : 0;
 }
 
-// For a new thread, called on it: names it, and leaves the signals of the process to other threads. A write to a closed
-// connection raises no SIGPIPE here. Signals of the thread's own faults stay: if they were blocked, a crash would end the
-// process without a backtrace.
+// Called by a new thread: names it, and leaves the signals of the process to other threads. A write to a closed
+// connection raises no SIGPIPE then. The signals of the thread's own faults stay: if they were blocked, a crash would
+// end the process without a backtrace.
 static inline void fanfare_begin_thread(const char *name) {
     prctl(PR_SET_NAME, name);
     static const int faults[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};

@@ -20,8 +20,8 @@ package protocol RelationalStore: AllRoles {
         _ promise: WritePromise, _ body: @escaping @Sendable (Session) throws -> Value
     ) async throws -> Value
 
-    /// Drops the deliveries of a run whose summary stands for them; returns how many there were. Nil: there is no summary,
-    /// or somebody reads them.
+    /// Drops the deliveries of a run whose summary stands for them, and returns how many there were; nil if the run has
+    /// no summary or a reader holds its deliveries.
     func dropOutcomes(of run: Int64, now: Timestamp) async throws -> Int?
 
     /// What the engine finds in its own structures, and in the rules of its columns.
@@ -32,7 +32,7 @@ package protocol RelationalStore: AllRoles {
     /// Throws ``StoreError/senderLost(_:)`` if others have taken over what this sender had.
     func beatBeforeClaim(_ sender: String) async throws
     func requireNotLost(_ sender: String, _ db: Session) throws
-    /// Who lives of those that stand under the run, judged now. Those that do not are taken over with the transaction.
+    /// Judges now which senders of the run live. The transaction takes over those that do not.
     func living(_ db: Session, at run: Int64) throws -> OwnerLiveness.IsAlive
     /// Gives back leases that were perhaps made without their sender hearing of it.
     func settleBeforeRelease(now: Timestamp) async throws
@@ -50,7 +50,8 @@ package enum WritePromise: Hashable, Sendable {
     case quickOfSender
     /// On disk when the call returns.
     case durable
-    /// The same on a server, which may lose its power without the one that asked. On this machine's own file as ``quick``.
+    /// On a server as ``durable``, because a server may lose its power while its client lives on. On this machine's own
+    /// file as ``quick``.
     case durableOnServer
     case durableOfSender
 }

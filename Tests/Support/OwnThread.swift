@@ -15,8 +15,8 @@ package enum OwnThread {
     }
 }
 
-/// Runs each test of a suite on threads of its own. A test that waits for a process would otherwise hold one of the threads
-/// that all tests share, of which a machine with two processors has two.
+/// Runs each test of a suite on threads of its own. A test that waits for a process would otherwise hold one of the few
+/// threads that all tests share: a machine with two processors has two.
 package struct OwnThreadTrait: SuiteTrait, TestTrait, TestScoping {
     package var isRecursive: Bool { true }
 

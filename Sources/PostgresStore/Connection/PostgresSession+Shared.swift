@@ -1,5 +1,5 @@
 package import Model
-// Who imports the store has its methods, most of which are those of every relational store.
+// An importer of the store needs its methods, most of which are those of every relational store.
 @_exported public import RelationalStore
 package import Store
 

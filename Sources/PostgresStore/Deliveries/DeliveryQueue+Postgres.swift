@@ -151,16 +151,6 @@ extension PostgresDatabase {
         }
     }
 
-    package func leasesLeft(_ run: Int64) async throws -> [LeftLease] {
-        try await read(.short) { db in try LeaseRecovery(db, run, now: Timestamp(milliseconds: 0)).left() }
-    }
-
-    package func runsWithLeases() async throws -> [Int64] {
-        try await read(.short) { db in
-            try db.all("SELECT DISTINCT run_id FROM lease ORDER BY run_id") { try $0.int64(0) }
-        }
-    }
-
     package func recover(
         _ run: Int64, heldBy owner: String, _ leases: [LeftLease], _ settlements: [Settlement], now: Timestamp
     ) async throws -> DeliveryCounts {

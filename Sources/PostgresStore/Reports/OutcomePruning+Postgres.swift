@@ -14,7 +14,7 @@ extension PostgresDatabase {
                     """, run, now
                 ) { try $0.int(0) }
                 guard let audience else { return nil }
-                // Of a run that was cancelled.
+                // A run that was cancelled may have left some.
                 try FoundGone(db, run: run).forget()
                 try DeliveryTable(run: run).drop(db)
                 return audience

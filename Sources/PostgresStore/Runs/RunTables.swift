@@ -2,8 +2,8 @@ package import Model
 import RelationalStore
 package import Store
 
-/// What belongs to a run here: a table of its deliveries, and rows that several senders change, in the order in which they
-/// are locked (<doc:LockOrder>).
+/// What belongs to a run on PostgreSQL: the table of its deliveries, and the rows that several senders change, locked
+/// in the order of <doc:LockOrder>.
 extension PostgresSession {
     package func makeDeliveries(of run: Int64) throws { try DeliveryTable(run: run).make(self) }
 
@@ -23,8 +23,8 @@ extension PostgresSession {
         try all("SELECT owner FROM run_sender WHERE run_id = $1", run) { try $0.text(0) }
     }
 
-    /// The right to lease stands in `run_sender` as well as in the run's row, so that a lease holds it without keeping those
-    /// waiting who count its outcomes.
+    /// The right to lease stands in `run_sender` as well as in the run's row, so that a lease can hold it while others
+    /// settle.
     package func isSender(_ owner: String, of run: Int64) throws -> Bool {
         try execute("SELECT 1 FROM run_sender WHERE run_id = $1 AND owner = $2 FOR SHARE", run, owner) > 0
     }
@@ -66,13 +66,13 @@ extension PostgresSession {
 
     package func closeLeases(of run: Int64, now: Timestamp) throws { try LeaseRecovery(self, run, now: now).closeAll() }
 
-    package func leasedDevices(of run: Int64) throws -> [Int64] {
-        try LeaseRecovery(self, run, now: Timestamp(milliseconds: 0)).left().flatMap { $0.deliveries.map(\.device) }
+    package func leasesLeft(of run: Int64) throws -> [LeftLease] {
+        try LeaseRecovery(self, run, now: Timestamp(milliseconds: 0)).left()
     }
 }
 
 extension RunStages<PostgresSession> {
-    /// Nobody else changes them until the transaction ends.
+    /// Other transactions cannot change them until this one ends.
     static func lock(_ db: PostgresSession, run: Int64) throws {
         try db.execute("SELECT 1 FROM run_stage WHERE run_id = $1 ORDER BY stage FOR UPDATE", run)
     }

@@ -18,7 +18,7 @@ extension LeaseCheck {
             }
         let leases = try db.all(
             """
-            -- Whoever takes part in a run holds it as its owner does.
+            -- A sender that takes part in a run holds it as its owner does.
             SELECT lease.id, lease.run_id, lease.owner, lease.open, lease.entries,
                 coalesce(run_sender.owner, run.owner), run.finished_at, \(mayBeOlder)
             FROM lease JOIN run ON run.id = lease.run_id

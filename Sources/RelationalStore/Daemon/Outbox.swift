@@ -3,9 +3,9 @@ package import Store
 
 /// What webhooks are to be told, written in the transaction that makes it true: a crash loses none of it.
 enum Outbox {
-    /// A pause a person asked for is no news to that person; tests concern nobody. A late run is told as `late` to those
-    /// who asked for that, and as `paused` to those who asked for pauses alone: each hears of it once. A finished run that is
-    /// no success is told as `unsuccessful` and `finished` in the same way.
+    /// A pause that a person asked for is no news, and neither is a test. A webhook that asked for `late` hears of a
+    /// late run by that word, one that asked for `paused` alone by this one: each hears of it once. A finished run
+    /// without success is told as `unsuccessful` and `finished` in the same way.
     static func add<Session: SQLSession>(
         _ state: RunState, halt: RunHalt?, of run: Int64, reason: String?, pausedBy: String?, event: Int64,
         now: Timestamp, _ db: Session
@@ -33,7 +33,7 @@ extension RelationalStore {
         // Almost always there is nothing to write.
         guard wanted != known else { return }
         try await transaction(.quick) { db in
-            // Of two that start with another list each, the second one's stands.
+            // If two processes start with different lists, that of the second one stands.
             try db.lock(table: "webhook")
             try db.execute("DELETE FROM webhook")
             try db.execute(

@@ -20,8 +20,9 @@ extension RelationalStore {
             counts.runs += deliveries > 0 ? 1 : 0
             counts.deliveries += pruned
         }
-        if !dryRun { try await transaction(.durableOnServer) { db in try db.pruneCaps(at: now) } }
-        if !dryRun, counts.runs > 0 {
+        guard !dryRun else { return counts }
+        try await transaction(.durableOnServer) { db in try db.pruneCaps(at: now) }
+        if counts.runs > 0 {
             let detail = "\(counts.deliveries) of \(counts.runs.counted("run"))"
             try await recordEvent(kind: .outcomesPruned, run: nil, actor: actor, detail: detail, files: [:], now: now)
         }
@@ -38,5 +39,12 @@ extension RelationalStore {
                 """, moment
             ) { (try $0.int64(0), try $0.int(1)) }
         }
+    }
+}
+
+extension SQLDialect {
+    /// Whether any delivery of a run is still there.
+    fileprivate var hasDeliveries: String {
+        word("EXISTS (SELECT 1 FROM delivery WHERE delivery.run_id = run.id)", "outcomes_pruned_at IS NULL")
     }
 }

@@ -74,7 +74,7 @@ private enum ExportLimits {
 }
 
 package enum ReachedDelivery {
-    /// Of the delivery `sent`: its push arrived, or may have.
+    /// The push of the delivery `sent` arrived, or may have.
     package static let condition =
         "(sent.doubts > 0 OR sent.state IN (\(SQLConstants.list([.accepted, .unknown] as [DeliveryState]))))"
 }

@@ -3,8 +3,8 @@ package import Store
 
 /// The slot of a run's timeline that a change of its account falls into.
 package enum TimelineRow {
-    /// A row of a few hundred bytes for each transaction that settles something. The transaction that holds the run's row
-    /// is alone with its timeline, see ``RunRow/add(_:_:to:at:_:)``.
+    /// Writes a few hundred bytes for each transaction that settles something. The lock on the run's row covers its
+    /// timeline as well, see ``RunRow/add(_:_:to:at:_:)``.
     static func add(
         _ change: DeliveryCounts, _ attempts: SettledAttempts, to run: Int64, at now: Timestamp, _ db: some SQLSession
     ) throws {

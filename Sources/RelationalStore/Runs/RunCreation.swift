@@ -114,8 +114,8 @@ private struct RunCreation<Session: SQLSession> {
         return (try RunRow.require(db, made), true)
     }
 
-    /// A run that was just inserted: the record of its making keeps every other one waiting, so that of two that are made
-    /// at once the second sees the first.
+    /// Weighs a run that was just inserted. The record of its making keeps every other one waiting, so that the second
+    /// of two that are made at once sees the first.
     func weigh(_ run: Run, _ volume: VolumeRequest?, _ limits: ReachLimits?) throws -> Run {
         try limits?.write(to: run.id, db)
         guard let volume, let hold = try VolumeHistory(db, besides: run.id, volume, now: now).hold() else { return run }

@@ -1,7 +1,7 @@
 package import Model
 package import Store
 
-/// Who sends a run, and in which state it is, as its row says. The order of locks stands in <doc:LockOrder>.
+/// The owner and the state of a run, as its row says. <doc:LockOrder> has the order of locks.
 package struct RunOwner {
     package let run: Int64
     package let state: RunState
@@ -13,13 +13,13 @@ package struct RunOwner {
     package let halt: RunHalt?
     package let reason: String?
 
-    /// As it is until the end of the transaction, with nobody leasing meanwhile: for a change of who has it.
+    /// Locked until the end of the transaction, together with all leasing: for a change of the owner.
     package static func alone(_ db: some SQLSession, _ run: Int64) throws -> RunOwner {
         try db.lockWork(of: run)
         return try locked(db, run)
     }
 
-    /// As it is until the end of the transaction.
+    /// Locked until the end of the transaction.
     package static func locked<Session: SQLSession>(_ db: Session, _ run: Int64) throws -> RunOwner {
         let found = try db.first(
             """
@@ -50,7 +50,7 @@ package struct RunOwner {
         return owner
     }
 
-    /// Whether anybody who lives has the run or takes part in it.
+    /// Whether a living sender owns the run or takes part in it.
     package func isHeld(_ db: some SQLSession, _ isAlive: OwnerLiveness.IsAlive) throws -> Bool {
         if let owner, isAlive(owner) { return true }
         return try db.senders(of: run).contains(where: isAlive)
@@ -60,13 +60,13 @@ package struct RunOwner {
         guard owner == expected else { throw StoreError.lostClaim(run: run, holder: owner) }
     }
 
-    /// That `owner` sends the run, until the end of the transaction.
+    /// Requires that `owner` sends the run until the end of the transaction.
     package static func require(_ owner: String, of run: Int64, _ db: some SQLSession) throws {
         guard try !db.isSender(owner, of: run) else { return }
         throw StoreError.lostClaim(run: run, holder: try RunRow.require(db, run).owner)
     }
 
-    /// That the run stands under this name, alive or gone, until the end of the transaction.
+    /// Requires that the run is recorded under this name, alive or gone, until the end of the transaction.
     package static func requireRecord(_ owner: String, of run: Int64, _ db: some SQLSession) throws {
         let current = try alone(db, run)
         if try !db.senders(of: run).contains(owner) { try current.require(owner) }
@@ -88,15 +88,15 @@ package struct RunOwner {
         try db.record(.runClaimed, run: run, by: owner, self.owner.map { "from \($0)" } ?? "", now: now)
     }
 
-    /// Nobody has the run any more; when its owner was last heard of stays.
+    /// Leaves the run without an owner; the time of the last heartbeat stays.
     ///
-    /// - Parameter owner: only that one leaves it; nil: all who take part in it.
+    /// - Parameter owner: the sender that leaves; `nil`: all that take part.
     package static func open(_ db: some SQLSession, _ run: Int64, of owner: String? = nil) throws {
         try db.leave(run, owner)
         try db.execute("UPDATE run SET owner = NULL WHERE id = $1", run)
     }
 
-    /// Somebody was heard of: an owner, or a person who let the run go on.
+    /// Records a sign of life: of the owner, or of a person who resumed the run.
     package static func heard(_ db: some SQLSession, _ run: Int64, at now: Timestamp) throws {
         try db.execute("UPDATE run SET heartbeat_at = $2 WHERE id = $1", run, now)
     }

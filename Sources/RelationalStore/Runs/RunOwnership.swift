@@ -3,7 +3,7 @@ package import Store
 
 extension RelationalStore {
     package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
-        // Counting ten million deliveries takes seconds: not while nobody else can settle.
+        // Counting ten million deliveries takes seconds, so no lock is held meanwhile.
         let owed = try await owed(run, at: now)
         try await beatBeforeClaim(owner.name)
         let answer: RunClaim? = try await transaction(.quick) { [self] db in
@@ -45,17 +45,17 @@ extension RelationalStore {
             try current.require(owner.name)
             try RunOwner.heard(db, run, at: now)
             try RunOwner.open(db, run, of: owner.name)
-            // Of a run that is cancelled the last to leave it makes the end: others wait for answers.
+            // The last sender to leave a cancelled run ends it: the others still wait for answers.
             if current.state == .cancelled, try current.left(by: owner.name).isHeld(db, isAlive) { return }
             let state = RunTransition.release(as: state, from: current.state, halt: current.halt)
             if current.state == .cancelled {
-                // Who cancelled it is on record.
+                // The person who cancelled it is on record already.
                 try RunStateChange(db, run, now: now).finishCancelled()
             } else if state != .running {
                 if state != current.state, !RunTransition(from: current.state, to: state).isAllowed {
                     throw StoreError.illegalChange(run: run, from: current.state, to: state)
                 }
-                // A pause somebody asked for keeps their reason, and waits for them; so does one that waits for anybody.
+                // A person's pause keeps its reason and waits for that person; so does a halt that waits for a person.
                 let isKept = current.state == .paused && (reason == nil || current.halt?.waitsForPerson == true)
                 if state != .paused || !isKept {
                     try RunStateChange(db, run, now: now).enter(
@@ -90,14 +90,14 @@ extension RelationalStore {
             switch RunTransition(from: current.state, to: state).request(isPausedByItself: isPausedByItself) {
             case .nothingToDo where state != .running || isHeld: return false
             case .refused: throw StoreError.illegalChange(run: run, from: current.state, to: state)
-            // Of a run that is to go on and that nobody has, it is put on record who said so, and when.
+            // The run has no owner: still record who resumed it, and when.
             case .nothingToDo, .carriedOut: break
             }
-            // It is on record already, by whom and why; what an owner that died has left of it is ended.
+            // The cancellation is on record already; what a dead owner left of the run is ended.
             if current.state == .cancelled, state == .cancelled { return !isHeld }
             let change = RunStateChange(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
-            // The person who resumes it is to know what it was held for, whoever paused it since.
+            // Keep the original halt reason, even if a person pauses the run later.
             let halt = state == .paused ? current.halt.flatMap { $0.outlastsPause ? $0 : nil } : nil
             let reason =
                 halt == nil ? reason : [reason, current.reason].compactMap(\.self).joined(separator: "; before: ")
@@ -120,8 +120,8 @@ extension RelationalStore {
         if isToBeEnded { try await endIfCancelled(run, now: now) }
     }
 
-    /// Ends a cancelled run that nobody has, a slice at a time; what a process that ends meanwhile leaves is taken up
-    /// by the next.
+    /// Ends a cancelled run without an owner, a slice at a time; the next process continues what one leaves that ends
+    /// meanwhile.
     package func endIfCancelled(_ run: Int64, now: Timestamp) async throws {
         try await suppressRest(of: run, now: now)
         try await transaction(.durable) { [self] db in
@@ -133,7 +133,7 @@ extension RelationalStore {
         await released(run, .cancelled)
     }
 
-    /// Of a run that is not cancelled: nothing.
+    /// Does nothing to a run that is not cancelled.
     private func suppressRest(of run: Int64, now: Timestamp) async throws {
         var device: Int64? = 0
         while let after = device {
@@ -155,14 +155,26 @@ extension RelationalStore {
     }
 }
 
+extension RelationalStore {
+    package func leasesLeft(_ run: Int64) async throws -> [LeftLease] {
+        try await snapshot(.short) { db in try db.leasesLeft(of: run) }
+    }
+
+    package func runsWithLeases() async throws -> [Int64] {
+        try await snapshot(.short) { db in
+            try db.all("SELECT DISTINCT run_id FROM lease ORDER BY run_id") { try $0.int64(0) }
+        }
+    }
+}
+
 /// What a run still has to send, and why it is not to be taken.
 private enum ClaimRow {
     static func owed(_ db: some SQLSession, _ run: Int64, at now: Timestamp) throws -> OwedDeliveries {
         try OwedDeliveries(RunRow.require(db, run), at: now) { try count(db, run, at: now) }
     }
 
-    /// Nil: it may be taken. One that has become late is put on record as such. What its last owner left in flight
-    /// stays that owner's, to be recovered as ever.
+    /// Returns `nil` if it may be taken. A run that has become late is put on record as such. What its last owner left
+    /// in flight stays that owner's, to be recovered as ever.
     static func refusal(
         _ db: some SQLSession, _ run: Int64, _ owed: OwedDeliveries, for actor: Actor, at now: Timestamp
     ) throws -> RunClaim? {

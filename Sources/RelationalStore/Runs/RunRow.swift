@@ -70,7 +70,7 @@ package enum RunRow {
     }
 
     /// Adds signed differences to the account, and to the timeline what has come to an end by them; returns the new
-    /// account. Whatever changes an account does it here, so that the two say the same. A response of APNs ends a series
+    /// account. Every change of an account is made here, so that the two say the same. A response of APNs ends a series
     /// of automatic pauses.
     ///
     /// To be called last: from here to the end of the transaction every other change of the run waits.
@@ -135,7 +135,7 @@ extension DeliveryCounts {
 
 /// Of a run, see ``Store/ReachLimits``.
 extension ReachLimits {
-    /// Nil: nobody has counted it.
+    /// Returns `nil` if the reach was not counted.
     package static func of(_ run: Int64, _ db: some SQLSession) throws -> ReachLimits? {
         try db.first(
             "SELECT reach, reach_most, reach_bound, signed_segments FROM run WHERE id = $1 AND reach IS NOT NULL", run

@@ -26,8 +26,8 @@ extension RelationalStore {
     }
 }
 
-/// Those whose time has not come, read by the index of waiting deliveries: the nearest of them, and of the last moment
-/// among these how many there are, up to ``WaitingDelivery/countMax``.
+/// The deliveries whose time has not come, read by their index: the nearest ones, and for the last moment among these
+/// their number, up to ``WaitingDelivery/countMax``.
 package struct WaitingDeliveries<Session: SQLSession> {
     private let db: Session
     private let run: Int64
@@ -48,7 +48,7 @@ package struct WaitingDeliveries<Session: SQLSession> {
         }
     }
 
-    /// Those of the run in `$1` and the environment in `$2`; what SQLite's index is of stands there as its condition.
+    /// The condition for the run in `$1` and the environment in `$2`. It repeats that of SQLite's partial index.
     private static var waiting: String {
         """
         \(Session.dialect.isOf(parameter: 1)) AND delivery.environment = $2
@@ -93,9 +93,9 @@ package struct WaitingDeliveries<Session: SQLSession> {
 
 /// What the senders of a run say of endpoints in trouble.
 private enum EndpointHolds {
-    /// Of several senders in trouble at an endpoint the one that waits longest speaks.
+    /// Returns one hold for each endpoint: that of the sender that waits longest.
     ///
-    /// - Parameter isOwned: only while somebody has the run: a sender that is gone says nothing any more.
+    /// - Parameter isOwned: only while the run has an owner: what a sender said that is gone no longer counts.
     static func read(_ db: some SQLSession, run: Int64, whileOwned isOwned: Bool) throws -> [EndpointHold] {
         let holds = try db.all(
             """
@@ -109,8 +109,8 @@ private enum EndpointHolds {
                 environment: PushEnvironment(code: try row.int64(0)), endpoint: try row.text(1),
                 status: try row.intOrNil(2), since: try row.timestamp(3), nextTryAt: try row.timestamp(4))
         }
-        return holds.enumerated().filter { index, hold in
-            index == 0 || holds[index - 1].environment != hold.environment
-        }.map(\.element)
+        return holds.reduce(into: []) { longest, hold in
+            if longest.last?.environment != hold.environment { longest.append(hold) }
+        }
     }
 }

@@ -7,8 +7,8 @@ package struct SegmentCatalog<Session: SQLSession> {
 
     package init(_ db: Session) { self.db = db }
 
-    /// For who deletes devices, or defines a segment: until the transaction ends nobody makes, defines or fills one. Those
-    /// who only read segments are not held up.
+    /// Called before devices are deleted or a segment is defined: until the transaction ends no other one makes,
+    /// defines or fills a segment. Readers are not held up.
     package func hold() throws { try db.lock(table: "segment") }
 
     /// Throws ``StoreError/noSuchSegment(_:suggestion:)`` with the nearest name there is.

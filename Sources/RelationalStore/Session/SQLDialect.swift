@@ -45,7 +45,7 @@ package enum SQLDialect: Sendable {
     /// Which rows of that table are the run's, whose number is given for this parameter.
     package func isOf(parameter number: Int) -> String { word("run_id = $\(number)", "true") }
 
-    /// Behind a SELECT: without the rows that another transaction has locked; nobody else changes the others.
+    /// Behind a SELECT: leaves out the rows that another transaction has locked, and locks the others.
     package var skipLocked: String { word("", " FOR UPDATE SKIP LOCKED") }
 
     /// SQLite's indexes of a part of a table say it so, and serve only a query that does.
@@ -82,52 +82,7 @@ package enum SQLDialect: Sendable {
             "to_char(to_timestamp(\(column) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')")
     }
 
-    /// The highest number that a device ever had.
-    var lastDevice: String {
-        word("(SELECT seq FROM sqlite_sequence WHERE name = 'device')", "(SELECT last_value FROM device_id_seq)")
-    }
-
-    /// Whether any delivery of a run is still there.
-    var hasDeliveries: String {
-        word("EXISTS (SELECT 1 FROM delivery WHERE delivery.run_id = run.id)", "outcomes_pruned_at IS NULL")
-    }
-
-    /// A further case of what may be wrong with a run.
-    var senderFault: String {
-        word(
-            "",
-            """
-            WHEN (owner IS NOT NULL) <> EXISTS (
-                SELECT 1 FROM run_sender WHERE run_id = run.id AND run_sender.owner = run.owner)
-                THEN 'who sends it is not who may lease of it'
-            """)
-    }
-
-    /// Rows of `run_id` and `what` that belong to a run, besides those that both engines have. SQLite hops from run to run
-    /// along the primary key instead of reading every delivery.
-    var orphanRows: String {
-        word(
-            "UNION SELECT id, 'deliveries' FROM named WHERE id IS NOT NULL",
-            """
-            UNION SELECT run_id, 'a chunk' FROM chunk UNION SELECT run_id, 'a sender' FROM run_sender
-            UNION SELECT substr(relname::text, 10)::bigint, 'a table of deliveries' FROM pg_class
-                WHERE relname ~ '^delivery_[0-9]+$' AND relkind = 'r'
-                    AND relnamespace = current_schema()::regnamespace
-            """)
-    }
-
-    var orphanStart: String {
-        word(
-            """
-            WITH RECURSIVE named (id) AS (
-                SELECT min(run_id) FROM delivery
-                UNION ALL
-                SELECT (SELECT min(run_id) FROM delivery WHERE run_id > named.id) FROM named WHERE named.id IS NOT NULL
-            )
-            """, "")
-    }
-
-    private func word(_ sqlite: String, _ postgres: String) -> String {
+    func word(_ sqlite: String, _ postgres: String) -> String {
         switch self {
         case .sqlite: sqlite
         case .postgres: postgres

@@ -53,16 +53,16 @@ package protocol SQLSession: SendableMetatype {
     /// Drops what is kept only for a run that is under way.
     func ended(run: Int64) throws
 
-    // Who takes part in a run. On SQLite that is its owner alone, as its row says.
+    // The senders of a run. On SQLite its owner is the only one, as its row says.
 
-    /// Keeps everybody else from the run's senders, leases and stages until the transaction ends, in this order.
+    /// Locks the run's senders, leases and stages, in this order, until the transaction ends.
     func lockWork(of run: Int64) throws
     func senders(of run: Int64) throws -> [String]
-    /// Stays so until the transaction ends.
+    /// A sender stays one until the transaction ends.
     func isSender(_ owner: String, of run: Int64) throws -> Bool
-    /// Those that are gone take part no more.
+    /// Removes the senders that are gone.
     func join(_ sender: String, to run: Int64, _ isAlive: OwnerLiveness.IsAlive) throws
-    /// - Parameter owner: nil: all who take part in it.
+    /// - Parameter owner: the sender that leaves; `nil`: all of them.
     func leave(_ run: Int64, _ owner: String?) throws
 
     /// What `owner` says of endpoints in trouble; others that send of the run no more say nothing.
@@ -100,9 +100,10 @@ package protocol SQLSession: SendableMetatype {
 
     // What is in flight, as each store keeps it.
 
-    /// Nobody knows what became of it, and nothing more will be done about it.
+    /// Settles all that is in flight as unknown: its outcome is lost, and nothing more is done about it.
     func closeLeases(of run: Int64, now: Timestamp) throws
-    func leasedDevices(of run: Int64) throws -> [Int64]
+    /// Each lease with its deliveries that have no outcome.
+    func leasesLeft(of run: Int64) throws -> [LeftLease]
 }
 
 /// A row: columns by number, from 0. What is asked for must fit what the column is; NULL fits the `OrNil` ones only.

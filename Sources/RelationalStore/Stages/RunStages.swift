@@ -140,7 +140,8 @@ package struct RunStages<Session: SQLSession>: StageBook {
         """
     }
 
-    /// Of an early stage nothing is ever fresh: what is in flight stands at one place of the index of those that wait.
+    /// A delivery of an early stage is never fresh, so those in flight lie side by side in the index of waiting
+    /// deliveries.
     package func unanswered(of stage: Int) throws -> [PushEnvironment: Int] {
         let table = Session.dialect.deliveries(of: run.id, "INDEXED BY delivery_waiting")
         var found: [PushEnvironment: Int] = [:]

@@ -161,7 +161,8 @@ struct LedgerCover<Session: SQLSession> {
         }
     }
 
-    /// Runs with background pushes whose definition does not say so. Run ids of a device that was merged stay what they were.
+    /// Finds runs with background pushes whose definition does not say so. The ids of runs stay when a device is
+    /// merged.
     private mutating func findUnread(_ db: Session) throws {
         let named = try db.all(
             """

@@ -256,3 +256,46 @@ extension RowCheck {
         ]
     }
 }
+
+/// What the engines keep in their own ways.
+extension SQLDialect {
+    /// The highest number that a device ever had.
+    fileprivate var lastDevice: String {
+        word("(SELECT seq FROM sqlite_sequence WHERE name = 'device')", "(SELECT last_value FROM device_id_seq)")
+    }
+
+    /// A further case of what may be wrong with a run.
+    fileprivate var senderFault: String {
+        word(
+            "",
+            """
+            WHEN (owner IS NOT NULL) <> EXISTS (
+                SELECT 1 FROM run_sender WHERE run_id = run.id AND run_sender.owner = run.owner)
+                THEN 'who sends it is not who may lease of it'
+            """)
+    }
+
+    /// Rows of `run_id` and `what` that belong to a run, besides those that both engines have. SQLite hops along the
+    /// primary key, from run to run, instead of reading every delivery.
+    fileprivate var orphanRows: String {
+        word(
+            "UNION SELECT id, 'deliveries' FROM named WHERE id IS NOT NULL",
+            """
+            UNION SELECT run_id, 'a chunk' FROM chunk UNION SELECT run_id, 'a sender' FROM run_sender
+            UNION SELECT substr(relname::text, 10)::bigint, 'a table of deliveries' FROM pg_class
+                WHERE relname ~ '^delivery_[0-9]+$' AND relkind = 'r'
+                    AND relnamespace = current_schema()::regnamespace
+            """)
+    }
+
+    fileprivate var orphanStart: String {
+        word(
+            """
+            WITH RECURSIVE named (id) AS (
+                SELECT min(run_id) FROM delivery
+                UNION ALL
+                SELECT (SELECT min(run_id) FROM delivery WHERE run_id > named.id) FROM named WHERE named.id IS NOT NULL
+            )
+            """, "")
+    }
+}

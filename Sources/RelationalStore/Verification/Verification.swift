@@ -26,7 +26,7 @@ extension RelationalStore {
         }
     }
 
-    /// What cannot be read is a fault of its own, unless the trouble passes or is somebody else's.
+    /// An error while reading is a fault of its own, unless another process or the network caused it.
     package func check(
         _ name: String, _ promise: String, _ find: @escaping @Sendable (Session) throws -> Verification.Check
     ) async throws -> Verification.Check {
@@ -37,8 +37,8 @@ extension RelationalStore {
         }
     }
 
-    /// On PostgreSQL run by run, each in a snapshot of its own, and put together by promise. On SQLite, where all lie in one
-    /// table, each promise is one look at it.
+    /// Looks run by run on PostgreSQL, each in a snapshot of its own, and puts the findings together by promise. SQLite
+    /// has all deliveries in one table, so each promise is one look at it.
     private func deliveries(faultsMax: Int) async throws -> [Verification.Check] {
         let isCallers = goesByCallersClock
         var checks = RowCheck<Session>.deliveries(of: nil, goesByCallersClock: isCallers).map {
@@ -173,7 +173,8 @@ package enum EventRecord {
 }
 
 extension StoreError {
-    /// Whether `verify` says it and goes on. What is others' doing, or the network's, ends it: asked again it may not be so.
+    /// Whether `verify` reports it and goes on. An error by another process or the network ends `verify`, which may
+    /// succeed when it is asked again.
     fileprivate var isFault: Bool {
         switch self {
         case .unreachable, .outcomeUnknown: false

@@ -95,17 +95,6 @@ extension SQLiteFileStore {
         }
     }
 
-    package func leasesLeft(_ run: Int64) async throws -> [LeftLease] {
-        try await read(.short) { db in
-            try LeaseRecovery(db, run, now: Timestamp(milliseconds: 0)).left()
-        }
-    }
-
-    package func runsWithLeases() async throws -> [Int64] {
-        try await read(.short) { db in try Int64.fetchAll(db, sql: "SELECT DISTINCT run_id FROM lease ORDER BY run_id")
-        }
-    }
-
     package func recover(
         _ run: Int64, heldBy owner: String, _ leases: [LeftLease], _ settlements: [Settlement], now: Timestamp
     ) async throws -> DeliveryCounts {

@@ -206,6 +206,4 @@ package enum StoreLimits {
     /// How long an `audience_sql` may take.
     package static let audienceSQLTime = AudienceSQLText.timeLimit
     static let matchingDevicesMax = 20
-    /// Devices looked at for a page of a dynamic segment: some tens of milliseconds.
-    static let membersLookedAt: Int64 = 50_000
 }

@@ -1,10 +1,10 @@
 package import GRDB
 package import Model
-// Who imports the store has its methods, most of which are those of every relational store.
+// An importer of the store needs its methods, most of which are those of every relational store.
 @_exported public import RelationalStore
 package import Store
 
-/// A transaction of SQLite for the statements that both engines share. Statements are prepared once for each connection.
+/// A transaction of SQLite for the statements that both engines share. Each connection prepares a statement once.
 extension Database: SQLSession {
     package static var dialect: SQLDialect { .sqlite }
 
@@ -86,8 +86,8 @@ extension Database: SQLSession {
 
     package func closeLeases(of run: Int64, now: Timestamp) throws { try LeaseRecovery(self, run, now: now).closeAll() }
 
-    package func leasedDevices(of run: Int64) throws -> [Int64] {
-        try LeaseRecovery(self, run, now: Timestamp(milliseconds: 0)).left().flatMap { $0.deliveries.map(\.device) }
+    package func leasesLeft(of run: Int64) throws -> [LeftLease] {
+        try LeaseRecovery(self, run, now: Timestamp(milliseconds: 0)).left()
     }
 
     package func eventFaults() throws -> Verification.Check { try EventChain(self).faults() }
@@ -145,7 +145,7 @@ package struct SQLiteFields: SQLFields {
         try require(column, "a text", .text)
         return row.text(Int32(column)) ?? ""
     }
-    /// Of a text its UTF-8.
+    /// A text is read as its UTF-8.
     package func bytes(_ column: Int) throws -> [UInt8] {
         try require(column, "bytes", .blob, .text)
         return row.bytes(Int32(column))

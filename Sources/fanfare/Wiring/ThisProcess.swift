@@ -27,8 +27,8 @@ enum ThisProcess {
         return actor
     }
 
-    /// The only way out of the process. It skips the exit handlers of the libraries: threads that end connections at this
-    /// moment still use OpenSSL and libpq, and would crash once these are taken apart.
+    /// The only way out of the process. It skips the exit handlers of the libraries: a thread that is ending a
+    /// connection still uses OpenSSL and libpq, and would crash once these are taken apart.
     static func leave(_ status: Int32) -> Never { _exit(status) }
 
     /// What it was started for: the command alone, since words after it may be secret.
