@@ -101,6 +101,7 @@ package struct Pipeline: Sendable {
         switch try await take(run, as: actor) {
         case .lead: isLead = true
         case .joined: isLead = false
+        case .free: return nil
         case .refused(let end): return end
         }
         let renderers: VariantRenderers
@@ -168,6 +169,7 @@ package struct Pipeline: Sendable {
     package func refuse(_ run: Run, as actor: Actor, reason: String) async throws -> RunEnd {
         switch try await take(run, as: actor) {
         case .refused(let end): return end
+        case .free: return .credentialRefused(reason)
         case .joined:
             try await store.leave(run.id, by: actor, now: clock.now())
             return .credentialRefused(reason)
@@ -186,6 +188,8 @@ package struct Pipeline: Sendable {
         case lead
         /// Another sender's, and this process may send of it.
         case joined
+        /// Its owner let go of it meanwhile, before the end: it can be claimed now.
+        case free
         case refused(RunEnd)
     }
 
@@ -201,7 +205,8 @@ package struct Pipeline: Sendable {
         switch try await store.claim(run.id, by: actor, now: clock.now()) {
         case .held(let other, let heartbeat):
             guard try await store.join(run.id, by: actor) else {
-                return .refused(.busy(owner: other, heartbeat: heartbeat))
+                guard let left = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
+                return RunEnd(held: left, by: other, heartbeat: heartbeat).map(Taken.refused) ?? .free
             }
             try await recovery.recoverOwn(run, of: actor.name)
             return .joined
@@ -342,16 +347,6 @@ package struct Pipeline: Sendable {
         if !control.isHaltOnRecord { try await store.halt(run.id, by: actor, .breaker, reason: reason, now: now) }
         if case .environmentMismatch(let environment, _) = control.stopReason {
             _ = try await store.reopenMismatched(run: run.id, environment, owner: actor.name, now: now)
-        }
-    }
-
-    /// A sender that a wrong host or topic had stopped, and that ended before it had reopened everybody it had sent to
-    /// there, leaves the rest to the next one.
-    private func reopenLeftMismatched(_ run: Run, _ owner: String) async throws {
-        let hasPaused = try await store.events(run: run.id).contains { $0.kind == EventKind.runPaused.rawValue }
-        guard hasPaused else { return }
-        for counts in try await store.mismatchCounts(run: run.id) where OutcomePolicy.isMismatch(counts) {
-            _ = try await store.reopenMismatched(run: run.id, counts.environment, owner: owner, now: clock.now())
         }
     }
 

@@ -25,4 +25,13 @@ extension Pipeline {
             metadata: .facts([.run: "\(run.id)", .reason: "\(counts.words)"]))
         control.changed.raise()
     }
+
+    /// Reopens the deliveries that a wrong host or topic refused, and that a sender did not reopen before it ended.
+    func reopenLeftMismatched(_ run: Run, _ owner: String) async throws {
+        let hasPaused = try await store.events(run: run.id).contains { $0.kind == EventKind.runPaused.rawValue }
+        guard hasPaused else { return }
+        for counts in try await store.mismatchCounts(run: run.id) where OutcomePolicy.isMismatch(counts) {
+            _ = try await store.reopenMismatched(run: run.id, counts.environment, owner: owner, now: clock.now())
+        }
+    }
 }

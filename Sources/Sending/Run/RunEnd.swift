@@ -64,6 +64,18 @@ extension RunEnd {
         }
     }
 
+    /// How a run ended for a process that found it held, and looks again since it may not take part.
+    ///
+    /// Between the two looks the owner may have ended the run: the caller then gets that end, not the name of a process
+    /// that has exited. `nil`: the owner let go of the run before its end, and the caller can claim it.
+    package init?(held run: Run, by owner: String, heartbeat: Timestamp) {
+        guard run.owner != owner else {
+            self = .busy(owner: owner, heartbeat: heartbeat)
+            return
+        }
+        self.init(run)
+    }
+
     /// Whether the same command goes on with the run. Otherwise it is over, or waits for a person's word.
     package var goesOnWithNextStart: Bool {
         switch self {
