@@ -130,7 +130,7 @@ let package = Package(
         .testTarget(name: "StoreTests", dependencies: ["Store", "Model"], swiftSettings: strict),
         .testTarget(
             name: "SQLiteStoreTests",
-            dependencies: ["StoreContract", "SQLiteStore", "Store", "Model", grdb],
+            dependencies: ["StoreContract", "SQLiteStore", "Store", "Model", grdb, sqlite],
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
             name: "PostgresStoreTests",
@@ -140,7 +140,7 @@ let package = Package(
                 "TestSupport",
                 logging,
             ],
-            swiftSettings: strict),
+            exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "CNGHTTP2"], swiftSettings: strict),
         .testTarget(
             name: "APNsTests",

@@ -1,10 +1,10 @@
 import HTTP2
 import Synchronization
 
-/// A stand-in for APNs: an HTTP/2 server over TLS that checks what Apple checks, in two environments, and can be told to
-/// misbehave. For tests, rehearsals and the demo.
+/// A simulated APNs: an HTTP/2 server over TLS that makes Apple's checks, in two environments, and can simulate faults.
+/// It is for tests, rehearsals and the demo.
 ///
-/// Usable from any thread. Every request is in ``log()`` and ``counts()`` before its answer leaves.
+/// Any thread may use it. Every request is in ``log()`` and ``counts()`` before its response is sent.
 package final class Simulator: Sendable {
     private struct Running {
         var loops: [EventLoop] = []
@@ -17,7 +17,7 @@ package final class Simulator: Sendable {
     private let endpoint: Endpoint
     private let ports = SimulatorPorts()
     private let running = Mutex(Running())
-    /// PEM file of the certificate authority that clients must trust.
+    /// The PEM file of the certificate authority that clients must trust.
     package let authorityPath: String
 
     private struct Endpoint: Sendable {
@@ -29,7 +29,7 @@ package final class Simulator: Sendable {
         var seed: UInt64
     }
 
-    /// Reads the keys, makes the certificates and writes `ca.pem`; opens no port yet.
+    /// Reads the keys, creates the certificates and writes `ca.pem`. Opens no port yet.
     package init(_ options: SimulatorOptions) throws {
         policy = try SimulatorPolicy(options)
         state = try SimulatorState(options, policy: policy)
@@ -63,7 +63,7 @@ package final class Simulator: Sendable {
         stop()
     }
 
-    /// Binds the ports and serves them. Does nothing the second time.
+    /// Binds the ports and serves them. A second call does nothing.
     package func start() throws {
         try running.withLock { running in
             guard !running.hasStarted else { return }
@@ -103,8 +103,8 @@ package final class Simulator: Sendable {
         }
     }
 
-    /// Closes every connection at once, waits for the threads and completes the log file. Idempotent; a stopped simulator
-    /// stays stopped.
+    /// Closes every connection immediately, waits for the threads and completes the log file. Idempotent. A stopped
+    /// simulator cannot be restarted.
     package func stop() {
         let loops = running.withLock { running in
             defer { running = Running(hasStarted: true) }
@@ -115,30 +115,30 @@ package final class Simulator: Sendable {
         state.closeLog()
     }
 
-    /// 0 before ``start()``, after ``stop()``, and for an environment that is not served.
+    /// Returns 0 before ``start()``, after ``stop()``, and for an environment that is not served.
     package func port(for environment: SimulatorEnvironment) -> Int {
         ports[environment]?.port ?? 0
     }
 
-    /// Every request so far, in the order they came; empty unless the options keep the log.
+    /// Returns every request so far, in order of arrival. Empty unless the options keep the log.
     package func log() -> [SimulatorLogEntry] { state.logEntries() }
 
-    /// What the devices show; nothing unless the options keep it.
+    /// Returns the devices' screens. Empty unless the options keep them.
     package func screens() -> DeviceScreens { state.currentScreens() ?? DeviceScreens() }
 
-    /// Takes devices from the network, or brings them back.
+    /// Changes the screens, for instance takes devices offline or online.
     package func changeScreens(_ change: (inout DeviceScreens) -> Void) {
         state.changeScreens(change)
     }
 
     package func counts() -> SimulatorCounts { state.currentCounts() }
 
-    /// Changes what is known of device tokens; holds from the next request on.
+    /// Changes the known device tokens. The change applies from the next request on.
     package func changeRegistry(_ change: (inout SimulatorRegistry) -> Void) {
         state.change(change)
     }
 
-    /// Replaces the fault script; its counters and times begin anew.
+    /// Replaces the fault script. Its counters and times restart.
     package func setFaults(_ rules: [FaultRule]) {
         state.setFaults(rules, seed: endpoint.seed)
     }
@@ -148,7 +148,7 @@ package final class Simulator: Sendable {
         state.setAnswerDelay(milliseconds: milliseconds)
     }
 
-    /// Refuses connects until ``openPort(of:)``; connections that stand go on. They are refused when this returns.
+    /// Refuses connects until ``openPort(of:)``. Open connections continue. Connects are refused when this returns.
     package func closePort(of environment: SimulatorEnvironment) async {
         await withCheckedContinuation { continuation in
             guard let listener = ports[environment] else { return continuation.resume() }
@@ -156,18 +156,18 @@ package final class Simulator: Sendable {
         }
     }
 
-    /// Takes connects again, on the same port.
+    /// Accepts connects again, on the same port.
     package func openPort(of environment: SimulatorEnvironment) {
         ports[environment]?.resume()
     }
 
-    /// Closes every connection of an environment, without GOAWAY, soon.
+    /// Closes every connection of an environment shortly, with no GOAWAY.
     package func endConnections(of environment: SimulatorEnvironment) {
         ports[environment]?.endConnections()
     }
 
-    /// Writes a client certificate for one app, signed by the simulator's own authority, and its private key, both PEM,
-    /// into the directory, which must exist.
+    /// Creates a client certificate for one app, signed by the simulator's own authority, and its private key. Writes
+    /// both as PEM into the directory, which must exist.
     package func issueClientCertificate(
         topic: String, environment: SimulatorEnvironment, directory: String
     ) throws -> (certificatePath: String, keyPath: String) {
@@ -179,7 +179,8 @@ package final class Simulator: Sendable {
     }
 }
 
-/// The listening ports of a simulator, one for each environment, to be closed and opened while it runs. Any thread.
+/// The listening ports of a simulator, one for each environment. They can be closed and opened during a run. Any
+/// thread.
 final class SimulatorPorts: Sendable {
     private let listeners = Mutex<[SimulatorEnvironment: HTTP2Listener]>([:])
 
@@ -191,7 +192,7 @@ final class SimulatorPorts: Sendable {
         listeners.withLock { $0[environment] }
     }
 
-    /// Ends every connection and refuses new ones, until the port resumes.
+    /// Ends every connection and refuses new ones until the port resumes.
     func beginOutage(of environment: SimulatorEnvironment) {
         guard let listener = self[environment] else { return }
         listener.refuse()

@@ -1,80 +1,82 @@
 import Foundation
 import Glibc
 
-/// How a simulator behaves. Strict by default (`ProviderProtocol` section 11).
+/// The behaviour of a simulator. It is strict by default (`ProviderProtocol` section 11).
 package struct SimulatorOptions: Sendable {
     package enum Mode: Sendable {
-        /// All checks.
+        /// Makes all checks.
         case strict
-        /// 200 to everything, without a look at it: a server to measure clients against.
+        /// Responds with 200 to everything, with no checks, to measure clients.
         case acceptAll
     }
 
-    /// Whether clients are asked for a certificate. One that does not fit gets GOAWAY `BadCertificateEnvironment`.
+    /// The requested client certificates. A certificate that does not fit gets GOAWAY `BadCertificateEnvironment`.
     package enum ClientCertificates: Sendable {
         case notAsked
-        /// Those that ``Simulator/issueClientCertificate(topic:environment:directory:)`` made.
+        /// Certificates from ``Simulator/issueClientCertificate(topic:environment:directory:)``.
         case own
-        /// Those of the authorities in this PEM file.
+        /// Certificates of the authorities in this PEM file.
         case authority(path: String)
     }
 
     package enum UnknownTokens: Sendable {
-        /// `BadDeviceToken`.
+        /// Responds with `BadDeviceToken`.
         case reject
-        /// As if registered for whatever topic is asked for.
+        /// Treats the token as registered for the requested topic.
         case accept
     }
 
-    /// Where the CA certificate is written, as `ca.pem`; the directory must exist.
+    /// The existing directory in which `ca.pem`, the CA certificate, is written.
     package var directory: String
     /// An address of this machine.
     package var host = "127.0.0.1"
-    /// 0: a free port. Nil: the environment is not served.
+    /// The port of the environment. 0 means a free port. `nil` means that the environment is not served.
     package var productionPort: Int? = 0
     package var sandboxPort: Int? = 0
     package var mode = Mode.strict
-    /// Event loops, each a thread. More than one only helps with many connections.
+    /// The number of event loops, each with a thread. More than one only helps with many connections.
     package var threads = 1
 
     package var keys: [SimulatorKey] = []
     package var clientCertificates = ClientCertificates.own
-    /// Takes what the real service was seen to take: DER signatures, padded base64, `Bearer`, `iat` as text.
+    /// Whether tokens are accepted as the real service was seen to: DER signatures, padded base64, `Bearer`, `iat` as
+    /// text.
     package var isLenientWithTokens = false
-    /// How far `iat` may lie in the future.
+    /// The tolerated number of seconds by which `iat` may be in the future.
     package var tokenClockSkewSeconds = 60
-    /// Different provider tokens within 20 minutes on a connection that pass before `TooManyProviderTokenUpdates`.
+    /// The number of different provider tokens within 20 minutes on a connection before `TooManyProviderTokenUpdates`.
     package var tokenUpdatesTolerated = 0
 
-    /// Bundle ids. Those that registered tokens name are known besides.
+    /// The known bundle ids. The bundle ids of registered tokens are also known.
     package var topics: Set<String> = []
     package var registry = SimulatorRegistry()
     package var unknownTokens = UnknownTokens.reject
 
     package var streamsMax = 1000
-    /// Of a connection without certificate, until its first accepted request.
+    /// The stream limit of a connection with no certificate, until its first accepted request.
     package var streamsBeforeAcceptance = 1
     package var payloadBytesMax = 4096
     package var voipPayloadBytesMax = 5120
     package var headerListBytesMax = 8000
     package var connectionWindowBytes = 65_535
-    /// Before every answer; costs no timer per request.
+    /// The delay before every response. It costs no timer per request.
     package var answerDelayMs = 0
     package var faults: [FaultRule] = []
-    /// For everything that happens at a rate: the same seed and the same order of requests give the same faults.
+    /// The seed of all random decisions. The same seed and the same order of requests give the same faults.
     package var seed: UInt64 = 1
 
-    /// Added to the clock: a service whose time is not ours.
+    /// The offset of the service's clock, for a service whose time differs.
     package var clockOffsetMs: Int64 = 0
-    /// Milliseconds since 1970. The simulator plays another machine and so has a clock of its own, unlike the rest.
+    /// The clock, in milliseconds since 1970. The simulator acts as another machine, so it has its own clock.
     package var clock: @Sendable () -> Int64 = Self.systemMilliseconds
 
-    /// Keep the request log in memory, for ``Simulator/log()``.
+    /// Whether the request log is kept in memory, for ``Simulator/log()``.
     package var keepsLog = false
-    /// Append the request log to this file, one JSON object a line; complete when the simulator has stopped.
+    /// The file to which the request log is appended, one JSON object per line. It is complete when the simulator has
+    /// stopped.
     package var logPath: String?
     package var logsPayloads = false
-    /// Keep what each device shows, for ``Simulator/screens()``.
+    /// Whether each device's screen is kept, for ``Simulator/screens()``.
     package var keepsScreens = false
 
     package init(directory: String) {
@@ -88,20 +90,20 @@ package struct SimulatorOptions: Sendable {
     }
 }
 
-/// Which of APNs' two worlds a port plays: tokens, keys and certificates of one are unknown in the other.
+/// The environment of APNs that a port simulates. Each environment has its own tokens, keys and certificates.
 package enum SimulatorEnvironment: String, Hashable, Sendable, Codable, CaseIterable {
     case production, sandbox
 }
 
-/// A provider token key that the simulator knows, as Apple does from the developer account.
+/// A provider token key that the simulator knows, as Apple knows keys from the developer account.
 package struct SimulatorKey: Sendable {
     package var keyID: String
     package var teamID: String
-    /// The `.p8` private key, or the public key alone; PEM.
+    /// The `.p8` private key, or only the public key, as PEM.
     package var pem: String
-    /// Keys made before 2025 work in both.
+    /// The environments of the key. Keys created before 2025 work in both.
     package var environments: Set<SimulatorEnvironment>
-    /// Bundle ids of a topic-specific key; nil: every topic of the team.
+    /// The bundle ids of a topic-specific key. `nil` for every topic of the team.
     package var topics: Set<String>?
 
     package init(
@@ -115,7 +117,7 @@ package struct SimulatorKey: Sendable {
         self.topics = topics
     }
 
-    /// With the key of a file. ``SimulatorError/unreadableKey(path:)``.
+    /// Reads the key from a file. Throws ``SimulatorError/unreadableKey(path:)``.
     package init(keyID: String, teamID: String, path: String) throws(SimulatorError) {
         guard let pem = try? String(contentsOfFile: path, encoding: .utf8) else {
             throw .unreadableKey(path: path)
@@ -124,7 +126,7 @@ package struct SimulatorKey: Sendable {
     }
 }
 
-/// The part of the options that requests are judged by; does not change while the simulator runs.
+/// The options that the checks of requests use. They do not change while the simulator runs.
 struct SimulatorPolicy: Sendable {
     let acceptsAll: Bool
     let keys: [String: VerificationKey]
@@ -160,11 +162,11 @@ struct SimulatorPolicy: Sendable {
         clockOffsetMs = options.clockOffsetMs
     }
 
-    /// Milliseconds since 1970, as the simulated service sees it.
+    /// Returns the simulated service's time, in milliseconds since 1970.
     func nowMs() -> Int64 { clock() + clockOffsetMs }
 }
 
-/// Why a simulator cannot be made or started.
+/// The reason why a simulator cannot be created or started.
 package enum SimulatorError: Error, Hashable, Sendable, CustomStringConvertible {
     case unusableKey(keyID: String, reason: String)
     case unreadableKey(path: String)

@@ -3,8 +3,8 @@ package import Model
 import Sending
 import Store
 
-/// Why a use case did not do what was asked: a kind that every front end can tell apart, and sentences that say what,
-/// where and what to do.
+/// The reason why a use case failed: a kind that every front end can distinguish, and sentences that say what happened,
+/// where, and what to do.
 package struct Failure: Error, Hashable, Sendable {
     package enum Kind: Hashable, Sendable, CaseIterable {
         /// Refused by a guard.
@@ -15,15 +15,15 @@ package struct Failure: Error, Hashable, Sendable {
         case notFound
         /// APNs unreachable.
         case unavailable
-        /// A breaker is open, or the run is late: a person must look.
+        /// A breaker is open, or the run is late: a person must decide.
         case halted
         /// An error inside Fanfare.
         case internalError
-        /// Busy, or stopped early: ask again.
+        /// Busy, or stopped early: retry.
         case tryAgain
         /// APNs refuses the credential.
         case credentialRefused
-        /// A file to be written cannot be made.
+        /// An output file cannot be created.
         case cannotMake
         /// A disk or file system failed.
         case inputOutput
@@ -32,7 +32,7 @@ package struct Failure: Error, Hashable, Sendable {
     }
 
     package var kind: Kind
-    /// Each on a line of its own.
+    /// The sentences, each on a line of its own.
     package var messages: [String]
 
     package init(_ kind: Kind, _ messages: String...) {
@@ -40,20 +40,20 @@ package struct Failure: Error, Hashable, Sendable {
         self.messages = messages
     }
 
-    /// A file with problems: all of them, each with its place.
+    /// Creates a failure from all problems of a file, each with its place.
     package init(_ kind: Kind, _ diagnostics: [Diagnostic]) {
         self.kind = kind
         messages = diagnostics.map(\.description)
     }
 
-    /// The same with more to say.
+    /// Returns the same failure with more messages.
     package func with(_ more: [String]) -> Failure {
         var failure = self
         failure.messages += more
         return failure
     }
 
-    /// What a use case threw, in these terms; nil for errors that are none of a use case's.
+    /// Converts an error that a use case threw; `nil` if the error is not a use case's.
     package init?(_ error: any Error) {
         switch error {
         case let failure as Failure: self = failure

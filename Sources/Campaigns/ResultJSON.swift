@@ -1,14 +1,14 @@
 import CampaignFiles
 import Foundation
 
-/// How every result is written for programs, by `--json` and wherever else: keys in snake_case and in alphabetical order,
-/// slashes as they are.
+/// The JSON form of every result for programs, in `--json` and elsewhere: keys in snake_case and alphabetical order,
+/// slashes unescaped.
 package enum ResultJSON {
     package static func text(_ value: some Encodable) throws -> String {
         try text(value, [.prettyPrinted])
     }
 
-    /// The same on one line.
+    /// Returns the same JSON on one line.
     package static func line(_ value: some Encodable) throws -> String { try text(value, []) }
 
     private static func text(_ value: some Encodable, _ more: JSONEncoder.OutputFormatting) throws -> String {
@@ -18,7 +18,7 @@ package enum ResultJSON {
         return String(decoding: try encoder.encode(value), as: UTF8.self)
     }
 
-    /// The same backwards.
+    /// Decodes a value from the same JSON.
     package static func value<Value: Decodable>(_ type: Value.Type, from text: String) throws -> Value {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase

@@ -4,9 +4,10 @@ package import Model
 package import Sending
 package import Store
 
-/// The use cases on one store and one set of files, for a front end that many people use at once. It passes no store on.
+/// The use cases on one store and one set of files, for a front end with many concurrent users. The front end has no
+/// access to the store itself.
 package struct UseCases: Sendable {
-    /// As the files say now.
+    /// Returns the configuration as the files say now.
     package let configuration: @Sendable () -> Configuration
     private let clock: WallClock
     private let store: any AllRoles
@@ -17,11 +18,11 @@ package struct UseCases: Sendable {
     private let waitingCampaigns = WaitingCampaigns()
     private let readTurns = ReadTurns()
     private let testLimit: TestSendLimit
-    /// Of everything that is counted behind those who look.
+    /// The gate of all counts that run in the background.
     package let gate = CountingGate()
-    /// How many devices there are.
+    /// The number of devices.
     package let deviceCounts: CachedDeviceCounts
-    /// Of runs that go on.
+    /// The reports of unfinished runs.
     package let runningReports: RunningReports
 
     package init(
@@ -39,11 +40,11 @@ package struct UseCases: Sendable {
     }
 
     package var now: Timestamp { clock.now() }
-    /// The operator's.
+    /// The operator's time zone.
     package var zone: TimeZone { .current }
-    /// Since the machine started: for what must not follow a clock that somebody sets.
+    /// The time since the machine started, for measurements that must not follow changes of the wall clock.
     package var uptime: Duration { clock.uptime() }
-    /// Returns early when the task is cancelled.
+    /// Sleeps, and returns early if the task is cancelled.
     package func sleep(_ duration: Duration) async { await clock.sleep(duration) }
 
     package var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: clock) }
@@ -85,17 +86,18 @@ package struct UseCases: Sendable {
         ExplainDevice(store: store) { [configuration] in configuration().appIfKnown(for: $0) }
     }
 
-    /// - Parameter topic: of the campaign that is planned.
+    /// - Parameter topic: the topic of the campaign to plan.
     package func planning(_ topic: String) -> PlanCampaign {
         PlanCampaign(store: store, configuration: configuration(), topic: topic)
     }
 
-    /// Tells whether an error's words are the database's own.
+    /// Returns whether an error's text comes from the database itself.
     package static func quotesDatabase(_ error: any Error) -> Bool { (error as? StoreError)?.quotesDatabase == true }
 
-    /// What the files start by themselves, and the files that are wrong.
+    /// Returns what the files start automatically, and the files that have errors.
     ///
-    /// - Parameter sees: whether the caller sees an app's campaigns; any other is as if it did not exist.
+    /// - Parameter sees: whether the caller may see an app's campaigns. The schedule leaves out all others; the
+    ///   problems are those of all files.
     package func schedule(
         sees: (_ topic: String) -> Bool = { _ in true }
     ) -> (coming: ListSchedule, problems: [CampaignCatalogue.Problem]) {
@@ -117,43 +119,46 @@ package struct UseCases: Sendable {
         try await segments.remove(name, usedBy: try await files.users(ofSegment: name), by: actor, now: now)
     }
 
-    /// What the runs of a campaign stand under, by the name of its file; any other is taken to be their own.
+    /// Returns the name that a campaign's runs are stored under, given the name of its file. Returns any other name
+    /// unchanged.
     package func runName(ofCampaign name: String) -> String { files.runName(ofCampaign: name) ?? name }
 
-    /// One push of a campaign, for a device as the store knows it.
+    /// Returns one push of a campaign, rendered for a device of the store.
     ///
-    /// - Parameter sees: whether whoever asks may learn of a device of a topic.
+    /// - Parameter sees: whether the caller may learn of a device of a topic.
     package func rendering(
         _ definition: RunDefinition, device: String, variant: String?, sees: (_ topic: String) -> Bool = { _ in true }
     ) async throws -> Rendering {
         try await RenderPayload.rendering(definition, device: device, variant: variant, in: store, sees: sees)
     }
 
-    /// The run a person means: a number, a campaign's name for its latest one, or `campaign/occurrence`.
+    /// Returns the run that a text names: a number, a campaign's name for its latest run, or `campaign/occurrence`.
     package func run(_ text: String) async throws -> Run { try await RunLookup.run(text, in: store) }
 }
 
 extension UseCases {
-    /// What an outside caller may spend on expensive reads: to be put around everything that is done for a request.
+    /// Returns the limits for the expensive reads of an outside caller. Everything that is done for a request must run
+    /// within them.
     ///
     /// - Parameters:
-    ///   - caller: has one expensive read at a time; those of other callers go on beside it.
-    ///   - presence: returns when the caller is gone, which ends the read; nil: the caller's leaving ends nothing.
+    ///   - caller: the caller's name. Each caller has one expensive read at a time; reads of different callers run
+    ///     concurrently.
+    ///   - presence: returns when the caller is gone, which ends the read; `nil` if a caller's leaving ends nothing.
     package func requestReads(of caller: String, presence: (@Sendable () async -> Void)?) -> RequestReads {
         RequestReads(allowance: ReadAllowance(turns: readTurns, caller: caller, presence: presence))
     }
 
-    /// What a run's deliveries wait for, in sentences, by this machine's zone.
+    /// Returns sentences that say what a run's deliveries wait for, with times in this machine's zone.
     package func waitWords(of held: FollowRuns.Held) -> [String] {
         WaitsText(held.waits, held.holder?.storeWait, now: now).sentences
     }
 }
 
-/// The expensive reads that one request may make.
+/// The limits for the expensive reads of one request.
 package struct RequestReads: Sendable {
     fileprivate let allowance: ReadAllowance
 
-    /// Carries out a part of the request's work within them.
+    /// Performs a part of the request's work within these limits.
     package func within<Value>(_ work: () async throws -> Value) async rethrows -> Value {
         try await allowance.use(work)
     }
@@ -165,7 +170,8 @@ extension UseCases {
         try await store.recordEvent(kind: .signedOut, run: nil, actor: actor, detail: "", now: now)
     }
 
-    /// Records that callers at an address sent secrets that are not good. Its caller bounds how often.
+    /// Records that callers at an address sent invalid secrets. The caller of this method must limit how often it is
+    /// called.
     package func recordRefused(_ count: Int, from address: String) async throws {
         let place = address.isEmpty ? "an unknown address" : address
         try await store.recordEvent(
@@ -175,9 +181,9 @@ extension UseCases {
 }
 
 extension UseCases {
-    /// A page of runs, newest first; it may have fewer than `limit` and still be followed by others.
+    /// Returns a page of runs, newest first. A page may have fewer than `limit` runs although other pages follow.
     ///
-    /// - Parameter topic: of an app; nil: of all.
+    /// - Parameter topic: the topic of an app; `nil` for all apps.
     package func runs(
         _ filter: RunFilter, ofTopic topic: String?, cursor: String? = nil, limit: Int
     ) async throws -> RunPageResult {
@@ -186,8 +192,8 @@ extension UseCases {
         }
     }
 
-    /// The runs that a list leaves out, since their rows cannot be read, oldest first; `nil` if there are none. An app's
-    /// caller is told of none: the row does not say which app's run it is.
+    /// Returns the runs that a list omits because their rows cannot be read, oldest first; `nil` if there are none.
+    /// Returns `nil` to a caller of one app, because the row does not say which app the run belongs to.
     package func unreadableRuns(
         _ filter: RunFilter = RunFilter(), ofTopic topic: String?
     ) async throws -> [UnreadableRunResult]? {
@@ -202,6 +208,7 @@ extension UseCases {
 
 /// A moment as people and programs write it.
 package enum WrittenMoment {
-    /// ISO 8601, without an offset in UTC: `2026-12-01`, `2026-12-01T09:00`, `2026-12-01T09:00:00+01:00`.
+    /// Parses ISO 8601. A time without an offset is in UTC: `2026-12-01`, `2026-12-01T09:00`,
+    /// `2026-12-01T09:00:00+01:00`.
     package static func parse(_ text: String) -> Timestamp? { ISOTime.parse(text) }
 }

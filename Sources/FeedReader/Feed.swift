@@ -1,6 +1,6 @@
 package import Model
 
-/// An RSS or Atom document as far as a campaign needs it; the newest items usually stand first.
+/// The contents of an RSS or Atom document that a campaign needs. The newest items usually come first.
 package struct Feed: Hashable, Sendable {
     package var title = ""
     package var link = ""
@@ -9,9 +9,9 @@ package struct Feed: Hashable, Sendable {
     package init() {}
 }
 
-/// One item, its texts without markup and surrounding blanks, each at most ``FeedLimits/textBytesMax``.
+/// One item. Its texts have no markup and no surrounding blanks, and each has at most ``FeedLimits/textBytesMax``.
 package struct FeedItem: Hashable, Sendable {
-    /// What the publisher says names it, else its link, else title and date.
+    /// The publisher's identifier of the item, or else its link, or else title and date.
     package var guid = ""
     package var title = ""
     package var link = ""
@@ -26,7 +26,7 @@ package struct FeedItem: Hashable, Sendable {
 }
 
 extension Feed {
-    /// What a variable gets of an item of this feed.
+    /// Returns a variable's value from an item of this feed.
     package func value(_ field: FeedField, of item: FeedItem) -> String {
         switch field {
         case .title: item.title
@@ -44,19 +44,19 @@ extension Feed {
     }
 }
 
-/// Why a document is no feed.
+/// The reason why a document is not a feed.
 package enum FeedError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// With the line, from 1.
+    /// The document is not valid XML, at this line from 1.
     case malformed(line: Int)
     case notAFeed(root: String)
     case empty
     case beyond(Limit)
-    /// One in which the markup cannot be looked through.
+    /// The markup cannot be scanned in this encoding.
     case encoding(String)
-    /// Nobody waits for it any more.
+    /// The task was cancelled.
     case cancelled
 
-    /// Of ``FeedLimits``.
+    /// A limit of ``FeedLimits``.
     package enum Limit: Hashable, Sendable, CaseIterable {
         case documentBytes, depth, attributes, nameSpaces, documentType
     }

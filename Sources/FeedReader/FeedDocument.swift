@@ -4,14 +4,14 @@ import FoundationXML
 import Model
 import Synchronization
 
-/// Reads RSS 0.9 to 2.0 and Atom 1.0 from bytes of any encoding that XML may have.
+/// Reads RSS 0.9 to 2.0 and Atom 1.0 in any encoding that XML allows.
 ///
-/// Made for what strangers write: its time grows with the document's size and no faster, its memory has bounds, a
-/// document's own entities are never resolved, and what goes beyond ``FeedLimits`` is refused or left out.
+/// It is designed for untrusted documents. Its time is at most proportional to the document's size, and its memory is
+/// bounded. A document's own entities are never resolved. Content beyond ``FeedLimits`` is refused or left out.
 package enum FeedDocument {
     /// - Parameters:
-    ///   - url: where the document was found; relative links are taken from there.
-    ///   - isCancelled: asked now and then; true breaks off with ``FeedError/cancelled``.
+    ///   - url: the document's address. Relative links are resolved against it.
+    ///   - isCancelled: called repeatedly. True stops the reading with ``FeedError/cancelled``.
     package static func read(
         _ bytes: [UInt8], from url: String, isCancelled: @escaping @Sendable () -> Bool = { false }
     ) throws(FeedError) -> Feed {
@@ -27,14 +27,14 @@ package enum FeedDocument {
         let isRead = parser.parse()
         if elements.isBrokenOff { throw .cancelled }
         if let root = elements.foreignRoot { throw .notAFeed(root: root) }
-        // A document cut short is parsed as far as it goes, and is an error all the same.
+        // A truncated document is parsed as far as possible, and is still an error.
         guard isRead, elements.hasRoot, parser.parserError == nil else {
             throw .malformed(line: max(1, parser.lineNumber))
         }
         return elements.feed
     }
 
-    /// The same on a thread of its own, and broken off with the task.
+    /// Reads a document on a separate thread. Cancellation of the task stops the reading.
     package static func readAside(_ bytes: [UInt8], from url: String) async throws(FeedError) -> Feed {
         let isCancelled = CancelFlag()
         let result = await withTaskCancellationHandler {
@@ -52,7 +52,7 @@ package enum FeedDocument {
         return try result.get()
     }
 
-    /// Tasks share few threads, and a large feed keeps one for long.
+    /// Tasks share few threads, and a large feed occupies one for long.
     private static let readers = DispatchQueue(label: "feed-reader", attributes: .concurrent)
 }
 
@@ -64,12 +64,12 @@ private final class CancelFlag: Sendable {
     func raise() { state.store(true, ordering: .relaxed) }
 }
 
-/// Gathers a feed from the parser's events. Used by one parser on one thread.
+/// Collects a feed from the parser's events. One parser uses it on one thread.
 final class FeedElements: NSObject, XMLParserDelegate {
     private static let roots: Set = ["rss", "RDF", "feed"]
 
     private(set) var feed = Feed()
-    /// The first element of a document that is no feed.
+    /// The root element of a document that is not a feed.
     private(set) var foreignRoot: String?
     private(set) var hasRoot = false
 
@@ -78,12 +78,12 @@ final class FeedElements: NSObject, XMLParserDelegate {
     private(set) var isBrokenOff = false
     private var isAtom = false
     private var depth = 0
-    /// The item that is being read, and the depth of its element.
+    /// The current item, and the depth of its element.
     private var item: (draft: ItemDraft, depth: Int)?
-    /// The field whose text is being gathered, and the depth of its element.
+    /// The field whose text is being collected, and the depth of its element.
     private var field: (name: FeedTag, depth: Int)?
     private var text = ""
-    /// The depth of an element inside the field whose text is left out.
+    /// The depth of an element inside the field whose text is ignored.
     private var mutedDepth: Int?
 
     init(base: URL?, isCancelled: @escaping () -> Bool) {
@@ -106,7 +106,7 @@ final class FeedElements: NSObject, XMLParserDelegate {
             return parser.abortParsing()
         }
         if let field {
-            // A person's address is not part of the name.
+            // A person's mail or web address is not part of the name.
             if field.name == .author, name == "email" || name == "uri", mutedDepth == nil { mutedDepth = depth }
             return
         }
@@ -115,7 +115,7 @@ final class FeedElements: NSObject, XMLParserDelegate {
             return
         }
         if depth == 1 { isAtom = name == "feed" }
-        // Only what stands directly in an item or in the channel: <image> has a title too.
+        // Only direct children of an item or of the channel count, because <image> also has a title.
         guard depth == (item?.depth ?? (isAtom ? 1 : 2)) + 1, let tag = FeedTag(name, namespace: namespaceURI ?? "")
         else { return }
         if item == nil { takeFeed(attributes, tag) } else { item?.draft.take(attributes, for: tag) }
@@ -146,7 +146,7 @@ final class FeedElements: NSObject, XMLParserDelegate {
     }
 
     private func append(_ string: String) {
-        // Markup is taken out later, and takes room until then.
+        // Markup is removed later and counts towards the limit until then.
         guard field != nil, mutedDepth == nil, text.utf8.count < FeedLimits.gatheredBytesMax else { return }
         text += string
     }
@@ -162,11 +162,11 @@ final class FeedElements: NSObject, XMLParserDelegate {
     }
 }
 
-/// An item while it is read; of each field the first that holds something counts.
+/// An item that is being read. The first non-empty value of each field counts.
 struct ItemDraft {
     private var texts: [FeedTag: String] = [:]
 
-    /// - Parameter about: the name RSS 1.0 gives an item.
+    /// - Parameter about: the identifier that RSS 1.0 gives an item.
     init(about: String?) {
         texts[.guid] = about
     }
@@ -202,7 +202,7 @@ struct ItemDraft {
     }
 }
 
-/// The elements that matter, by name and name space: `itunes:title` is not the title.
+/// The relevant elements, by name and name space. `itunes:title` is not the title.
 enum FeedTag: Hashable {
     case title, link, guid, summary, author, published, updated, enclosure, episode, season
 
@@ -233,7 +233,7 @@ enum FeedTag: Hashable {
         case "link": self = .link
         case "guid", "id": self = .guid
         case "description", "summary", "content": self = .summary
-        // In Atom a person with name and address inside, in RSS a text.
+        // In Atom, it contains a person's name and address. In RSS, it is a text.
         case "author": self = .author
         case "pubDate", "published": self = .published
         case "updated": self = .updated

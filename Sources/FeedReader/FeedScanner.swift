@@ -1,41 +1,41 @@
 import Foundation
 
-/// The bounds of what is read of strangers' documents, all in one place.
+/// The limits for reading untrusted documents.
 package enum FeedLimits {
-    /// Of a whole document.
+    /// The size of a whole document.
     package static let documentBytesMax = 16 << 20
-    /// Elements inside each other.
+    /// The depth of nested elements.
     package static let depthMax = 100
-    /// Of one element, name spaces among them.
+    /// The attributes of one element, including name spaces.
     package static let attributesMax = 100
-    /// In force at one place of the document.
+    /// The name spaces in force at one position of the document.
     package static let nameSpacesMax = 100
     package static let documentTypeBytesMax = 8192
-    /// Items that are taken over; the others are passed over.
+    /// The number of items that are used. Further items are skipped.
     package static let itemsMax = 2000
-    /// Of one field of an item, markup included, while it is read.
+    /// The size of one field of an item during reading, including markup.
     package static let gatheredBytesMax = 65_536
-    /// Of one field of an item.
+    /// The size of one field of an item.
     package static let textBytesMax = 4096
 }
 
-/// Goes through a document once, before the XML parser sees it, and refuses what the parser would need more than
-/// proportional time for: libxml2 looks for the end of a comment from its beginning with every piece it is given, and
+/// Scans a document once before the XML parser reads it, and refuses input for which the parser's time is not
+/// proportional. libxml2 searches for the end of a comment from its beginning with every piece of input. It also
 /// compares each attribute and name space of an element with all the others.
 struct FeedScanner {
-    /// Between looks whether anybody still waits.
+    /// The number of bytes between checks for cancellation.
     private static let lookEveryBytes = 1 << 16
-    /// A byte order mark may stand before the declaration.
+    /// The size of a byte order mark, which may precede the declaration.
     private static let markBytes = 3
 
-    /// The document without comments, instructions and document type; lines stay where they are.
+    /// The document without comments, instructions and document type. Line numbers do not change.
     private(set) var cleaned: [UInt8] = []
     private let bytes: [UInt8]
     private let isCancelled: () -> Bool
     private var position = 0
     private var line = 1
     private var nextLook = lookEveryBytes
-    /// Name spaces that each open element declares.
+    /// The number of name spaces that each open element declares.
     private var open: [Int] = []
     private var nameSpaces = 0
 
@@ -58,7 +58,7 @@ struct FeedScanner {
             } else if starts(with: "<?xml "), cleaned.count <= Self.markBytes {
                 try keep(through: "?>")
             } else if starts(with: "<?") {
-                // XMLParser ends the process over one without data.
+                // XMLParser crashes the process on an instruction without data.
                 try skip(2, through: "?>")
             } else if starts(with: "<!") {
                 try skipDocumentType()
@@ -84,7 +84,7 @@ struct FeedScanner {
         position += count
     }
 
-    /// Its line ends stay.
+    /// Skips a part, and keeps its line ends.
     private mutating func skip(_ count: Int, through end: String) throws(FeedError) {
         let start = line
         position += count
@@ -110,7 +110,8 @@ struct FeedScanner {
         keep(end.utf8.count)
     }
 
-    /// With the entities it declares, in which anything could be hidden: a feed that uses one is refused as malformed.
+    /// Skips the document type with the entities that it declares, because entities could hide anything. A feed that
+    /// uses such an entity is refused as malformed.
     private mutating func skipDocumentType() throws(FeedError) {
         let start = position
         var depth = 0
@@ -172,14 +173,14 @@ struct FeedScanner {
     }
 }
 
-/// The bytes of a document in an encoding in which `<` is a byte of its own, and of nothing else: what the scanner sees
-/// and what the XML parser sees must be the same markup.
+/// Converts a document into an encoding in which the byte `<` has no other meaning. The scanner and the XML parser must
+/// see the same markup.
 enum FeedEncoding {
     private static let known = [
         "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-", "iso8859-", "latin1", "windows-12", "cp12", "koi8-", "gb",
         "big5", "shift_jis", "euc-",
     ]
-    /// The declaration stands at the beginning.
+    /// The number of bytes at the beginning in which the declaration is searched for.
     private static let declarationBytesMax = 256
 
     static func scannable(_ bytes: [UInt8]) throws(FeedError) -> [UInt8] {
@@ -194,7 +195,7 @@ enum FeedEncoding {
         return bytes
     }
 
-    /// XMLParser ends the process over a name that is no UTF-8.
+    /// Refuses bytes that are not UTF-8, because XMLParser crashes the process on such a name.
     private static func requireUTF8(_ bytes: [UInt8]) throws(FeedError) {
         guard String(validating: bytes, as: UTF8.self) == nil else { return }
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
@@ -202,7 +203,7 @@ enum FeedEncoding {
         throw .malformed(line: wrong + 1)
     }
 
-    /// UTF-16, by its mark or by its first letter.
+    /// Returns the text of UTF-16, recognised by its mark or its first letter.
     private static func wideText(_ bytes: [UInt8]) -> String? {
         let isBig: Bool
         switch (bytes.first, bytes.dropFirst().first) {
@@ -220,7 +221,7 @@ enum FeedEncoding {
         return String(decoding: units, as: UTF16.self)
     }
 
-    /// It names the encoding that the text had.
+    /// Removes the declaration, because it names the text's former encoding.
     private static func withoutDeclaration(_ text: String) -> Substring {
         let text = text.first == "\u{FEFF}" ? text.dropFirst() : text[...]
         guard text.hasPrefix("<?xml"), let end = text.prefix(declarationBytesMax).firstRange(of: "?>") else {

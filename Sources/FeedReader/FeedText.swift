@@ -1,17 +1,17 @@
 import Foundation
 import Model
 
-/// Dates as feeds write them: RFC 822 with years of two or four digits, and RFC 3339.
+/// Parses dates as feeds write them: RFC 822 with years of two or four digits, and RFC 3339.
 enum FeedTime {
     private static let months = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ]
-    /// RFC 822 section 5.1; the zones of one letter mean nothing since RFC 1123.
+    /// The zones of RFC 822 section 5.1. Zones of one letter have no meaning since RFC 1123.
     private static let zoneHours = [
         "est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7,
     ]
 
-    /// The longest that a date is written.
+    /// The maximum length of a date.
     private static let lettersMax = 100
 
     static func parse(_ text: String) -> Timestamp? {
@@ -55,7 +55,7 @@ enum FeedTime {
         return Timestamp(local) - .seconds(offset(zone))
     }
 
-    /// East of Greenwich, in seconds.
+    /// Returns the offset east of Greenwich, in seconds.
     private static func offset(_ zone: some StringProtocol) -> Int {
         guard let sign = zone.first, sign == "+" || sign == "-", let number = Int(zone.dropFirst()) else {
             return zoneHours[zone.lowercased(), default: 0] * 3600
@@ -64,17 +64,17 @@ enum FeedTime {
     }
 }
 
-/// Texts as people read them, of texts that may be HTML inside XML, as most feeds have it.
+/// Plain texts for people, from texts that may be HTML inside XML, as in most feeds.
 enum PlainText {
     private static let entities = [
         "amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'", "nbsp": " ", "hellip": "…", "ndash": "–",
         "mdash": "—", "lsquo": "‘", "rsquo": "’", "ldquo": "“", "rdquo": "”", "laquo": "«", "raquo": "»", "copy": "©",
     ]
 
-    /// Without tags, with entities resolved, blanks and line ends as one blank.
+    /// Returns the text without tags, with entities resolved, and with blanks and line ends reduced to one blank.
     static func of(_ text: String) -> String { bounded(resolved(untagged(Array(text.utf8)))) }
 
-    /// Each byte is looked at a bounded number of times, whatever tags and comments are opened and never closed.
+    /// Removes tags and comments. Each byte is read a bounded number of times, even if tags and comments do not end.
     private static func untagged(_ bytes: [UInt8]) -> [UInt8] {
         var plain: [UInt8] = []
         plain.reserveCapacity(bytes.count)
@@ -88,7 +88,7 @@ enum PlainText {
             }
             var end: Int?
             if bytes[position...].starts(with: "<!--".utf8) {
-                // Without one here there is none further on.
+                // If no comment end follows here, none follows further on.
                 if mayHaveCommentEnd { end = commentEnd(in: bytes, from: position + 4) }
                 mayHaveCommentEnd = end != nil
             } else {
@@ -109,7 +109,7 @@ enum PlainText {
         return nil
     }
 
-    /// `<` and a letter, up to `>` without another `<` before.
+    /// Returns the end of a tag: `<` and a letter, up to `>` without another `<` in between.
     private static func tagEnd(in bytes: [UInt8], at start: Int) -> Int? {
         var position = start + 1
         if position < bytes.count, bytes[position] == UInt8(ascii: "/") { position += 1 }
@@ -122,7 +122,7 @@ enum PlainText {
         return nil
     }
 
-    /// The longest name between `&` and `;`.
+    /// The maximum length of a name between `&` and `;`.
     private static let entityBytesMax = 8
 
     private static func resolved(_ bytes: [UInt8]) -> String {
@@ -148,7 +148,7 @@ enum PlainText {
         (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
     }
 
-    /// Blanks and line ends as one blank, control characters left out, cut at ``FeedLimits/textBytesMax``.
+    /// Reduces blanks and line ends to one blank, removes control characters, and cuts at ``FeedLimits/textBytesMax``.
     static func bounded(_ text: String) -> String {
         var clean = String.UnicodeScalarView()
         var bytes = 0
@@ -185,7 +185,7 @@ enum PlainText {
 }
 
 enum WebLink {
-    /// An absolute address; empty for anything that is not of the web.
+    /// Returns an absolute address. Empty if the address is not a web address.
     static func absolute(_ text: String, base: URL?) -> String {
         let text = PlainText.bounded(text)
         guard !text.isEmpty, let url = URL(string: text, relativeTo: base)?.absoluteURL,

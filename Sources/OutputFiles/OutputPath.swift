@@ -1,20 +1,20 @@
 package import Foundation
 
-/// A path that a person named for output, and the only way by which such a path is written.
+/// A path that a person named for output. All writes to such a path go through this type.
 ///
 /// - A regular file is replaced once its new content is whole. It keeps its owner and its mode.
 /// - A link is followed: the file behind it gets the content, and the link stays.
 /// - A device, a FIFO or a descriptor (`/dev/null`, `/dev/stdout`) is written through. It is never removed or replaced.
 package struct OutputPath: Hashable, Sendable {
-    /// Who may read the file afterwards.
+    /// The access of other users to the file afterwards.
     package enum Privacy: Hashable, Sendable {
-        /// A new file is for its owner. A file that exists keeps its mode.
+        /// A new file is readable by its owner only. An existing file keeps its mode.
         case asFound
-        /// The content holds tokens: also an existing file is closed to other users. Its group keeps its rights.
+        /// The content contains tokens, so an existing file is also closed to other users. Its group keeps its rights.
         case closedToOthers
     }
 
-    /// What the path leads to, behind all links.
+    /// The target of the path after following all links.
     package enum Entry: Hashable, Sendable {
         case nothing
         case file(FileFacts)
@@ -22,7 +22,7 @@ package struct OutputPath: Hashable, Sendable {
         case stream
     }
 
-    /// What a file keeps when its content is replaced.
+    /// The properties that a file keeps when its content is replaced.
     package struct FileFacts: Hashable, Sendable {
         var mode: mode_t
         var owner: uid_t
@@ -38,14 +38,14 @@ package struct OutputPath: Hashable, Sendable {
 
     package init(_ named: String) { self.named = named }
 
-    /// Returns what is there now. Throws for a folder, and for links that lead nowhere but to each other.
+    /// Returns the current target. Throws for a folder, and for a cycle of links.
     package func entry() throws(OutputFault) -> Entry { try found().entry }
 
-    /// Opens the path to write all of it. See ``OutputWriter/finish()``.
+    /// Opens the path for writing. See ``OutputWriter/finish()``.
     ///
     /// - Parameters:
-    ///   - mode: the mode of a file that is new.
-    ///   - isWhole: the file appears, or changes, only when all is written. Otherwise it grows as it is written.
+    ///   - mode: the mode of a new file.
+    ///   - isWhole: whether the file appears or changes only when all is written. Otherwise it grows during writing.
     package func open(
         mode: mode_t = 0o600, _ privacy: Privacy = .asFound, isWhole: Bool = true
     ) throws(OutputFault) -> OutputWriter {
@@ -55,12 +55,12 @@ package struct OutputPath: Hashable, Sendable {
         case .nothing where isWhole: return try draft(place, facts: nil, mode: mode)
         case .nothing:
             let file = try Self.open(place.path, O_CREAT | O_EXCL | O_NOFOLLOW, mode)
-            // The umask may have taken away what the owner needs.
+            // The umask may have removed rights that the owner needs.
             fchmod(file, mode)
             return OutputWriter(self, .direct(place.path, isNew: true), file)
         case .file(let facts):
             let kept = Self.mode(facts.mode, privacy)
-            // Another name of the file, or a file whose owner this user cannot restore, keeps its inode.
+            // A file with another name, or whose owner this user cannot restore, keeps its inode.
             if isWhole, facts.names == 1 {
                 do {
                     return try draft(place, facts: facts, mode: kept)
@@ -74,7 +74,7 @@ package struct OutputPath: Hashable, Sendable {
         }
     }
 
-    /// Returns whether a regular file is there, and its first bytes are these.
+    /// Tells whether a regular file exists and begins with these bytes.
     package func begins(with bytes: [UInt8]) -> Bool {
         guard let place = try? found(), case .file = place.entry, let file = FileHandle(forReadingAtPath: place.path)
         else { return false }
@@ -82,11 +82,11 @@ package struct OutputPath: Hashable, Sendable {
         return (try? file.read(upToCount: bytes.count)).flatMap(\.self).map(Array.init) == bytes
     }
 
-    /// Returns a path beside the target for a file that ``adopt(_:mode:_:)`` then puts in its place. It does not exist yet.
+    /// Returns an unused path beside the target, for a file that ``adopt(_:mode:_:)`` then moves to the target's place.
     package func draftPath() throws(OutputFault) -> String { try found().draftPath }
 
-    /// Puts a finished file from the target's folder in the target's place. A file there is replaced, and its owner and
-    /// mode are kept. Throws if the target is a stream, or has become one.
+    /// Moves a finished file from the target's folder to the target's place. An existing file is replaced, and its
+    /// owner and mode are kept. Throws if the target is a stream, or has become one.
     package func adopt(_ draft: String, mode: mode_t = 0o600, _ privacy: Privacy = .asFound) throws(OutputFault) {
         let place = try found()
         switch place.entry {
@@ -95,7 +95,8 @@ package struct OutputPath: Hashable, Sendable {
             chmod(draft, mode)
             try Self.place(draft, at: place.path, named: named)
         case .file(let facts):
-            // Only the administrator can give a file away. The person has confirmed the replacement all the same.
+            // Only the administrator can change a file's owner. A failure is ignored, because the person has confirmed
+            // the replacement.
             _ = chown(draft, facts.owner, facts.group)
             chmod(draft, Self.mode(facts.mode, privacy))
             guard rename(draft, place.path) == 0 else { throw OutputFault(named, errno) }
@@ -135,7 +136,7 @@ package struct OutputPath: Hashable, Sendable {
         var path = named
         for _ in 0..<Self.linksMax {
             if let number = Self.descriptor(path) { return OutputPlace(path: path, entry: .stream, descriptor: number) }
-            // Links of /proc are no paths: the kernel follows them, and what is behind them belongs to a process.
+            // Links in /proc are not real paths. The kernel follows them, and their targets belong to a process.
             guard !path.hasPrefix("/proc/"),
                 let target = try? FileManager.default.destinationOfSymbolicLink(atPath: path)
             else { return OutputPlace(path: path, entry: try facts(path)) }
@@ -161,7 +162,7 @@ package struct OutputPath: Hashable, Sendable {
         }
     }
 
-    /// The number of a descriptor of this process, where the path names one.
+    /// Returns the number of a descriptor of this process, if the path names one.
     private static func descriptor(_ path: String) -> Int32? {
         for prefix in ["/dev/fd/", "/proc/self/fd/"] where path.hasPrefix(prefix) {
             return Int32(path.dropFirst(prefix.count))
@@ -169,7 +170,7 @@ package struct OutputPath: Hashable, Sendable {
         return nil
     }
 
-    /// The folder that the last part of a path is in.
+    /// Returns the folder of a path's last part.
     package static func folder(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
@@ -183,20 +184,20 @@ package struct OutputPath: Hashable, Sendable {
         }
     }
 
-    /// Gives a finished file its name. A file that was made there meanwhile is not replaced.
+    /// Gives a finished file its name. A file that was created there in the meantime is not replaced.
     static func place(_ draft: String, at path: String, named: String) throws(OutputFault) {
         if link(draft, path) == 0 {
             unlink(draft)
             return
         }
         var facts = stat()
-        // File systems without hard links refuse every link.
+        // File systems with no hard links refuse every link.
         guard errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS, lstat(path, &facts) != 0, errno == ENOENT,
             rename(draft, path) == 0
         else { throw OutputFault(named, errno) }
     }
 
-    /// Puts the names in a folder on disk.
+    /// Writes a folder's names to disk.
     static func flush(_ folder: String) {
         let file = Foundation.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard file >= 0 else { return }
@@ -204,7 +205,7 @@ package struct OutputPath: Hashable, Sendable {
         close(file)
     }
 
-    /// Cuts a name so that more fits behind it.
+    /// Shortens a name, so that a suffix fits after it.
     static func shortened(_ name: Substring) -> String {
         var name = name
         while name.utf8.count > nameBytesMax { name.removeLast() }
@@ -212,14 +213,14 @@ package struct OutputPath: Hashable, Sendable {
     }
 }
 
-/// A path behind all links, with what is there.
+/// A path after following all links, with its current target.
 struct OutputPlace {
     var path: String
     var entry: OutputPath.Entry
-    /// Set where the path names a descriptor of this process.
+    /// The number of the descriptor, if the path names a descriptor of this process.
     var descriptor: Int32?
 
-    /// In the same folder, so that it can be renamed.
+    /// A new path in the same folder, so that the file can be renamed.
     var draftPath: String {
         let name = path.split(separator: "/").last ?? ""
         let number = String(UInt32.random(in: 0 ... .max), radix: 16)
@@ -238,7 +239,7 @@ struct OutputPlace {
     }
 }
 
-/// Why a path cannot be written.
+/// The reason why a path cannot be written.
 package struct OutputFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// The path as the person wrote it.
     package let path: String
@@ -250,12 +251,12 @@ package struct OutputFault: Error, Hashable, Sendable, CustomStringConvertible {
         self.code = code
     }
 
-    /// In the system's words.
+    /// The system's description of the error.
     package var description: String { String(cString: strerror(code)) }
 
-    /// The reader of a pipe has closed it.
+    /// Whether the reader of a pipe has closed it.
     package var isReaderGone: Bool { code == EPIPE }
 
-    /// The disk failed or is full, in contrast to a path that cannot be made.
+    /// Whether the disk failed or is full, in contrast to a path that cannot be created.
     package var isOfDisk: Bool { [ENOSPC, EDQUOT, EFBIG, EIO].contains(code) }
 }

@@ -1,13 +1,15 @@
 import Foundation
 
-/// Writes to an ``OutputPath``. A writer that is dropped before ``finish()`` leaves a whole file as it was.
+/// Writes to an ``OutputPath``. A writer that is dropped before ``finish()`` leaves the old file unchanged if it
+/// replaces a whole file.
 package final class OutputWriter {
     enum Way {
         /// A device, a FIFO or a descriptor.
         case stream
         /// The file itself.
         case direct(String, isNew: Bool)
-        /// A file beside the target, which takes the target's place at the end. Its facts are `nil` if there was none.
+        /// A file beside the target, which replaces the target at the end. The facts are `nil` if the target did not
+        /// exist.
         case draft(String, target: String, OutputPath.FileFacts?, mode: mode_t)
     }
 
@@ -39,7 +41,7 @@ package final class OutputWriter {
         }
     }
 
-    /// Puts everything on disk, and the file in its place.
+    /// Writes everything to disk, and moves the file to its place.
     package func finish() throws(OutputFault) {
         switch way {
         case .stream: try end()
@@ -54,7 +56,8 @@ package final class OutputWriter {
         }
     }
 
-    /// Removes the file if this writer made it, or the caller knows that an earlier one did. Anything else stays.
+    /// Removes the file if this writer created it, or if the caller knows that an earlier writer did. Any other file
+    /// stays.
     package func discard(isOurs: Bool = false) {
         defer { closeFile() }
         guard case .direct(let target, let isNew) = way, isNew || isOurs else { return }
@@ -67,7 +70,8 @@ package final class OutputWriter {
         unlink(target)
     }
 
-    /// What has taken the target's place meanwhile is not replaced.
+    /// Moves the draft to the target's place. It does not replace a file if the target did not exist before, and never
+    /// replaces a target that is no longer a regular file.
     private func replace(_ draft: String, _ target: String, _ facts: OutputPath.FileFacts?) throws(OutputFault) {
         var now = stat()
         guard facts != nil, lstat(target, &now) == 0 else {

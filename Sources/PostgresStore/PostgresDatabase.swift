@@ -3,39 +3,45 @@ import RelationalStore
 package import Store
 import Synchronization
 
-/// The durable truth on PostgreSQL: one database, for as many senders as share it.
+/// The store on PostgreSQL: one database, shared by any number of senders.
 ///
-/// Every statement stands below this type, in transactions whose closures run on a connection's own thread. Methods may be
+/// All statements run below this type, in transactions whose closures run on a connection's own thread. Methods may be
 /// called from any task. A write that has begun is finished even when its task is cancelled; reads stop with
-/// `CancellationError`. A transaction that lost a race against another one is run again, and of one whose commit was not
-/// answered the server is asked what became of it.
+/// `CancellationError`. A transaction that lost a race against another one is run again. If a commit is not answered,
+/// the server is asked for the outcome of its transaction.
 ///
-/// Time is the server's, see ``StoreTime``: of leases and outcomes, the silent budget, shared paces and webhooks' messages.
+/// Times are the server's, see ``StoreTime``: those of leases and outcomes, the silent budget, shared paces and webhook
+/// messages.
 ///
-/// Power failures of the server: what must be safe before a push leaves, its outcome, and what somebody is told waits for
-/// the disk (`synchronous_commit` on): ``lease(_:)``, ``settle(run:_:now:)``, recovery, ``release(_:by:state:reason:halt:now:)``,
-/// ``change(_:to:reason:now:by:)``. Of the rest the power may take the latest commits, whole ones and none before them.
+/// These writes wait for the disk (`synchronous_commit` on), so that a power failure of the server does not lose them:
+///
+/// - a lease, which must be safe before its pushes leave: ``lease(_:)``
+/// - outcomes of pushes: ``settle(run:_:now:)``, and recovery
+/// - changes that are reported to a caller, such as ``release(_:by:state:reason:halt:now:)`` and
+///   ``change(_:to:reason:now:by:)``
+///
+/// A power failure may lose the latest of the other commits: whole ones, and none before them.
 ///
 /// Errors are ``StoreError``.
 package final class PostgresDatabase: Sendable {
-    /// So many transactions are written side by side.
+    /// The number of writing transactions that run side by side.
     static let writersMax = 3
-    /// One that writes, and two that read side by side: the stops, and the other senders of a run.
+    /// One connection that writes, and two that read side by side: the stops, and the other senders of a run.
     static let beatConnections = 3
-    /// Above ``ReadTurns/atOnceMax``, so that the daemon's own reads never wait for outside callers, and so that a
-    /// campaign that takes long to count leaves some to the others.
+    /// More than ``ReadTurns/atOnceMax``, so that the daemon's own reads never wait for outside callers. A campaign
+    /// whose count takes long also leaves some connections to the others.
     static let expensiveReadersMax = ReadTurns.atOnceMax + 4
 
     let pool: PostgresPool
-    /// For expensive reads alone: the sender, stops and pages never wait for them.
-    private let expensive: PostgresPool
+    /// For expensive reads only, so that the sender, stops and pages never wait for them.
+    let expensive: PostgresPool
     let isAlive: OwnerLiveness.IsAlive
-    /// For heartbeats and what is asked with them: they wait for no other work.
+    /// For heartbeats and the reads that go with them, so that these wait for no other work.
     let beats: PostgresPool
     let heartbeats = SharedCall<RunHeartbeats.Beat, RunHeartbeats.Answer>()
     let companies = SharedCall<CompanyQuestion, RunCompany>()
     let stopQuestions = SharedCall<Bool, StopOrders>()
-    /// How far the store's clock was ahead of ours when a webhook's messages were taken last.
+    /// How far the store's clock was ahead of this process's clock when webhook messages were last taken.
     private let ahead = Mutex<Duration>(.zero)
     package let namespace: (high: UInt64, low: UInt64)
     /// See ``SenderLog/takeoverAfter``.
@@ -44,10 +50,10 @@ package final class PostgresDatabase: Sendable {
     package let departed: StoreMove?
     let unheard = Mutex<Set<UnheardLease>>([])
     let dueBounds = DueBounds()
-    /// What the writing transactions of this process's sender are called on the server; nil before its first heartbeat.
+    /// The server-side name of the writing transactions of this process's sender; `nil` before its first heartbeat.
     private let activity = Mutex<String?>(nil)
 
-    /// Of a database that is known to hold a store, see ``open(_:access:isAlive:)``.
+    /// Makes the store of a database that is known to hold one, see ``open(_:access:isAlive:)``.
     init(
         _ pool: PostgresPool, namespace: (high: UInt64, low: UInt64), departed: StoreMove?, takeoverAfter: Duration?,
         isAlive: @escaping OwnerLiveness.IsAlive
@@ -73,14 +79,14 @@ package final class PostgresDatabase: Sendable {
     /// The address without its password.
     package var path: String { pool.address.description }
 
-    /// One read snapshot of unknown cost: it is expensive.
+    /// Reads from one snapshot at unknown cost, so the read counts as expensive.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
         try await read(.expensive, body)
     }
 
-    /// One read snapshot; cancellable. An expensive one has connections of its own, and keeps to the caller's
+    /// Reads from one snapshot; cancellable. An expensive read has connections of its own, and keeps to the caller's
     /// ``ReadAllowance``.
     func read<Value: Sendable>(
         _ cost: ReadCost, _ body: @escaping @Sendable (PostgresSession) throws -> Value
@@ -111,11 +117,11 @@ package final class PostgresDatabase: Sendable {
         }
     }
 
-    /// A table of deliveries that is dropped after a snapshot was taken is gone for it as well; the next snapshot knows that
-    /// its run was pruned.
+    /// The number of attempts of a read. A table of deliveries that is dropped after a snapshot was taken is missing in
+    /// that snapshot too. The next snapshot shows that its run was pruned.
     private static let readsMax = 4
 
-    /// One transaction, not cancellable once begun.
+    /// Writes in one transaction, which cannot be cancelled once it has begun.
     @discardableResult
     func write<Value: Sendable>(
         _ promise: PostgresTransaction, _ body: @escaping @Sendable (PostgresSession) throws -> Value
@@ -132,10 +138,10 @@ package final class PostgresDatabase: Sendable {
         return try await translating { try await pool.write(named, body) }
     }
 
-    /// From now on transactions that write are those of this sender: a takeover of it ends them.
+    /// Names later writing transactions after this sender, so that a takeover of the sender ends them.
     func named(_ sender: String) { activity.withLock { $0 = SenderRow.activity(of: sender) } }
 
-    /// Statements that may stand in no transaction.
+    /// Runs statements that are not allowed inside a transaction.
     func outsideTransactions(_ body: @escaping @Sendable (PostgresSession) throws -> Void) async throws {
         try await translating { try await pool.session(limit: .seconds(3600), body) }
     }
@@ -145,7 +151,7 @@ package final class PostgresDatabase: Sendable {
     }
 }
 
-/// A lease that may have been made without its caller hearing of it.
+/// A lease that may exist although its caller never received it.
 struct UnheardLease: Hashable {
     let id: Int64
     let run: Int64
@@ -153,7 +159,7 @@ struct UnheardLease: Hashable {
 
 extension PostgresDatabase: RelationalStore {}
 
-/// What stands in the database is not what we write there.
+/// The database holds something that this program does not write.
 struct StoreDamage: Error {
     let what: String
 
@@ -161,14 +167,14 @@ struct StoreDamage: Error {
 }
 
 extension StoreError {
-    /// The error as our own kind; cancellation and errors of callers' closures pass unchanged.
+    /// Returns the error as ``StoreError``. Cancellation and errors of callers' closures pass unchanged.
     static func translated(_ error: any Error, path: String) -> any Error {
         if let value = UnreadableValue(error) { return StoreError.corrupt(path: path, reason: "\(value)") }
         if let damage = error as? StoreDamage { return StoreError.corrupt(path: path, reason: damage.what) }
         guard let error = error as? PostgresError else { return error }
         switch error.kind {
         case .diskFull: return StoreError.diskFull(path: path)
-        // A server that takes over for another one is read-only for a while.
+        // During a takeover between servers, the new one is read-only for a while.
         case .readOnly: return StoreError.unreachable(path: path, reason: "\(error)")
         case .lostRace, .lockTimeout: return StoreError.busy(path: path)
         case .wrongLogin, .noDatabase, .permission: return StoreError.accessRefused(path: path, reason: "\(error)")

@@ -1,57 +1,63 @@
 package import Model
 package import Store
 
-/// A store of SQLite or PostgreSQL: what both do by the same statements stands here once, as the roles' own methods. An
-/// adapter has what truly differs.
+/// A store in SQLite or PostgreSQL. It implements the roles with the statements that both engines share. An adapter has
+/// only the real differences.
 package protocol RelationalStore: AllRoles {
     associatedtype Session: SQLSession
 
-    /// Whether the time is the caller's, not a server's.
+    /// Whether times come from the caller's clock, not from a server's.
     var goesByCallersClock: Bool { get }
 
-    /// One read snapshot; cancellable.
+    /// Reads one snapshot; cancellable.
     func snapshot<Value: Sendable>(
         _ cost: ReadCost, _ body: @escaping @Sendable (Session) throws -> Value
     ) async throws -> Value
 
-    /// One transaction, not cancellable once begun.
+    /// Runs one transaction, not cancellable once begun.
     @discardableResult
     func transaction<Value: Sendable>(
         _ promise: WritePromise, _ body: @escaping @Sendable (Session) throws -> Value
     ) async throws -> Value
 
-    /// Drops the deliveries of a run whose summary stands for them, and returns how many there were; nil if the run has
-    /// no summary or a reader holds its deliveries.
+    /// Reads one snapshot with the audience of a campaign, including that of an `audience_sql`.
+    func selecting<Value: Sendable>(
+        _ campaign: Campaign, now: Timestamp,
+        _ body: @escaping @Sendable (Session, AudienceSelection) throws -> Value
+    ) async throws -> Value
+
+    /// Drops the deliveries of a run that has a summary, and returns how many there were. Returns `nil` if the run has
+    /// no summary, or if a reader holds its deliveries.
     func dropOutcomes(of run: Int64, now: Timestamp) async throws -> Int?
 
-    /// What the engine finds in its own structures, and in the rules of its columns.
+    /// Returns the engine's checks of its own structures and of the rules of its columns.
     func engineChecks(faultsMax: Int) async throws -> [Verification.Check]
 
-    // What stores that several machines share do besides.
+    // The following members are for stores that several machines share.
 
-    /// Throws ``StoreError/senderLost(_:)`` if others have taken over what this sender had.
+    /// Throws ``StoreError/senderLost(_:)`` if other senders have taken over from this sender.
     func beatBeforeClaim(_ sender: String) async throws
     func requireNotLost(_ sender: String, _ db: Session) throws
-    /// Judges now which senders of the run live. The transaction takes over those that do not.
+    /// Determines which senders of the run are alive. The transaction takes over from the dead ones.
     func living(_ db: Session, at run: Int64) throws -> OwnerLiveness.IsAlive
-    /// Gives back leases that were perhaps made without their sender hearing of it.
+    /// Releases leases that may have been made although their sender did not get the response.
     func settleBeforeRelease(now: Timestamp) async throws
-    /// A sender has left the run, or ended it, in this state.
+    /// Tells the store that a sender has left or ended the run, which is in this state.
     func released(_ run: Int64, _ state: RunState) async
-    /// How far the store's clock was ahead of ours when a webhook's messages were taken last.
+    /// How far the store's clock was ahead of this machine's when webhook messages were last claimed.
     var webhooksAhead: Duration { get nonmutating set }
 }
 
-/// What a transaction that writes promises.
+/// The durability that a write transaction promises.
 package enum WritePromise: Hashable, Sendable {
-    /// A power loss may take the last of them, whole ones and none before them.
+    /// A power failure may lose the latest commits, each of them whole.
     case quick
-    /// The same for a sender, which asks again by itself: it does not wait long for other writers.
+    /// The same as ``quick`` for a sender, which retries and therefore does not wait long for other writers.
     case quickOfSender
-    /// On disk when the call returns.
+    /// The commit is on disk when the call returns.
     case durable
-    /// On a server as ``durable``, because a server may lose its power while its client lives on. On this machine's own
-    /// file as ``quick``.
+    /// On a server the same as ``durable``, because the server may lose power while its client continues. In a local
+    /// file the same as ``quick``.
     case durableOnServer
     case durableOfSender
 }

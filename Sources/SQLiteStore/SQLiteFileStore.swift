@@ -6,19 +6,25 @@ import RelationalStore
 package import Store
 import Synchronization
 
-/// The durable truth: one SQLite file in WAL mode, with one writing connection and several reading ones.
+/// The store in one SQLite file in WAL mode, with one writing connection and several reading connections.
 ///
-/// Every statement of the product stands below this type. Methods may be called from any task; writes queue behind
-/// each other. A write that has begun is finished even when its task is cancelled, so that what was sent is
-/// always recorded; reads and ``freeze(_:now:onBatch:)`` stop at cancellation with `CancellationError`.
+/// The SQL statements of the SQLite store are in this module and in `RelationalStore`. Methods may be called from any
+/// task; writes are queued. A write that has begun is finished even if its task is cancelled, so that every send is
+/// recorded. Reads and ``freeze(_:now:onBatch:)`` stop at cancellation with `CancellationError`.
 ///
-/// Power failures: `synchronous` is NORMAL, so a commit survives the end of the process at once, and the end of the
-/// power once the log was synced after it. What the power takes is always the latest commits, whole ones and none before
-/// them. Three wait for the disk (FULL), and with them everything committed earlier is safe, since the log is one file:
-/// ``lease(_:)``, because a push must not leave before the record that it may have left is safe; ``release`` and
-/// ``change``, because somebody is told that the run is finished, paused or cancelled. All that can be lost besides is
-/// done again or was never promised: an outcome (its delivery is then doubtful, as after a crash, and its silent budget
-/// stays reserved), a batch of the freeze (it is frozen again), a heartbeat, the last seconds of an import.
+/// With `synchronous` NORMAL, a commit survives a crash of the process immediately. It survives a power failure once
+/// the log has been synced after it. A power failure loses only the latest commits, each of them whole.
+///
+/// Durable writes wait for the disk (`synchronous` FULL). They also make every earlier commit safe, since the log is
+/// one file. Among them are:
+/// - ``lease(_:)``: a push must not leave before the record that it may have left is safe.
+/// - ``release`` and ``change``: a person is told that the run is finished, paused or cancelled.
+///
+/// A power failure can lose the other writes, because they are repeated or nothing was promised. Among them are:
+/// - an outcome; its delivery is then in doubt, as after a crash, and its silent budget stays reserved
+/// - a batch of the freeze, which is frozen again
+/// - a heartbeat
+/// - the last seconds of an import
 ///
 /// Errors are ``StoreError``.
 package final class SQLiteFileStore: RelationalStore {
@@ -26,7 +32,8 @@ package final class SQLiteFileStore: RelationalStore {
     package let path: String
     package let namespace: (high: UInt64, low: UInt64)
     private let place: StorePlace
-    /// What others could read of the files when they were opened, in words; nil: nothing.
+    /// A description of what other accounts could read of the files when they were opened. `nil` if they could read
+    /// nothing.
     package let exposure: String?
     package let departed: StoreMove?
     package let restored: RestoredStore?
@@ -42,15 +49,16 @@ package final class SQLiteFileStore: RelationalStore {
         case reading(StoreReading)
     }
 
-    /// Opens the file. Its folder must exist. A file that is no store, or one written by a newer version, is refused
-    /// unchanged; one of an older version is copied first, beside itself, and brought up to date, unless it is opened for
-    /// ``StoreAccess/reading``, which leaves everything as it is. Otherwise its files become readable by their owner only.
+    /// Opens the file, whose folder must exist. Refuses a file that is no store, or that a newer version wrote, and
+    /// leaves it unchanged. Copies a store of an older version beside itself first, and then migrates it. The files
+    /// become readable by their owner only. With ``StoreAccess/reading``, nothing is changed.
     ///
     /// - Parameters:
-    ///   - isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
-    ///   - livingSender: a process that sends from the store, shown to a person; asked before a migration only.
+    ///   - isAlive: whether an owner may be alive. It is called inside transactions, so it must take no time. By
+    ///     default, every owner may be alive.
+    ///   - livingSender: a process that sends from the store, shown to a person; called only before a migration.
     ///   - now: the time at which a restored backup becomes a store.
-    ///   - tell: told, in words, before anything that may take minutes.
+    ///   - tell: receives a message before anything that may take minutes.
     package init(
         path: String, access: StoreAccess = .making, isAlive: @escaping OwnerLiveness.IsAlive = { _ in true },
         livingSender: () -> String? = { nil }, now: () -> Timestamp = { Timestamp(Date()) },
@@ -76,7 +84,7 @@ package final class SQLiteFileStore: RelationalStore {
             } else {
                 try file.inspect(for: access)
                 exposure = try file.keepPrivate()
-                // Before SQLite opens the file: a restore may replace it while this waits for a lock.
+                // Read this before SQLite opens the file: a restore may replace the file while SQLite waits for a lock.
                 place = StorePlace(path: path, file: FilePlace(path))
                 let pool = try DatabasePool(path: path, configuration: StoreConnection.configuration(readOnly: false))
                 if try pool.read(Schema.isOlder), let sender = livingSender() {
@@ -97,14 +105,14 @@ package final class SQLiteFileStore: RelationalStore {
         }
     }
 
-    /// A copy that is opened to be written to is the store from now on.
+    /// Turns a copy that is opened for writing into the store.
     private static func endBackup(_ pool: DatabasePool, _ now: () -> Timestamp) throws -> RestoredStore? {
         guard try pool.read(BackupMarks.mark) != nil else { return nil }
         let moment = now()
         return try pool.write { try BackupMarks.end($0, now: moment) }
     }
 
-    /// SQLite keeps its log beside the file that a link leads to.
+    /// Resolves a symbolic link, because SQLite keeps its log beside the link's target.
     static func behindLink(_ path: String) -> String {
         guard (try? FileManager.default.destinationOfSymbolicLink(atPath: path)) != nil else { return path }
         return URL(fileURLWithPath: path).resolvingSymlinksInPath().path(percentEncoded: false)
@@ -112,7 +120,7 @@ package final class SQLiteFileStore: RelationalStore {
 
     package func requireInPlace() throws { try place.require() }
 
-    /// Its writing connection cannot write where the store was opened for reading.
+    /// The connection pool. Its writing connection cannot write if the store was opened for reading.
     var pool: DatabasePool {
         switch connections {
         case .writing(let pool): pool
@@ -120,13 +128,13 @@ package final class SQLiteFileStore: RelationalStore {
         }
     }
 
-    /// One read snapshot of unknown cost: it is expensive.
+    /// Reads one snapshot at `ReadCost.expensive` cost, because the cost is unknown.
     func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await read(.expensive, body)
     }
 
-    /// One read snapshot on a reading connection; cancellable. An expensive one has connections of its own, and keeps
-    /// to the caller's ``ReadAllowance``.
+    /// Reads one snapshot on a reading connection; cancellable. An expensive read uses separate connections and counts
+    /// against the caller's ``ReadAllowance``.
     func read<Value: Sendable>(
         _ cost: ReadCost, _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
@@ -135,33 +143,34 @@ package final class SQLiteFileStore: RelationalStore {
             do { return try await pool.read(body) } catch { throw StoreError.translated(error, path: path) }
         case (.writing, .expensive):
             return try await ReadAllowance.spend { [expensiveReaders] in try await expensiveReaders.read(body) }
-        // A command that only reads: nothing else waits for its connections.
+        // This command only reads: no other task waits for its connections.
         case (.reading(let reading), _):
             do { return try await reading.read(body) } catch { throw StoreError.translated(error, path: path) }
         }
     }
 
-    /// One transaction on the writing connection, not cancellable once queued.
+    /// Runs one transaction on the writing connection; not cancellable once queued.
     func write<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await write(importing: false, patience: .ofCommands, body)
     }
 
-    /// The same for whoever sends: it asks again by itself, so that it can do something else in between.
+    /// Runs one transaction of a sender, which waits only briefly for the lock. The sender retries, and can do other
+    /// work in between.
     func writeSending<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         try await write(importing: false, patience: .ofSenders, body)
     }
 
-    /// As ``write(_:)``, for one of the many transactions of an import: with the larger cache that lasts until the first
-    /// write that is none.
+    /// Runs one of the many transactions of an import, as ``write(_:)`` does. Its larger cache lasts until the first
+    /// write that is not part of an import.
     func writeImporting<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
         try await write(importing: true, patience: .ofCommands, body)
     }
 
-    /// The same for the parts of a move, which alone may write to a store that is not to be used.
+    /// Runs one transaction of a move. Only a move may write to a store that is not to be used.
     func writeOfMove<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
@@ -186,7 +195,8 @@ package final class SQLiteFileStore: RelationalStore {
         do { return try result.get() } catch { throw StoreError.translated(error, path: path) }
     }
 
-    /// As ``write(_:)``, and on disk when it returns. SQLite takes `synchronous` only outside a transaction.
+    /// Runs one transaction as ``write(_:)`` does. It is on disk when this returns. SQLite accepts `synchronous` only
+    /// outside a transaction.
     func writeDurably<Value: Sendable>(
         patience: Patience = .ofCommands, isOfMove: Bool = false,
         _ body: @escaping @Sendable (Database) throws -> Value
@@ -205,7 +215,7 @@ package final class SQLiteFileStore: RelationalStore {
         do { return try result.get() } catch { throw StoreError.translated(error, path: path) }
     }
 
-    /// One transaction from within a read, which the thread waits for.
+    /// Runs one transaction from within a read; the calling thread waits for it.
     func transaction<Value>(_ patience: Patience, _ body: (Database) throws -> Value) throws -> Value {
         try pool.writeWithoutTransaction { db in
             patience.set(on: db)
@@ -228,10 +238,10 @@ package final class SQLiteFileStore: RelationalStore {
         var value: Value?
         try db.inTransaction(.immediate) {
             try Schema.requireKnown(db)
-            // A process that opened the store before it was moved writes nothing more, either.
+            // A process that opened the store before it was moved must not write any more, either.
             if !isOfMove { try MoveMarks.requireUsable(db, isReading: false) }
             value = try body(db)
-            // A restore replaces the file only while no transaction is open: what is in place here is so at the commit.
+            // A restore replaces the file only while no transaction is open, so this check still holds at the commit.
             try place.require()
             return .commit
         }
@@ -240,7 +250,7 @@ package final class SQLiteFileStore: RelationalStore {
     }
 }
 
-/// The file that a store was opened as, whatever its name is later.
+/// The file that a store was opened as, even if another file has its name later.
 private struct StorePlace: Sendable {
     let path: String
     /// `nil` for a store that is opened for reading.
@@ -252,12 +262,12 @@ private struct StorePlace: Sendable {
     }
 }
 
-/// Which file a path leads to.
+/// The identity of the file that a path leads to.
 private struct FilePlace: Hashable {
     private let device: UInt64
     private let number: UInt64
 
-    /// `nil` if there is none.
+    /// Returns `nil` if there is no file.
     init?(_ path: String) {
         var facts = stat()
         guard stat(path, &facts) == 0 else { return nil }
@@ -265,19 +275,19 @@ private struct FilePlace: Hashable {
     }
 }
 
-/// How long a write waits while another process holds the store's write lock.
+/// The number of milliseconds that a write waits while another process holds the store's write lock.
 enum Patience: Int32 {
     case ofCommands = 15_000
     case ofSenders = 1_000
 
-    /// Used on the writing connection's queue only, before a transaction.
+    /// Sets the timeout. Call it only on the writing connection's queue, before a transaction.
     func set(on db: Database) { sqlite3_busy_timeout(db.sqliteConnection, rawValue) }
 }
 
-/// The page cache of the writing connection: an import writes all over the indexes and needs a larger one than whoever
-/// sends, who goes through the devices in order. Shrinking it gives the memory back at once.
+/// The page cache of the writing connection. An import writes to all pages of the indexes and needs a larger cache than
+/// a sender, which reads the devices in order. Shrinking the cache releases the memory immediately.
 ///
-/// Used on the writing connection's queue only.
+/// Used only on the writing connection's queue.
 final class ImportCache: Sendable {
     private let isLarge = Atomic(false)
 

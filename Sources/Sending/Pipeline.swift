@@ -3,27 +3,27 @@ package import Logging
 package import Model
 package import Store
 
-/// What sending a run asks of a store.
-package typealias SendingStore = DeliveryQueue & RunLog & StopLog & OutcomeReader
+/// The operations that sending a run needs from a store.
+package typealias SendingStore = DeliveryQueue & RunLog & RunOwnership & AuditLog & StopLog & OutcomeReader
 
-/// A run from its frozen definition to its last outcome:
+/// The pipeline that sends a run, from its frozen definition to its last outcome:
 ///
 ///     claim -> recover -> freeze -> lease -> send -> settle -> close
 ///                           \______ at the same time ______/
 ///
-/// The truth is written before its effect: a delivery is leased in a committed transaction before its first byte is
+/// Each fact is recorded before its effect. A delivery is leased in a committed transaction before its first byte is
 /// sent, and counts as done only once its outcome is recorded. Memory does not grow with the audience: each lane holds
 /// at most `LaneLimits.outstandingMax` pushes, and asks for the next lease when it has room. Runs that share a
 /// ``LaneGroup`` share its lanes.
 package struct Pipeline: Sendable {
     let store: any SendingStore
     let sender: SendingSetup
-    /// Nil: each run has lanes of its own.
+    /// The shared lanes. `nil` if each run has its own lanes.
     private let lanes: LaneGroup?
     let clock: WallClock
     private let jitter: @Sendable () -> Double
     let logger: Logger
-    /// What the owner's name stands for; nil in tests of a single process.
+    /// The identity that the owner's name stands for. `nil` in tests of a single process.
     private let post: SenderPost?
 
     package init(
@@ -39,7 +39,7 @@ package struct Pipeline: Sendable {
         self.post = post
     }
 
-    /// For runs that share lanes; somebody must run them, see ``LaneGroup/run()``.
+    /// Creates a pipeline for runs that share lanes. The caller must run the lanes, see ``LaneGroup/run()``.
     package init(
         store: any SendingStore, lanes: LaneGroup, clock: WallClock, jitter: @escaping @Sendable () -> Double,
         logger: Logger, post: SenderPost? = nil
@@ -53,13 +53,14 @@ package struct Pipeline: Sendable {
         self.post = post
     }
 
-    /// Sends a run that is on record from where it stands.
+    /// Sends a recorded run, and continues from its present state.
     ///
     /// - Parameters:
-    ///   - actor: names this process to others and in the audit; a run held by a living other owner is left alone.
-    ///   - idleLimit: when nothing is due for longer than this, the run is given up until somebody goes on with it; nil: it
-    ///     is waited for.
-    ///   - watch: told of the run's control as soon as it is claimed, to show progress and to ask for a stop.
+    ///   - actor: names this process to other processes and in the audit log. A run owned by another living process is
+    ///     not touched, unless this process can take part in it.
+    ///   - idleLimit: if nothing is due for longer than this, the run is released until a later call continues it.
+    ///     `nil` means that the call waits.
+    ///   - watch: receives the run's control as soon as the run is claimed, to show progress and to request a stop.
     package func execute(
         _ run: Run, as actor: Actor, idleLimit: Duration? = nil,
         watch: @escaping @Sendable (RunControl, LatencyRecorder) -> Void
@@ -87,12 +88,12 @@ package struct Pipeline: Sendable {
     ) async throws -> RunEnd {
         while true {
             if let end = try await takePart(in: run, as: actor, idleLimit, on: lanes, watch) { return end }
-            // The lead is gone, or about to put the end on record.
+            // The lead has exited, or is about to record the end of the run.
             await clock.sleep(Self.leadPause)
         }
     }
 
-    /// Nil: another sender led the run, and does not any more, or there was nothing left to send: it is to be looked at again.
+    /// Returns `nil` if the run must be checked again: its lead released it, or nothing was left to send.
     private func takePart(
         in run: Run, as actor: Actor, _ idleLimit: Duration?, on lanes: LaneGroup,
         _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
@@ -108,7 +109,7 @@ package struct Pipeline: Sendable {
         do {
             renderers = try VariantRenderers(run.definition)
         } catch {
-            // No other day, and no other machine, makes anything of it.
+            // The payload cannot be rendered on any other day or machine either.
             if isLead {
                 try await store.release(run.id, by: actor, state: .failed, reason: "\(error)", now: clock.now())
             } else {
@@ -122,7 +123,7 @@ package struct Pipeline: Sendable {
             counts: claimed.counts, isFrozen: claimed.isFrozen, trustWindow: sender.trustWindow,
             journal: sender.journals.own, isJoined: !isLead)
         lanes.takeOver(try await store.holds(of: run.id))
-        // Nothing was heard of APNs since it paused itself.
+        // APNs has not answered since the run paused itself.
         if claimed.haltedAt != nil { lanes.probeFirst() }
         let seat = sender.stops.join(run, control)
         defer { sender.stops.leave(seat) }
@@ -136,10 +137,10 @@ package struct Pipeline: Sendable {
         try await heartbeat.beat {
             @Sendable func freezeIfLeft() async {
                 guard !claimed.isFrozen, isLead else { return }
-                // What was leased before is answered and recorded all the same.
+                // Deliveries leased before are still answered and recorded.
                 do { try await freeze(claimed, actor.name, control) } catch { control.fail(error) }
             }
-            // Who is last in line is not known before all stand in it.
+            // A correction goes out newest first, so freeze the whole audience before the first lease.
             if claimed.definition.correction != nil { await freezeIfLeft() }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 if claimed.definition.correction == nil { group.addTask { await freezeIfLeft() } }
@@ -154,7 +155,7 @@ package struct Pipeline: Sendable {
         }
         guard isLead else { return try await leave(run, as: actor, control) }
         if let failure = control.failure {
-            // What stopped it before stays in force: whoever takes the run next is not to begin anew.
+            // The stop reason stays in force, so that the next owner does not start over.
             if control.stopReason?.waitsForPerson == true { _ = try? await close(run, as: actor, control) }
             throw failure
         }
@@ -165,7 +166,7 @@ package struct Pipeline: Sendable {
         return try await control.insisting(clock) { try await close(run, as: actor, control) }
     }
 
-    /// Pauses a run that cannot be sent as this machine is configured; whatever was in flight is recovered.
+    /// Pauses a run that cannot be sent with this machine's configuration, and recovers what was in flight.
     package func refuse(_ run: Run, as actor: Actor, reason: String) async throws -> RunEnd {
         switch try await take(run, as: actor) {
         case .refused(let end): return end
@@ -184,20 +185,21 @@ package struct Pipeline: Sendable {
     }
 
     private enum Taken {
-        /// The run is this process's, and what those before had in flight is recovered.
+        /// This process owns the run and has recovered what earlier owners had in flight.
         case lead
-        /// Another sender's, and this process may send of it.
+        /// Another sender owns the run, and this process takes part in it.
         case joined
-        /// Its owner let go of it meanwhile, before the end: it can be claimed now.
+        /// The owner released the run before its end, so that it can be claimed now.
         case free
         case refused(RunEnd)
     }
 
     private func take(_ run: Run, as actor: Actor) async throws -> Taken {
         let order = sender.stops.orders.order(of: run)
-        // Also stops of other runs: one of a run that is over or absent leaves the file here, and otherwise holds up no other.
+        // Record stops of other runs too. A stop of a run that is over or absent is removed from the STOP file. Any
+        // other stop blocks only its own run.
         do { try await sender.stops.record(in: store, now: clock.now()) } catch {
-            // A store that takes nothing now does not let anything go; a later sender records the stop.
+            // A store that is unavailable lets no run continue. A later sender records the stop.
             guard order == nil || (error as? StoreError)?.isPassing == true else { throw error }
         }
         if let order { return .refused(.stopped(order)) }
@@ -223,16 +225,17 @@ package struct Pipeline: Sendable {
         return .lead
     }
 
-    /// A fault of this machine's own is no reason to stop the others.
+    /// Whether other senders take part in the run. A fault of this machine does not stop them.
     private func hasCompany(_ run: Run, _ actor: Actor) async throws -> Bool {
         guard store.isShared else { return false }
         return try await store.company(of: run.id, apartFrom: actor.name).others > 0
     }
 
-    /// Between two looks at a run whose lead has gone.
+    /// The pause between two checks of a run whose lead has gone.
     private static let leadPause: Duration = .milliseconds(500)
 
-    /// Of a run that another sender leads, which alone pauses or ends it; what the answers say is on record already.
+    /// Leaves a run that another sender leads. Only the lead pauses or ends the run, and the responses are already
+    /// recorded.
     private func leave(_ run: Run, as actor: Actor, _ control: RunControl) async throws -> RunEnd? {
         try await control.insisting(clock) {
             if let reason = control.stopReason?.halt { try await record(reason, of: run, as: actor, control) }
@@ -253,7 +256,8 @@ package struct Pipeline: Sendable {
         return RunEnd(left)
     }
 
-    /// Ends early when the run is to stop: the next start goes on behind the last delivery written.
+    /// Freezes the audience. Ends early if the run is to stop: the next start continues behind the last delivery
+    /// written.
     private func freeze(_ run: Run, _ owner: String, _ control: RunControl) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -286,7 +290,7 @@ package struct Pipeline: Sendable {
         switch control.stopReason {
         case nil:
             try await RunSuccess(sender.success).finish(run, as: actor, in: store, now: now)
-            // Not by a breaker that fell at another sender with the last answers.
+            // The run is not finished if a breaker at another sender tripped on the last responses.
             return ((try? await store.run(run.id)) ?? nil).flatMap(RunEnd.init) ?? .finished
         case .stopRequested, .leadGone:
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
@@ -295,11 +299,11 @@ package struct Pipeline: Sendable {
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .waiting(until: moment)
         case .stateChanged:
-            // The state is as somebody set it, and may have been set again since.
+            // Keep the state that another process has set, which may have changed again since.
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             guard let left = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
             if left.state == .cancelled {
-                // Whoever looks at it later is not to wait until its deliveries are counted again.
+                // Count the outcomes now, so that a later reader does not wait for the count.
                 try await store.summarizeOutcomes(run: run.id)
                 return .cancelled
             }
@@ -318,7 +322,7 @@ package struct Pipeline: Sendable {
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .credentialRefused(reason)
         case .unreachable(let reason):
-            // Whoever resumes it has reason to think that the endpoint works.
+            // A person who resumes the run has reason to think that the endpoint works again.
             try await store.setHolds([], run: run.id, owner: actor.name)
             try await store.release(run.id, by: actor, state: .paused, reason: reason, halt: .unreachable, now: now)
             return .unreachable(reason)
@@ -332,7 +336,7 @@ package struct Pipeline: Sendable {
         }
     }
 
-    /// That there is a stop, where it was heard of by the file alone, and what went in spite of it.
+    /// Records a stop known only from the STOP file, and the number of requests started after it.
     private func record(_ order: StopOrder, of run: Run, as actor: Actor, _ control: RunControl) async throws {
         let now = clock.now()
         try await sender.stops.record(in: store, now: now)
@@ -341,7 +345,8 @@ package struct Pipeline: Sendable {
             detail: StopNote(order, left: control.startedAfterStop).words, now: now)
     }
 
-    /// Why a person has to look at the run; whom a wrong host or topic refused waits again.
+    /// Records why a person must look at the run. Deliveries refused because of a wrong host or topic become pending
+    /// again.
     private func record(_ reason: String, of run: Run, as actor: Actor, _ control: RunControl) async throws {
         let now = clock.now()
         if !control.isHaltOnRecord { try await store.halt(run.id, by: actor, .breaker, reason: reason, now: now) }
@@ -350,8 +355,8 @@ package struct Pipeline: Sendable {
         }
     }
 
-    /// Sums up a run that is sent, and writes what its responses say about tokens. Stops the run and writes nothing if
-    /// a person has to look first.
+    /// Sums up a run that is sent, and records what its responses say about tokens. If a person must look first, stops
+    /// the run and records nothing.
     private func sumUp(_ run: Run, _ control: RunControl) async throws {
         let tokens = try await TokenConclusion(run, in: store)
         if let reason = try await tokens.halt() { return control.stop(.breaker(reason)) }

@@ -2,27 +2,27 @@ package import APNs
 package import Model
 package import Store
 
-/// Where and how to send; one per app.
+/// The destination and the parameters of sending. Each app has one setup.
 package struct SendingSetup: Sendable {
-    /// By environment, as ``endpoints``: each may have a credential of its own.
+    /// The transports by environment, as ``endpoints``. Each may have its own credential.
     package var transports: [PushEnvironment: any Transport]
-    /// An environment without one is not sent to.
+    /// The endpoints by environment. An environment without an endpoint is not sent to.
     package var endpoints: [PushEnvironment: PushEndpoint]
-    /// What proves who we are there, as people know it: `key ABC123DEFG of team DEF123GHIJ`.
+    /// The description of each environment's credential, for a person: `key ABC123DEFG of team DEF123GHIJ`.
     package var credentials: [PushEnvironment: String] = [:]
     package var lanesPerEnvironment: Int
     package var silentBudget: Configuration.SilentBudget
     package var frequencyCaps: [FrequencyCap] = []
-    /// Kept together with all other senders of the store: the app's, and that of all apps.
+    /// The paces shared with all other senders of the store: the app's pace, and the pace of all apps.
     package var paces: [SharedPace] = []
-    /// When a run that finishes is no success.
+    /// The limits that decide whether a finished run is unsuccessful.
     package var success = Configuration.SuccessLimits()
-    /// Deliveries per lease.
+    /// The maximum number of deliveries per lease.
     package var leaseMax = 1000
     package var journals = SenderJournals.none
-    /// What it obeys at once.
+    /// The stops that the sender obeys immediately.
     package var stops = StopWatch()
-    /// No request starts when the sender could not tell for so long whether the run is to go on; nil: it need not.
+    /// How long requests may start after the last confirmation that the run continues. `nil` means without a limit.
     package var trustWindow: Duration?
 
     package init(
@@ -35,7 +35,7 @@ package struct SendingSetup: Sendable {
         self.silentBudget = silentBudget
     }
 
-    /// With one transport for all environments.
+    /// Creates a setup with one transport for all environments.
     package init(
         transport: any Transport, endpoints: [PushEnvironment: PushEndpoint], lanesPerEnvironment: Int,
         silentBudget: Configuration.SilentBudget
@@ -45,7 +45,7 @@ package struct SendingSetup: Sendable {
             lanesPerEnvironment: lanesPerEnvironment, silentBudget: silentBudget)
     }
 
-    /// To no host: for a run that is only put in order.
+    /// Returns a setup without hosts, for a run that is only recovered.
     package static func nowhere(_ journals: SenderJournals, _ stops: StopWatch = StopWatch()) -> SendingSetup {
         var sender = SendingSetup(transports: [:], endpoints: [:], lanesPerEnvironment: 1, silentBudget: .init())
         sender.journals = journals
@@ -53,9 +53,10 @@ package struct SendingSetup: Sendable {
         return sender
     }
 
-    /// What it starts and hears is written down, and nothing starts while nobody can tell whether its run goes on.
+    /// Returns a setup that journals what it starts and hears, and starts nothing after `SenderTrust.window` without a
+    /// confirmation that the run continues.
     ///
-    /// - Parameter stops: what it obeys at once.
+    /// - Parameter stops: the stops that the sender obeys immediately.
     package func journaling(in journals: SenderJournals, obeying stops: StopWatch = StopWatch()) -> SendingSetup {
         var sender = self
         sender.stops = stops
@@ -66,6 +67,6 @@ package struct SendingSetup: Sendable {
 }
 
 extension SendingSetup {
-    /// Whether a setup failed for a reason that may be over by itself, such as too many open files.
+    /// Returns whether a setup failed for a reason that may pass without action, such as too many open files.
     package static func isPassing(_ error: any Error) -> Bool { (error as? CredentialError)?.isPassing ?? false }
 }

@@ -1,8 +1,8 @@
 import Foundation
 
-/// What `doctor` needs of the unit `fanfare.service` and its drop-ins.
+/// The values that `doctor` needs from the unit `fanfare.service` and its drop-ins.
 package struct InstalledUnit {
-    /// In the order in which systemd prefers them.
+    /// The folders in systemd's order of precedence.
     package static let folders = [
         "/etc/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
     ]
@@ -11,10 +11,10 @@ package struct InstalledUnit {
     package private(set) var user = "root"
     package private(set) var credentials: [String: String] = [:]
     package private(set) var stateDirectory = "fanfare"
-    /// The path behind `--config` in its command.
+    /// The path after `--config` in the unit's command.
     package private(set) var configuration: String?
 
-    /// `nil`: none of the folders has it.
+    /// Reads the unit. Returns `nil` if none of the folders contains it.
     package static func read(folders: [String]) -> InstalledUnit? {
         let texts = folders.map { "\($0)/\(name)" }.compactMap { try? String(contentsOfFile: $0, encoding: .utf8) }
         guard let text = texts.first else { return nil }
@@ -40,7 +40,7 @@ package struct InstalledUnit {
                 let words = value.split(separator: " ").map(String.init)
                 guard let option = words.firstIndex(of: "--config"), option + 1 < words.count else { continue }
                 configuration = words[option + 1]
-            // An empty value forgets those before.
+            // An empty value removes all earlier ones.
             case "LoadCredential" where value.isEmpty: credentials = [:]
             case "LoadCredential":
                 let parts = value.split(separator: ":", maxSplits: 1).map(String.init)

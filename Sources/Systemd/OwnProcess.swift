@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the kernel says of this process at one moment.
+/// The kernel's figures for this process at one moment.
 package struct OwnProcess: Hashable, Sendable {
     package var cpuSeconds: Double
     package var virtualBytes, residentBytes: Double
@@ -23,11 +23,11 @@ package struct OwnProcess: Hashable, Sendable {
     }
 
     private static let start: Double = {
-        // The name of the program is in parentheses, and may hold anything.
+        // The program's name is in parentheses and may contain any characters.
         let fields = text("stat").split(separator: ")").last.map { numbers(in: String($0)) } ?? []
         let now = Date().timeIntervalSince1970
-        // The first field behind the name is the state, which is no number. The start is the 19th number, in ticks since
-        // the boot.
+        // The first field after the name is the state, which is not a number. The start is the 19th number, in ticks
+        // since the boot.
         guard fields.count > 18 else { return now }
         var uptime = timespec()
         clock_gettime(CLOCK_BOOTTIME, &uptime)

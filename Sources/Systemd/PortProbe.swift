@@ -1,17 +1,17 @@
 import Glibc
 
-/// Tries whether this machine's port can be listened on: binds it and lets it go again.
+/// Tests whether a port of this machine is free, by binding it, listening on it and closing it.
 package enum PortProbe {
     package enum Result: Hashable, Sendable {
         case free
-        /// Another process listens there.
+        /// Another process listens on the port.
         case taken
         case unusable(reason: String)
     }
 
     /// - Parameters:
     ///   - host: an IP address.
-    ///   - port: 0 is any free one.
+    ///   - port: 0 means any free port.
     package static func result(host: String, port: Int) -> Result {
         guard port != 0 else { return .free }
         var hints = addrinfo()
@@ -25,7 +25,7 @@ package enum PortProbe {
         let file = socket(entry.ai_family, entry.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), entry.ai_protocol)
         guard file >= 0 else { return .unusable(reason: String(cString: strerror(errno))) }
         defer { close(file) }
-        // As the server does: a connection that is still closing does not occupy the port.
+        // The server also sets this option: a connection that is still closing does not occupy the port.
         var isOn: Int32 = 1
         setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<Int32>.size))
         guard bind(file, entry.ai_addr, entry.ai_addrlen) == 0, listen(file, 1) == 0 else {

@@ -1,26 +1,26 @@
 import Glibc
 
-/// The service manager that started this process, to be told how it is: the protocol of `sd_notify(3)` over a plain
-/// datagram socket, without libsystemd.
+/// The service manager that started this process, which receives status notices. It uses the protocol of `sd_notify(3)`
+/// over a plain datagram socket, without libsystemd.
 ///
-/// Started from a shell there is no manager; then nothing is sent and nothing fails. Each notice opens and closes its
-/// own socket: there are few. Any thread may send; a manager that does not read for
-/// ``DatagramAddress/sendSecondsMax`` is an error, not a wait.
+/// A process that was started from a shell has no manager. Nothing is then sent and nothing fails. Each notice opens
+/// and closes its own socket, because there are few. Any thread may send. If a manager does not read for
+/// ``DatagramAddress/sendSecondsMax``, the call throws instead of waiting longer.
 package struct ServiceManager: Sendable {
     private let address: DatagramAddress?
-    /// How often ``ServiceNotice/watchdog`` must be sent: half of what the manager waits for. Nil: it does not watch.
+    /// The interval of ``ServiceNotice/watchdog``: half of the manager's limit. `nil` if the manager does not watch.
     package let watchdogInterval: Duration?
 
     /// - Parameters:
     ///   - environment: `NOTIFY_SOCKET`, and `WATCHDOG_USEC` unless `WATCHDOG_PID` names another process.
-    ///   - processID: of this process.
+    ///   - processID: the id of this process.
     package init(environment: [String: String], processID: Int32) throws(ServiceManagerError) {
         let name = environment["NOTIFY_SOCKET"] ?? ""
         address = name.isEmpty ? nil : try DatagramAddress(name)
         watchdogInterval = address == nil ? nil : Self.watchdogInterval(environment, processID)
     }
 
-    /// False when the process was not started by a manager that listens.
+    /// Whether a manager that listens started the process.
     package var isListening: Bool { address != nil }
 
     /// Sends all of them in one datagram, so that the manager sees them together.
@@ -29,18 +29,20 @@ package struct ServiceManager: Sendable {
         try address.send(notices.map(\.assignments).joined(separator: "\n"))
     }
 
-    /// Says that the configuration is being read again, at this moment; ``ServiceNotice/ready`` ends it.
+    /// Announces that the configuration is being reloaded, with the current time. ``ServiceNotice/ready`` ends the
+    /// reload.
     package func sendReloading() throws(ServiceManagerError) {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         try send(.reloading(monotonicMicroseconds: UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1000))
     }
 
-    /// Sends the watchdog's notice at once and then every ``watchdogInterval`` until the task is cancelled. Returns at
-    /// once where nobody watches.
+    /// Sends the watchdog's notice immediately and then every ``watchdogInterval`` until the task is cancelled. Returns
+    /// immediately if the manager does not watch.
     ///
     /// - Parameters:
-    ///   - isAlive: asked before each notice; while it says false none is sent, and the manager will restart us.
+    ///   - isAlive: called before each notice. If it returns false, no notice is sent, and the manager restarts the
+    ///     process.
     ///   - sleep: returns early when the task is cancelled.
     package func notifyWatchdog(
         while isAlive: @Sendable () async -> Bool = { true }, sleep: @Sendable (Duration) async -> Void
@@ -75,24 +77,24 @@ package enum ServiceManagerError: Error, Hashable, Sendable, CustomStringConvert
     }
 }
 
-/// One thing a service tells its manager, as `sd_notify(3)` writes it.
+/// A notice from a service to its manager, as in `sd_notify(3)`.
 package enum ServiceNotice: Hashable, Sendable {
-    /// Started, or done with reloading.
+    /// The service has started, or has completed a reload.
     case ready
     /// A line for people, shown by `systemctl status`.
     case status(String)
-    /// The configuration is being read again; `ready` ends it.
+    /// The service is reloading its configuration. `ready` ends the reload.
     ///
-    /// - Parameter monotonicMicroseconds: CLOCK_MONOTONIC, as `Type=notify-reload` asks for.
+    /// - Parameter monotonicMicroseconds: CLOCK_MONOTONIC, as `Type=notify-reload` requires.
     case reloading(monotonicMicroseconds: UInt64)
-    /// On its way out; what is left to do is drained first.
+    /// The service is stopping and drains its remaining work.
     case stopping
-    /// Still alive; see ``ServiceManager/watchdogInterval``.
+    /// The service is alive. See ``ServiceManager/watchdogInterval``.
     case watchdog
-    /// Starting, reloading or stopping takes longer: no time-out before this has passed.
+    /// Starting, reloading or stopping takes longer. The manager's time-out ends no earlier than after this duration.
     case extendTimeout(Duration)
 
-    /// Lines of `NAME=value`; a status loses its line ends, since they separate assignments.
+    /// Lines of `NAME=value`. A status loses its line ends, because line ends separate assignments.
     var assignments: String {
         switch self {
         case .ready: "READY=1"
@@ -119,9 +121,9 @@ extension Duration {
     }
 }
 
-/// The address of a unix datagram socket: a path, or a name in the abstract name space, written with `@` in front.
+/// The address of a unix datagram socket: a path, or an abstract name, written with `@` in front.
 struct DatagramAddress: Sendable {
-    /// What `sun_path` holds, less the closing zero of a path.
+    /// The size of `sun_path`, minus the terminating zero of a path.
     static let nameBytesMax = 107
     static let sendSecondsMax = 2
 
@@ -134,7 +136,7 @@ struct DatagramAddress: Sendable {
         guard let first = name.first, first == "/" || first == "@", (2...Self.nameBytesMax).contains(bytes.count),
             !bytes.contains(0)
         else { throw .unusableAddress(name) }
-        // An abstract name begins with a zero and has none at its end: the length says where it ends.
+        // An abstract name begins with a zero and has none at its end. The length determines its end.
         if first == "@" { bytes[0] = 0 } else { bytes.append(0) }
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

@@ -1,18 +1,19 @@
 import Foundation
 
-/// Who sits at the terminal, whatever account the command runs as.
+/// The user at the terminal, whatever account the command runs as.
 package enum SignedInUser {
-    /// The kernel keeps it through `su` and `sudo`; all ones: nobody signed in.
+    /// The kernel's record of the login, which `su` and `sudo` do not change. All ones mean that no user signed in.
     private static let loginPath = "/proc/self/loginuid"
 
-    /// The kernel's word; `nil`: nobody signed in.
+    /// The uid in the kernel's record. `nil` if no user signed in.
     package static var uid: UInt32? {
         guard let text = try? String(contentsOfFile: loginPath, encoding: .utf8), let uid = UInt32(text), uid != .max
         else { return nil }
         return uid
     }
 
-    /// Nil: nothing says. The word of `sudo` is believed of root alone: anybody else may have written it.
+    /// The user's name. `nil` if it is unknown. The variable of `sudo` is used only if the process is root's, because
+    /// any other user may have set it.
     package static var name: String? {
         if let uid { return name(of: uid) }
         guard getuid() == 0, let name = ProcessInfo.processInfo.environment["SUDO_USER"], !name.isEmpty else {
@@ -21,8 +22,8 @@ package enum SignedInUser {
         return name
     }
 
-    /// The account's name as the operating system has it, or `uid-12345` for a uid without a name, as in a container.
-    /// Never the environment's `USER`, which anybody may set.
+    /// Returns the account's name from the operating system, or `uid-12345` for a uid without a name, as in a
+    /// container. It never uses the environment's `USER`, which any user may set.
     package static func name(of uid: UInt32) -> String {
         getpwuid(uid).map { String(cString: $0.pointee.pw_name) } ?? "uid-\(uid)"
     }

@@ -5,7 +5,7 @@ import Hummingbird
 import Logging
 import Model
 
-/// The pages and the API, on the use cases.
+/// The pages and the API, built on the use cases.
 package struct Studio: Sendable {
     let cases: UseCases
     let authenticator: Authenticator
@@ -13,12 +13,12 @@ package struct Studio: Sendable {
     private let streams: LiveStreams
     private let document: OpenAPIDocument
     private let version: String
-    /// Routes that read texts without saying so.
+    /// Records the routes that read texts without declaring it.
     let undeclaredTexts = UndeclaredTexts()
 
     /// - Parameters:
-    ///   - link: good once, for whoever started the server.
-    ///   - version: of this program.
+    ///   - link: the one-time sign-in link for the operator who started the server.
+    ///   - version: the version of this program.
     package init(cases: UseCases, link: OneTimeLink, version: String) throws {
         self.cases = cases
         authenticator = Authenticator(cases, link: link)
@@ -28,7 +28,7 @@ package struct Studio: Sendable {
         document = try OpenAPIDocument(Self.operations(cases), version: version)
     }
 
-    /// Everything of the API, which the document and the table of roles are made of, too.
+    /// All operations of the API. The OpenAPI document and the table of roles are built from them, too.
     var operations: [Operation] { Self.operations(cases) }
 
     private static func operations(_ cases: UseCases) -> [Operation] {
@@ -50,7 +50,7 @@ package struct Studio: Sendable {
             + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
     }
 
-    /// Of pages and API, by what is asked for.
+    /// The routes of the pages and the API: each method and path.
     var routes: [(method: HTTPRequest.Method, path: String)] {
         operations.map { ($0.method, Operation.prefix + $0.path) } + pages.map { ($0.method, $0.path) }
     }
@@ -118,8 +118,8 @@ package struct Studio: Sendable {
         }
     }
 
-    /// Puts the caller's allowance of expensive reads around a request's work and around the body that is written later.
-    /// A change goes on although its client has left: it may be half done.
+    /// Applies the caller's limit on expensive reads to the request's work and to the body that is written later.
+    /// A change continues after its client has left, because it may be half done.
     private func reading(
         for caller: Caller?, _ context: WebContext, isChange: Bool, _ work: () async throws -> Response
     ) async throws -> Response {
@@ -134,11 +134,11 @@ package struct Studio: Sendable {
         return response
     }
 
-    /// What a client is told; what is our own doing goes to the log.
+    /// Returns the problem that the client is told. Logs errors of the server itself.
     private func problem(_ error: any Error, _ context: WebContext, _ caller: Caller?) -> Problem {
         var problem = Problem(error, for: caller)
         if problem.detail == Problem.ofDatabase { problem.detail += " for request \(context.id)" }
-        // Whoever left is told nothing, and knows why.
+        // A cancelled request has no client left to inform, and its cause is known.
         if problem.status >= 500, !(error is CancellationError) {
             context.logger.error(
                 "request failed",
@@ -147,14 +147,15 @@ package struct Studio: Sendable {
         return problem
     }
 
-    /// A form that was sent without a session cannot be repeated from its address.
+    /// Returns a redirect to the sign-in page. A form sent without a session cannot be repeated from its address, so it
+    /// leads to the first page.
     private static func signInFirst(_ request: Request) -> Response {
         let path = request.method == .get ? request.uri.string : "/"
         return PageRequest.seeOther("/sign-in?next=\(path.inAddress)")
     }
 }
 
-/// What a page says in place of what was asked for.
+/// The text that a page shows if the requested content is not available.
 struct ProblemPage: Sendable {
     var heading: String
     var lines: [String]

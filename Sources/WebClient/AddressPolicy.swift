@@ -2,18 +2,19 @@ import CCurl
 import Foundation
 package import Model
 
-/// The addresses that a request may connect to. The check is made for each connection, on the address that is connected
-/// to: what a name resolves to then, and where a redirect leads, are checked as well.
+/// The addresses that a request may connect to. Each connection's actual address is checked. The check therefore covers
+/// the result of a name look-up and the target of a redirect.
 package enum AddressPolicy: Hashable, Sendable {
-    /// For an address that the operator wrote.
+    /// Allows any address. Use it for an address that the operator wrote.
     case any
-    /// For an address that an author can write: public ones, and those the operator allows.
+    /// Allows public addresses, and those that the operator allows. Use it for an address that an author can write.
     ///
-    /// A proxy would connect in place of this process, and only the proxy's own address could be checked. No proxy of the
-    /// environment is used, unless the operator leaves the check to it (`throughProxy`).
+    /// A proxy would connect in place of this process, so only the proxy's own address could be checked. The
+    /// environment's proxies are therefore not used, unless the operator leaves the check to the proxy
+    /// (`throughProxy`).
     case publicOnes(besides: [AddressRange], throughProxy: Bool = false)
 
-    /// Whether the proxies that the environment names may be used.
+    /// Whether the environment's proxies may be used.
     var usesProxies: Bool {
         switch self {
         case .any: true
@@ -30,25 +31,25 @@ package enum AddressPolicy: Hashable, Sendable {
 }
 
 extension AddressPolicy {
-    /// For feeds and links, as the configuration has it.
+    /// Returns the policy of the configuration for feeds and links.
     package static func feeds(_ feeds: Configuration.Feeds) -> AddressPolicy {
         .publicOnes(besides: feeds.allow, throughProxy: feeds.proxy)
     }
 }
 
-/// Opens the sockets of one request. Belongs to the request's thread; libcurl holds it unretained while the request
-/// runs.
+/// Opens the sockets of one request. It belongs to the request's thread. libcurl holds it unretained during the
+/// request.
 final class SocketGuard {
     private let policy: AddressPolicy
-    /// The first address that was refused.
+    /// The first refused address.
     private(set) var refused: String?
 
     init(_ policy: AddressPolicy) { self.policy = policy }
 
-    /// Makes libcurl call this object; it must outlive the request.
+    /// Makes libcurl call this object, which must outlive the request.
     func attach(to handle: UnsafeMutableRawPointer) -> CURLcode {
         guard policy != .any else { return CURLE_OK }
-        // An empty text: none, whatever the environment says.
+        // An empty text means no proxy, whatever the environment says.
         let code = policy.usesProxies ? CURLE_OK : fanfare_curl_set_pointer(handle, CURLOPT_PROXY, "")
         guard code == CURLE_OK else { return code }
         return fanfare_curl_set_open_socket(
@@ -70,7 +71,7 @@ final class SocketGuard {
 
     private static func address(_ target: UnsafeMutablePointer<curl_sockaddr>) -> IPAddress? {
         guard let start = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return nil }
-        // The structure that libcurl gives is as long as the address needs.
+        // libcurl's structure is as long as the address needs.
         let bytes = UnsafeRawBufferPointer(
             start: UnsafeRawPointer(target) + start, count: Int(target.pointee.addrlen))
         switch target.pointee.family {

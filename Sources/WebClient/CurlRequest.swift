@@ -1,6 +1,6 @@
 import CCurl
 
-/// Puts a request on an easy handle.
+/// Sets up a request on an easy handle.
 struct CurlOptions {
     private let handle: UnsafeMutableRawPointer
     private let request: WebRequest
@@ -19,27 +19,28 @@ struct CurlOptions {
     }
 
     /// - Parameters:
-    ///   - lines: must outlive the request, as must `response`.
+    ///   - lines: the header lines. They must outlive the request, and so must `response`.
     func set(_ lines: HeaderLines, _ response: ResponseCollector) -> CURLcode {
         let isSecure = request.url.lowercased().hasPrefix("https:")
         var codes = [
             setText(CURLOPT_URL, request.url),
             setText(CURLOPT_USERAGENT, agent),
             setText(CURLOPT_PROTOCOLS_STR, "http,https"),
-            // Once https, always https.
+            // An https request may only be redirected to https.
             setText(CURLOPT_REDIR_PROTOCOLS_STR, isSecure ? "https" : "http,https"),
             set(CURLOPT_MAXREDIRS, limits.redirectsMax),
             set(CURLOPT_NOSIGNAL, 1),
-            // A cancelled request must not wait for a resolver that does not answer.
+            // A cancelled request must not wait for a resolver that does not respond.
             set(CURLOPT_QUICK_EXIT, 1),
             set(CURLOPT_SSL_VERIFYPEER, 1),
             set(CURLOPT_SSL_VERIFYHOST, 2),
             set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)),
             set(CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(limits.connectTime)),
             set(CURLOPT_TIMEOUT_MS, Self.milliseconds(limits.totalTime)),
-            // Known in advance: not even begun. Compressed sizes are smaller; the collector counts what it gets.
+            // A response with a known excessive size is not read. A compressed size is smaller, so the collector counts
+            // actual bytes.
             set(CURLOPT_MAXFILESIZE, limits.bodyBytesMax),
-            // Everything libcurl can decompress.
+            // Accept every compression that libcurl supports.
             setText(CURLOPT_ACCEPT_ENCODING, ""),
             fanfare_curl_set_pointer(handle, CURLOPT_HTTPHEADER, lines.first),
         ]
@@ -68,19 +69,19 @@ struct CurlOptions {
         fanfare_curl_set_long(handle, option, value)
     }
 
-    /// libcurl copies the text.
+    /// Sets an option to a text, which libcurl copies.
     private func setText(_ option: CURLoption, _ text: String) -> CURLcode {
         fanfare_curl_set_pointer(handle, option, text)
     }
 }
 
-/// libcurl's linked list of header lines; it must outlive the request that uses it.
+/// libcurl's linked list of header lines. It must outlive the request that uses it.
 final class HeaderLines {
     private(set) var first: UnsafeMutablePointer<curl_slist>?
 
     init(_ lines: [String]) {
         for line in lines {
-            // Nil when memory is out: the line is missing then, and the list goes on.
+            // If memory has run out, the result is `nil`. This line is then missing, and the list continues.
             if let list = curl_slist_append(first, line) { first = list }
         }
     }
@@ -90,8 +91,8 @@ final class HeaderLines {
     }
 }
 
-/// Gathers what libcurl reads, within the limits. Belongs to the request's thread; libcurl holds it unretained while
-/// the request runs.
+/// Collects a response within the limits. It belongs to the request's thread. libcurl holds it unretained during the
+/// request.
 final class ResponseCollector {
     private let bytesMax: Int
     private let isCancelled: () -> Bool
@@ -104,7 +105,7 @@ final class ResponseCollector {
         self.isCancelled = isCancelled
     }
 
-    /// False when it is too much.
+    /// Appends bytes to the body. Returns false if the body becomes too large.
     fileprivate func append(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         guard body.count + bytes.count <= bytesMax else {
             isTooLarge = true
@@ -114,7 +115,7 @@ final class ResponseCollector {
         return true
     }
 
-    /// A status line begins a new response, after a redirect or a 100.
+    /// Reads a header line. A status line begins a new response, after a redirect or a 100.
     fileprivate func take(header line: String) {
         if line.hasPrefix("HTTP/") {
             headers = [:]
@@ -126,7 +127,7 @@ final class ResponseCollector {
         headers[line[..<colon].lowercased()] = String(decoding: value, as: UTF8.self)
     }
 
-    /// Makes libcurl call this object; it must outlive the request.
+    /// Makes libcurl call this object, which must outlive the request.
     func attach(to handle: UnsafeMutableRawPointer) -> [CURLcode] {
         let context = Unmanaged.passUnretained(self).toOpaque()
         return [
@@ -152,7 +153,7 @@ final class ResponseCollector {
         ]
     }
 
-    /// Fewer bytes than given end the request.
+    /// Passes bytes to the collector. A result below `count` makes libcurl end the request.
     private static func given(
         _ bytes: UnsafeMutablePointer<CChar>?, _ count: Int, _ context: UnsafeMutableRawPointer?,
         _ body: (ResponseCollector, UnsafeBufferPointer<UInt8>) -> Bool

@@ -3,11 +3,10 @@ import CKernel
 import Foundation
 import Synchronization
 
-/// Requests to other people's web servers through libcurl: feeds are fetched with it and webhooks posted.
+/// Sends requests to external web servers through libcurl: it fetches feeds and posts webhooks.
 ///
-/// Certificates are always verified. Each request has a thread of its own for as long as it takes, so that a slow
-/// server holds up nothing else; callers bound how many they start at once. Cancelling the task ends the request
-/// within about a second.
+/// Certificates are always verified. Each request has a separate thread, so that a slow server delays nothing else.
+/// Callers limit the number of simultaneous requests. Cancelling the task ends the request within about a second.
 package struct HTTPClient: Sendable {
     private let limits: WebLimits
     private let trust: String?
@@ -15,9 +14,9 @@ package struct HTTPClient: Sendable {
     private let addresses: AddressPolicy
 
     /// - Parameters:
-    ///   - addresses: where requests may go; `any` only for addresses that the operator wrote.
-    ///   - trust: a CA file (PEM) in place of the system's, for a server of one's own.
-    ///   - agent: what servers see as `User-Agent`.
+    ///   - addresses: the allowed addresses. Use `any` only for addresses that the operator wrote.
+    ///   - trust: a CA file (PEM) in place of the system's, for the operator's own server.
+    ///   - agent: the value of `User-Agent`.
     package init(
         addresses: AddressPolicy, limits: WebLimits = WebLimits(), trust: String? = nil, agent: String = "fanfare"
     ) {
@@ -27,10 +26,10 @@ package struct HTTPClient: Sendable {
         self.agent = agent
     }
 
-    /// libcurl and what it is built on, with their versions: `libcurl/7.88.1 OpenSSL/3.0.17 nghttp2/1.52.0 ...`
+    /// The versions of libcurl and its libraries: `libcurl/7.88.1 OpenSSL/3.0.17 nghttp2/1.52.0 ...`
     package static var libraries: String { String(cString: curl_version()) }
 
-    /// Returns the response, whatever its status. Throws where there is none.
+    /// Returns the response, whatever its status. Throws if there is none.
     package func send(_ request: WebRequest) async throws(WebError) -> WebResponse {
         let transfer = Transfer(request, addresses, limits: limits, trust: trust, agent: agent)
         let result = await withTaskCancellationHandler {
@@ -43,7 +42,8 @@ package struct HTTPClient: Sendable {
 }
 
 extension HTTPClient {
-    /// Why a link leads nowhere, in words; nil: it answers with 2xx or 3xx, if not to HEAD then to GET.
+    /// Returns the reason why a link does not work. `nil` if the server responds with 2xx or 3xx to HEAD, or else to
+    /// GET.
     package func fault(ofLink url: String) async -> String? {
         if await fault(of: .head, url) == nil { return nil }
         return await fault(of: .get, url)
@@ -54,14 +54,14 @@ extension HTTPClient {
             let status = try await send(WebRequest(method, url)).status
             return (200..<400).contains(status) ? nil : "status \(status)"
         } catch {
-            // There is a page, and a large one.
+            // The page exists and is large.
             if case .tooLarge = error { return nil }
             return error.description
         }
     }
 }
 
-/// One request on its way. ``perform()`` is called once, on the request's own thread; any thread may ``cancel()``.
+/// One request in progress. Call ``perform()`` once, on the request's own thread. Any thread may ``cancel()`` it.
 final class Transfer: Sendable {
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
@@ -116,7 +116,7 @@ final class Transfer: Sendable {
         guard ["http", "https"].contains(scheme), request.url.dropFirst(scheme.count).hasPrefix("://") else {
             return "not an http or https address"
         }
-        // By scalars: a blank and a combining sign behind it are one character, and a blank to the server.
+        // By scalars: a blank with a combining character after it is one character in Swift, and a blank to the server.
         if request.url.unicodeScalars.contains(where: { $0.properties.isWhitespace || $0 == "\0" }) {
             return "an address holds no blanks"
         }
@@ -125,7 +125,8 @@ final class Transfer: Sendable {
     }
 
     private var headerLines: [String] {
-        // libcurl sends `Expect: 100-continue` with larger bodies, and waits for a response many servers never give.
+        // libcurl sends `Expect: 100-continue` with larger bodies, and waits for a response that many servers never
+        // send.
         request.headers.map { "\($0): \($1)" } + (request.method.hasBody ? ["Expect:"] : [])
     }
 
@@ -153,8 +154,8 @@ final class Transfer: Sendable {
     }
 }
 
-/// The bridge between a task and a blocking request: a thread of its own, so that a slow server never holds one of the
-/// threads that tasks share.
+/// The bridge between a task and a blocking request. It uses a separate thread, so that a slow server never blocks one
+/// of the threads that tasks share.
 enum RequestThread {
     static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in

@@ -1,13 +1,13 @@
 import COpenSSL
 
-/// One request to somebody's web server.
+/// One request to an external web server.
 package struct WebRequest: Hashable, Sendable {
     package enum Method: Hashable, Sendable {
         /// Follows redirects.
         case get
-        /// The same without the body.
+        /// Follows redirects and omits the body.
         case head
-        /// Does not: what was meant for one address is not given to another.
+        /// Does not follow redirects, so that the body is sent only to the intended address.
         case post(body: [UInt8])
 
         var hasBody: Bool {
@@ -18,7 +18,7 @@ package struct WebRequest: Hashable, Sendable {
     package var method: Method
     /// `https://` or `http://`.
     package var url: String
-    /// A name may stand once; line ends are refused.
+    /// The headers. Each name occurs once, and line ends are refused.
     package var headers: [String: String]
 
     package init(_ method: Method, _ url: String, headers: [String: String] = [:]) {
@@ -28,14 +28,15 @@ package struct WebRequest: Hashable, Sendable {
     }
 }
 
-/// What a server answered, whatever its status.
+/// A server's response, whatever its status.
 package struct WebResponse: Hashable, Sendable {
     package var status: Int
-    /// Names in lower case; of several with one name the last. Those of the last response when redirects were followed.
+    /// The headers with lower-case names. If a name is repeated, the last value counts. After redirects, they are the
+    /// last response's.
     package var headers: [String: String]
-    /// Decompressed.
+    /// The decompressed body.
     package var body: [UInt8]
-    /// It came over HTTP/2.
+    /// Whether the response came over HTTP/2.
     package var isHTTP2 = false
 
     package init(status: Int, headers: [String: String] = [:], body: [UInt8] = []) {
@@ -45,21 +46,21 @@ package struct WebResponse: Hashable, Sendable {
     }
 }
 
-/// Bounds of one request.
+/// The limits of one request.
 package struct WebLimits: Hashable, Sendable {
-    /// From the first name look-up to the last byte.
+    /// The time from the first name look-up to the last byte.
     package var totalTime: Duration = .seconds(30)
     package var connectTime: Duration = .seconds(10)
-    /// Of the body, decompressed.
+    /// The size of the decompressed body.
     package var bodyBytesMax = 8 << 20
     package var redirectsMax = 5
 
     package init() {}
 }
 
-/// Why there is no response, or none that may be used. Addresses are shown without what may be secret in them.
+/// The reason why there is no usable response. Addresses are shown without possible secrets.
 package enum WebError: Error, Hashable, Sendable {
-    /// Not an `http` or `https` address, or a header that holds a line end.
+    /// The address is not an `http` or `https` address, or a header contains a line end.
     case unusable(url: String, reason: String)
     case timedOut(url: String, limit: Duration)
     case tooLarge(url: String, bytesMax: Int)
@@ -69,7 +70,7 @@ package enum WebError: Error, Hashable, Sendable {
     /// The server's certificate is not trusted.
     case untrusted(url: String, reason: String)
     case failed(url: String, reason: String)
-    /// It leads, at once or by a redirect, to an address that requests may not go to.
+    /// The address, or a redirect's target, is not an allowed address.
     case refusedAddress(url: String, address: String)
     /// The task was cancelled.
     case cancelled(url: String)
@@ -93,7 +94,7 @@ extension WebError: CustomStringConvertible {
     }
 }
 
-/// An address as it may be shown and logged: without user, password, query and fragment, where keys are kept.
+/// Returns addresses for display and logs: without user, password, query and fragment, which may contain keys.
 package enum ShownURL {
     package static func text(_ url: String) -> String {
         let plain = url.prefix { $0 != "?" && $0 != "#" }
@@ -105,8 +106,8 @@ package enum ShownURL {
     }
 }
 
-/// The headers by which a receiver knows that a message is ours and not an old one: those of the Standard Webhooks
-/// specification (standardwebhooks.com), for which there are libraries in most languages.
+/// The headers that prove to a receiver that a message is from Fanfare and recent. They follow the Standard Webhooks
+/// specification (standardwebhooks.com), for which libraries exist in most languages.
 package struct WebhookSignature: Sendable {
     private let secret: [UInt8]
 
@@ -116,8 +117,8 @@ package struct WebhookSignature: Sendable {
     }
 
     /// - Parameters:
-    ///   - id: the same on every attempt.
-    ///   - seconds: since 1970, of this attempt; receivers refuse what is minutes old.
+    ///   - id: the message's id, the same on every attempt.
+    ///   - seconds: the time of this attempt, in seconds since 1970. Receivers refuse messages that are minutes old.
     package func headers(id: String, seconds: Int64, body: [UInt8]) -> [String: String] {
         let digest = Self.digest(Array("\(id).\(seconds).".utf8) + body, secret)
         return [

@@ -54,7 +54,7 @@ struct Fanfare: AsyncParsableCommand {
         ]
     )
 
-    /// What the argument parser writes in front of its own errors: the same as ``Failure/exit(with:)``.
+    /// The prefix that the argument parser writes before its own errors, the same as in ``Failure/exit(with:)``.
     static var _errorPrefix: String { "error: " }
 
     static func main() async {

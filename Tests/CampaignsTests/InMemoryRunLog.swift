@@ -3,7 +3,7 @@ import Store
 import Synchronization
 
 /// A run log that forgets everything with the process: what a use case asks of a store, and nothing of SQL.
-final class InMemoryRunLog: RunLog {
+final class InMemoryRunLog: RunLog, AuditLog {
     private struct State {
         var runs: [Int64: Run] = [:]
         var events: [StoreEvent] = []
@@ -127,37 +127,11 @@ extension InMemoryRunLog {
 
     func haltedRuns() async throws -> [Run] { throw NotAsked() }
 
-    func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
-        throw NotAsked()
-    }
-
-    func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState { throw NotAsked() }
-
-    func release(
-        _ run: Int64, by owner: Actor, state: RunState, reason: String?, halt: RunHalt?, now: Timestamp
-    ) async throws { throw NotAsked() }
-
     func stages(of run: Int64) async throws -> [StageRecord] { [] }
 
     func approveStage(of run: Int64, stage: Int, by actor: Actor, now: Timestamp) async throws -> Bool { false }
 
-    func abandonedRuns() async throws -> [Run] { [] }
-
-    func abandon(_ run: Int64, of owner: String?, now: Timestamp) async throws -> Bool { false }
-
-    func takeOverLeases(of run: Int64, besides owner: String?) async throws -> Set<String> { throw NotAsked() }
-
-    func ownersOnRecord() async throws -> Set<String> { throw NotAsked() }
-
     func waits(of run: Int64, now: Timestamp) async throws -> RunWaits { RunWaits() }
-
-    func setHolds(_ holds: [EndpointHold], run: Int64, owner: String) async throws { throw NotAsked() }
-
-    func holds(of run: Int64) async throws -> [EndpointHold] { throw NotAsked() }
-
-    func halt(_ run: Int64, by owner: Actor, _ halt: RunHalt, reason: String, now: Timestamp) async throws {
-        throw NotAsked()
-    }
 
     func noteClocks(_ reading: ClockReading, by actor: Actor) async throws -> ClockStep? { throw NotAsked() }
 

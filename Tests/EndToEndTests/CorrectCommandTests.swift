@@ -195,7 +195,7 @@ import Testing
                 "campaign: nobody\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: wrong\n"
                     + "audience: locale = \"fr\"\nexpires_after: 1h\ncollapse: none\n", to: "campaigns/nobody.yaml")
             #expect(try place.fanfare("run", "nobody", "--yes").status == 3)
-            try refused(["correct", "nobody"], 3, "reached nobody: there is nothing to correct")
+            try refused(["correct", "nobody"], 3, "reached no device: there is nothing to correct")
             #expect(try place.fanfare("run", "warning", "--yes").status == 0)
             try refused(["correct", "warning", "--template", "rihgt"], 66, "did you mean \"right\"?")
             try refused(["correct", "warning", "--var", "wehn=x"], 65, "did you mean \"when\"?")

@@ -49,7 +49,8 @@ import Testing
             #expect(
                 plan.status == 3 && page.contains("none of the 4 is sent; shorten the text (payload_too_large)"),
                 "\(plan.output)")
-            #expect(page.contains("Nobody all 4 devices that the audience selects are left out: payload_too_large 4"))
+            #expect(
+                page.contains("No device all 4 devices that the audience selects are left out: payload_too_large 4"))
             #expect(page.contains("every text is over Apple's limit of 4,096 bytes"), "\(plan.output)")
             #expect(!page.contains("device fields of"))
             let json = try place.fanfare(["plan", "note", "--json"] + words).output

@@ -144,17 +144,17 @@ struct AudienceSQLTests {
             let endless = campaign(
                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n")
             await #expect(throws: StoreError.audienceSQL(.tooSlow(limit: .milliseconds(50)))) {
-                _ = try await store.analystDevices(
+                _ = try await store.analystCondition(
                     endless, now: noon, bounds: AnalystAudience(timeLimit: .milliseconds(50)))
             }
             let bounds = AnalystAudience(devicesMax: 5)
             let all = campaign("SELECT id FROM device_view")
             await #expect(throws: StoreError.audienceSQL(.tooMany(limit: 5))) {
-                _ = try await store.analystDevices(all, now: noon, bounds: bounds)
+                _ = try await store.analystCondition(all, now: noon, bounds: bounds)
             }
-            let some = try await store.analystDevices(
+            let some = try await store.analystCondition(
                 campaign("SELECT id FROM device_view LIMIT 5"), now: noon, bounds: bounds)
-            #expect(some?.count == 5)
+            #expect((some?.values.first as? [Int64])?.count == 5)
         }
     }
 

@@ -245,7 +245,7 @@ import Testing
         try FileManager.default.createDirectory(atPath: senders.path, withIntermediateDirectories: true)
         try Data(text.utf8).write(to: URL(filePath: file.path))
         #expect(file.read().orders.map(\.scope) == [scope])
-        #expect(file.read().orders.first?.by == "whoever made \(file.path)")
+        #expect(file.read().orders.first?.by == "the creator of \(file.path)")
         #expect(try file.lift(scope))
         #expect(file.read().isEmpty)
     }

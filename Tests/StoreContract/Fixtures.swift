@@ -39,7 +39,7 @@ package func definition(
     return RunDefinition(campaign: campaign, template: template, variables: [:], plannedAt: noon)
 }
 
-extension RunLog where Self: DeliveryQueue {
+extension RunLog where Self: DeliveryQueue & RunOwnership {
     /// A run claimed by `owner` and frozen.
     package func startRun(
         _ definition: RunDefinition, occurrence: String = "once", owner: String = "a", now: Timestamp = noon
@@ -81,7 +81,7 @@ package struct Recovered: Hashable, Sendable {
     package var unknown = 0
 }
 
-extension DeliveryQueue where Self: RunLog {
+extension DeliveryQueue where Self: RunLog & RunOwnership {
     /// By its owner, which is made "a" where it has none.
     package func freeze(
         _ run: Int64, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void

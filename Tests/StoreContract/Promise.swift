@@ -54,7 +54,7 @@ enum PromiseList {
     static func buildBlock(_ parts: [Promise]...) -> [Promise] { parts.flatMap(\.self) }
 }
 
-/// A store of its own for one promise, closed and removed by whoever made it. Closing it before is allowed.
+/// A store of its own for one promise, closed and removed by the creator of it. Closing it before is allowed.
 package struct StoreUnderTest: Sendable {
     package typealias Opening =
         @Sendable (_ isAlive: @escaping OwnerLiveness.IsAlive) async throws -> any AllRoles

@@ -204,7 +204,7 @@ struct OperatorPagesTests {
             let hidden: StopsResult = try await scene.api("GET", "/stops", headers: other).result()
             #expect(hidden.items.isEmpty)
             let page = try await scene.page("/runs/\(run.id)", as: .approver)
-            #expect(page.text.contains("goes on when somebody resumes it there"))
+            #expect(page.text.contains("continues when a person resumes it there"))
             #expect(page.text.contains("value=\"campaign c\"") && !page.text.contains("value=\"run \(run.id)\""))
             let lifted = try await scene.api(
                 "POST", "/campaigns/c/stop/lift", body: "{\"reason\": \"right\"}", headers: own)

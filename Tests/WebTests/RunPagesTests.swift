@@ -119,10 +119,10 @@ struct RunPagesTests {
         try await StudioScene.with { scene in
             let run = try await Self.run(scene)
             let page = try await scene.page("/runs/\(run.id)", as: .viewer)
-            #expect(page.text.contains("does not move by itself"))
+            #expect(page.text.contains("Live updates need JavaScript"))
             _ = try await scene.api("POST", "/runs/\(run.id)/cancel", as: .sender)
             let over = try await scene.page("/runs/\(run.id)", as: .viewer)
-            #expect(!over.text.contains("does not move by itself"))
+            #expect(!over.text.contains("Live updates need JavaScript"))
         }
     }
 

@@ -3,7 +3,7 @@ import HTTP2
 
 /// A TLS client certificate with its private key, checked when loaded (`ProviderProtocol` section 2).
 ///
-/// The transports load the files again by path for each connection, so a renewed file is picked up by the next one.
+/// The transports read the files again by path for each connection, so the next connection uses a renewed file.
 package struct ClientCertificate: Hashable, Sendable {
     package enum Form: Hashable, Sendable {
         case pem
@@ -13,18 +13,18 @@ package struct ClientCertificate: Hashable, Sendable {
 
     package let form: Form
     package let certificatePath: String
-    /// Nil where the certificate's file holds the key as well.
+    /// `nil` if the certificate's file also contains the key.
     package let privateKeyPath: String?
     package let password: String?
-    /// End of validity in milliseconds since 1970, for a warning in good time.
+    /// The end of validity in milliseconds since 1970, for a timely warning.
     package let expiresAt: Int64
     /// The topics that the certificate is for; empty if it names none.
     package let topics: [String]
 
     /// - Parameters:
-    ///   - certificatePath: PEM, or PKCS#12 where it ends in `.p12` or `.pfx`.
-    ///   - privateKeyPath: PEM without passphrase; nil where the key is in the certificate's file.
-    ///   - password: of the PKCS#12 file.
+    ///   - certificatePath: PEM, or PKCS#12 if it ends in `.p12` or `.pfx`.
+    ///   - privateKeyPath: PEM without a passphrase. `nil` if the key is in the certificate's file.
+    ///   - password: the password of the PKCS#12 file.
     ///   - now: milliseconds since 1970.
     package init(
         certificatePath: String, privateKeyPath: String? = nil, password: String? = nil, now: Int64
@@ -45,7 +45,7 @@ package struct ClientCertificate: Hashable, Sendable {
 }
 
 extension ClientCertificate {
-    /// Certificate, chain and key, read from the files as they are now.
+    /// Reads certificate, chain and key from the current files.
     func identity() throws(CredentialError) -> TLSIdentity {
         switch form {
         case .pem:
@@ -58,16 +58,16 @@ extension ClientCertificate {
     }
 }
 
-/// A parsed certificate with its key, held while it is checked. Owns both.
+/// A parsed certificate with its key, for checking them. It owns both.
 final class CertificatePair {
     private let certificate: OpaquePointer
     private let key: OpaquePointer
     private let certificatePath: String
     private let keyPath: String
-    /// A STACK_OF(X509), nil where the file has none.
+    /// A STACK_OF(X509). `nil` if the file has none.
     private let chain: OpaquePointer?
 
-    /// From PEM; the key is looked for in the certificate's file when it has no path of its own.
+    /// Reads PEM. If the key has no path, it is read from the certificate's file.
     init(certificatePath: String, privateKeyPath: String?) throws(CredentialError) {
         self.certificatePath = certificatePath
         keyPath = privateKeyPath ?? certificatePath
@@ -87,7 +87,7 @@ final class CertificatePair {
         chain = nil
     }
 
-    /// From PKCS#12.
+    /// Reads PKCS#12.
     init(archivePath path: String, password: String?) throws(CredentialError) {
         certificatePath = path
         keyPath = path
@@ -129,7 +129,7 @@ final class CertificatePair {
         fanfare_x509_stack_free(chain)
     }
 
-    /// As PEM, in memory.
+    /// Returns the pair as PEM, in memory.
     func identity() throws(CredentialError) -> TLSIdentity {
         let chained = fanfare_x509_stack_count(chain)
         let certificates = try text { memory in
@@ -154,7 +154,7 @@ final class CertificatePair {
         return Array(bytes.prefix(Int(max(0, count))))
     }
 
-    /// The topic of the subject, and those in Apple's extension for certificates with several topics, each once.
+    /// The topics of the subject and of Apple's extension for certificates with several topics, each once.
     var topics: [String] {
         var text = [CChar](repeating: 0, count: 256)
         let count = Int(fanfare_x509_user_id(certificate, &text, Int32(text.count)))
@@ -167,7 +167,7 @@ final class CertificatePair {
         return topics
     }
 
-    /// The end of validity in milliseconds since 1970, once key and dates were found good.
+    /// Returns the end of validity in milliseconds since 1970, after checking key and dates.
     func checkedExpiry(now: Int64) throws(CredentialError) -> Int64 {
         guard X509_check_private_key(certificate, key) == 1 else {
             ERR_clear_error()
@@ -195,7 +195,7 @@ final class CertificatePair {
         return (Int64(days) * 86_400 + Int64(seconds)) * 1000
     }
 
-    /// As OpenSSL prints it: `Nov 21 02:29:00 2026 GMT`.
+    /// Returns a time as OpenSSL prints it: `Nov 21 02:29:00 2026 GMT`.
     private static func words(_ time: UnsafePointer<ASN1_TIME>?) -> String {
         guard let memory = BIO_new(BIO_s_mem()) else { return "an unknown time" }
         defer { BIO_free(memory) }
@@ -206,13 +206,13 @@ final class CertificatePair {
     }
 }
 
-/// The extension in which Apple lists the topics of a certificate: a SEQUENCE of texts, each before a SEQUENCE of kinds.
+/// The extension that lists the topics of a certificate: a SEQUENCE of texts, each followed by a SEQUENCE of kinds.
 enum AppleTopics {
     static let oid = "1.2.840.113635.100.6.3.6"
     private static let sequence: UInt8 = 0x30
     private static let text: UInt8 = 0x0C
 
-    /// Empty for bytes that are no such list.
+    /// Returns the topics. The result is empty if the bytes are no such list.
     static func names(in bytes: [UInt8]) -> [String] {
         guard let list = element(bytes[...]), list.tag == sequence else { return [] }
         var names: [String] = []
@@ -224,7 +224,7 @@ enum AppleTopics {
         return names
     }
 
-    /// The first element of DER; `nil` if it is not whole.
+    /// Returns the first element of DER. `nil` if the element is incomplete.
     private static func element(
         _ bytes: ArraySlice<UInt8>
     ) -> (tag: UInt8, content: ArraySlice<UInt8>, rest: ArraySlice<UInt8>)? {

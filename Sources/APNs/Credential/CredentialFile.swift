@@ -3,11 +3,11 @@ import Glibc
 
 /// The bytes and mode of a small file that holds a key or a certificate.
 struct CredentialFile {
-    /// Far above any key or certificate chain.
+    /// The maximum size, far above that of any key or certificate chain.
     static let bytesMax = 1 << 20
 
     let bytes: [UInt8]
-    /// True where users outside owner and group may read it.
+    /// Whether users other than the owner and the group may read the file.
     let isReadableByOthers: Bool
 
     init(path: String) throws(CredentialError) {
@@ -39,7 +39,7 @@ struct CredentialFile {
     }
 }
 
-/// Looks into PEM text to tell what it is, and hands it to OpenSSL.
+/// PEM text, to find out its contents and to parse them with OpenSSL.
 struct PEMText {
     let bytes: [UInt8]
 
@@ -52,7 +52,7 @@ struct PEMText {
         }
     }
 
-    /// In words, for an error that says what was found.
+    /// A description of the contents, for errors.
     var contents: String {
         if bytes.isEmpty { return "an empty file" }
         let labels = labels
@@ -66,13 +66,13 @@ struct PEMText {
 
     var holdsPrivateKey: Bool { labels.contains { $0.hasSuffix("PRIVATE KEY") } }
 
-    /// The first private key. The caller frees it.
+    /// Returns the first private key. The caller frees it.
     func privateKey(origin: String) throws(CredentialError) -> OpaquePointer {
         guard holdsPrivateKey else { throw .noPrivateKey(origin: origin, holds: contents) }
         ERR_clear_error()
         var wasAsked = false
         let key = withMemory { memory in
-            // Without a callback OpenSSL would ask on the terminal.
+            // With no callback, OpenSSL would ask for the passphrase on the terminal.
             PEM_read_bio_PrivateKey(
                 memory, nil,
                 { _, _, _, asked in
@@ -85,7 +85,7 @@ struct PEMText {
         throw .malformedKey(origin: origin, reason: OpenSSLFault.last)
     }
 
-    /// The first certificate. The caller frees it.
+    /// Returns the first certificate. The caller frees it.
     func certificate(origin: String) throws(CredentialError) -> OpaquePointer {
         guard labels.contains("CERTIFICATE") else { throw .noCertificate(origin: origin, holds: contents) }
         ERR_clear_error()
@@ -105,7 +105,7 @@ struct PEMText {
 }
 
 enum OpenSSLFault {
-    /// The newest error of this thread in OpenSSL's words; empties the thread's error queue.
+    /// The newest error of this thread in OpenSSL's words. Reading it clears the thread's error queue.
     static var last: String {
         let code = ERR_peek_last_error()
         ERR_clear_error()

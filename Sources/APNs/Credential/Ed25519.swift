@@ -5,7 +5,7 @@ package enum Ed25519 {
     package static let keyBytes = 32
     package static let signatureBytes = 64
 
-    /// - Parameter key: the public one, raw.
+    /// - Parameter key: the raw public key.
     package static func isValid(_ signature: [UInt8], of message: [UInt8], by key: [UInt8]) -> Bool {
         guard signature.count == signatureBytes, key.count == keyBytes,
             let key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, key, key.count)

@@ -4,7 +4,7 @@ package struct ProviderToken: Hashable, Sendable {
     package let authorization: [UInt8]
     /// Milliseconds since 1970 by the wall clock.
     package let signedAt: Int64
-    /// Counts the tokens of one source from 1.
+    /// The number of the token within one source, from 1.
     package let generation: Int
 
     var text: String { String(decoding: authorization, as: UTF8.self) }
@@ -25,14 +25,14 @@ extension ProviderToken {
         self.generation = generation
     }
 
-    /// The value of `authorization` for one request, signed now and shared with no other process.
+    /// Returns the value of `authorization` for one request, with a new token that no other process shares.
     package static func authorization(
         signedWith key: SigningKey, teamID: String, keyID: String, at moment: Int64
     ) throws(CredentialError) -> String {
         try ProviderToken(signedWith: key, teamID: teamID, keyID: keyID, at: moment, generation: 1).text
     }
 
-    /// Identifiers are ten letters and digits; anything else stays valid JSON and is refused by APNs.
+    /// Identifiers are ten letters and digits. Any other text stays valid JSON, and APNs rejects it.
     private static func quoted(_ text: String) -> String {
         let safe = text.unicodeScalars.filter { $0.value >= 0x20 && $0 != "\"" && $0 != "\\" }
         return "\"\(String(String.UnicodeScalarView(safe)))\""
@@ -45,9 +45,9 @@ package struct SharedProviderToken: Hashable, Sendable {
     package var authorization: String
     /// Milliseconds since 1970 by the wall clock.
     package var signedAt: Int64
-    /// By the same clock; nobody signs another one before.
+    /// The time before which no process signs another token, by the same clock.
     package var heldUntil: Int64
-    /// The machine's start it was signed in, and how long after it.
+    /// The machine boot during which the token was signed, and the time since that boot.
     package var bootID: String
     package var sinceBoot: Duration
 
@@ -59,17 +59,17 @@ package struct SharedProviderToken: Hashable, Sendable {
         self.sinceBoot = sinceBoot
     }
 
-    /// Since its signing nobody was to sign another one for so long.
+    /// The time after signing during which no process may sign another token.
     var held: Duration { .milliseconds(heldUntil - signedAt) }
 }
 
-/// Where the provider token of one key is kept for all processes that send with it.
+/// The shared storage of one key's provider token, for all processes that send with the key.
 package protocol ProviderTokenSharing: Sendable {
-    /// Nil: none was signed yet.
+    /// Returns the recorded token. `nil` if none was signed yet.
     func current() async throws -> SharedProviderToken?
 
-    /// Puts `new` on record, unless another process has changed what is there since `known` was read. Returns what is
-    /// on record afterwards.
+    /// Records `new`, unless another process has changed the record since `known` was read. Returns the record as it is
+    /// afterwards.
     func replace(_ known: SharedProviderToken?, with new: SharedProviderToken) async throws -> SharedProviderToken
 }
 

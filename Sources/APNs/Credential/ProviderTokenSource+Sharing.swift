@@ -1,15 +1,15 @@
 import Logging
 import Synchronization
 
-/// One token for all processes: who finds it due signs the next one and puts it on record, unless another was faster;
-/// the others read it there.
+/// Shares one token among all processes. A process that finds the token due signs the next one and records it, unless
+/// another process was faster. The other processes read the record.
 extension ProviderTokenSource {
-    /// Gets the token that others use, or signs the first one; then renews it ahead of its end, and when it is asked
-    /// to, for as long as the work goes on. Any number of tasks may do so.
+    /// Gets the shared token, or signs the first one. While the work runs, it renews the token before its end and on
+    /// request. Any number of tasks may call this.
     package func keepFresh<Value: Sendable>(during work: () async throws -> Value) async rethrows -> Value {
         guard sharing != nil else { return try await work() }
         await prepare()
-        // Known before the work begins, so that it may wait for a renewal.
+        // The keeper is registered before the work begins, so that the work may wait for a renewal.
         let (asked, keeper) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number = state.withLock { state in
             state.nextKeeper += 1
@@ -30,7 +30,7 @@ extension ProviderTokenSource {
         }
     }
 
-    /// Sees to it that there is a token, if only one for this process alone.
+    /// Ensures that there is a token, even if it is one for this process alone.
     func prepare() async {
         guard needsToken else { return }
         await renew()
@@ -42,13 +42,13 @@ extension ProviderTokenSource {
 
     private var needsToken: Bool {
         state.withLock { state in
-            // A token that makes it throw is no reason to sign another one.
+            // A token for which the check throws is no reason to sign another one.
             guard let condition = try? condition(state), case .useless = condition else { return false }
             return true
         }
     }
 
-    /// Until there is something to do again.
+    /// The time until the next renewal or retry.
     private var timeToRenewal: Duration {
         state.withLock { state in
             let uptime = clock.uptime()
@@ -58,7 +58,7 @@ extension ProviderTokenSource {
         }
     }
 
-    /// Does what is to be done now, unless another task is at it.
+    /// Renews the token if necessary, unless another task is renewing it.
     func renewOnce() async {
         let isFirst = state.withLock { state in
             defer { state.isRenewing = true }
@@ -77,7 +77,7 @@ extension ProviderTokenSource {
             let shared = try await agree(sharing)
             state.withLock { state in
                 state.isFailing = false
-                // What is in use serves until it is due, also where others have agreed on another one meanwhile.
+                // The token in use stays until it is due, even if other processes have agreed on another one.
                 if isAlone, owed(state) == true { return state.isAlone = false }
                 take(shared, into: &state)
             }
@@ -86,7 +86,8 @@ extension ProviderTokenSource {
         }
     }
 
-    /// Whether a token is owed: true when only the others have to learn of ours; nil when nothing is.
+    /// Returns whether a renewal is due. True means that only the other processes need to learn this process's token.
+    /// `nil` means that nothing is due.
     private func owed(_ state: State) -> Bool? {
         guard let condition = try? condition(state) else { return nil }
         switch condition {
@@ -95,7 +96,7 @@ extension ProviderTokenSource {
         }
     }
 
-    /// The token on record when it is good, or else the one that takes its place.
+    /// Returns the recorded token if it is good, or else records and returns its replacement.
     private func agree(_ sharing: any ProviderTokenSharing) async throws -> SharedProviderToken {
         var known = try await sharing.current()
         while true {
@@ -103,12 +104,12 @@ extension ProviderTokenSource {
             let new = try next()
             let found = try await sharing.replace(known, with: new)
             if found == new { return found }
-            // Another process was faster, or has asked everybody to wait.
+            // Another process was faster, or has asked all processes to wait.
             known = found
         }
     }
 
-    /// Not to be replaced: young, or held and not too old.
+    /// Tells whether the token need not be replaced: it is young, or held and not too old.
     private func isGood(_ shared: SharedProviderToken) -> Bool {
         guard let age = age(of: shared), age < Self.ageMax else { return false }
         let (isOurs, isExpired, renewalAge) = state.withLock { state in
@@ -119,7 +120,7 @@ extension ProviderTokenSource {
         return age < (isOurs ? renewalAge : Self.renewalAge) || age < shared.held
     }
 
-    /// What is to be put on record: our own where it is of use, or a new one.
+    /// Returns the token to record: this process's own if it is usable, or a new one.
     private func next() throws(CredentialError) -> SharedProviderToken {
         try state.withLock { (state) throws(CredentialError) in
             if state.isAlone, case .fresh(let token) = try condition(state) { return shared(token, state.signedAt) }
@@ -144,8 +145,9 @@ extension ProviderTokenSource {
         use(token, age: age(of: shared) ?? .zero, in: &state)
     }
 
-    /// By the time since the machine's start where it was signed after the same one, otherwise by the wall clock. Nil
-    /// for one from the future: it was signed by a clock that was wrong, or this one is, and APNs would refuse it.
+    /// Returns the token's age. It is measured since the boot if the token was signed during the same boot, otherwise
+    /// by the wall clock. Returns `nil` for a token from the future: one of the clocks was wrong, and APNs would reject
+    /// the token.
     private func age(of shared: SharedProviderToken) -> Duration? {
         let byWall: Duration = .milliseconds(clock.now() - shared.signedAt)
         guard byWall >= .zero - Self.clockDriftMax else { return nil }
@@ -165,7 +167,8 @@ extension ProviderTokenSource {
         state.withLock { $0.mustShareHold = false }
     }
 
-    /// The token in use goes on; where there is none, whoever asks next gets one for this process alone.
+    /// Handles a failure to share. The token in use stays. If there is none, the next caller gets one for this process
+    /// alone.
     private func failed(_ error: any Error) {
         let isNews = state.withLock { state in
             if let condition = try? condition(state), case .useless = condition {
@@ -180,7 +183,7 @@ extension ProviderTokenSource {
             metadata: ["credential": "\(name)", "error": "\(error)"])
     }
 
-    /// Said in the log, for others may sign one, too, and APNs may refuse both.
+    /// Signs a token for this process alone and logs it: other processes may also sign one, and APNs may reject both.
     func signAlone(_ state: inout State) throws(CredentialError) -> ProviderToken {
         let token = try sign(&state)
         guard sharing != nil else { return token }

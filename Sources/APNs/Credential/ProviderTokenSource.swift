@@ -2,25 +2,25 @@ import Glibc
 package import Logging
 import Synchronization
 
-/// Gives out the one provider token of a key; make one source per key and process.
+/// Provides the one provider token of a key. Create one source per key and process.
 ///
-/// APNs takes a token for an hour and wants no new one within 20 minutes (`ProviderProtocol` section 3). The age is
-/// measured by a monotonic clock from the moment of signing; the wall clock only fills `iat`. Any thread may ask, and
-/// reads from memory: where the token is shared with other processes, ``keepFresh(during:)`` brings the next one in
-/// good time. Only when that fails until the token is of no use any more, one is signed for this process alone.
+/// APNs accepts a token for an hour and allows no new one within 20 minutes (`ProviderProtocol` section 3). The age is
+/// measured by a monotonic clock from the moment of signing. The wall clock only sets `iat`. Any thread may ask for the
+/// token, which is read from memory. If the token is shared with other processes, ``keepFresh(during:)`` fetches the
+/// next one in time. If that fails until the token is no longer usable, a token is signed for this process alone.
 package final class ProviderTokenSource: Sendable {
-    /// Age at which a token is replaced, before jitter.
+    /// The age at which a token is replaced, before jitter.
     package static let renewalAge: Duration = .seconds(45 * 60)
     package static let renewalJitter: Duration = .seconds(5 * 60)
-    /// APNs answers TooManyProviderTokenUpdates to new tokens within this time.
+    /// APNs responds with TooManyProviderTokenUpdates to new tokens within this time.
     package static let renewalIntervalMin: Duration = .seconds(20 * 60)
-    /// Shortly before APNs takes a token no more.
+    /// The maximum age of a usable token, shortly before APNs rejects it.
     static let ageMax: Duration = .seconds(58 * 60)
-    /// A wall clock that moved by more than this since signing explains an expired young token.
+    /// The change of the wall clock since signing above which it explains that APNs calls a young token expired.
     static let clockDriftMax: Duration = .seconds(60)
-    /// How long a lane without a token that is of use waits for the shared one.
+    /// The time for which a lane without a usable token waits for the shared one.
     static let patience: Duration = .seconds(10)
-    /// How long until the next attempt to share a token, or to get the shared one.
+    /// The time until the next attempt to share a token, or to get the shared one.
     static let retryInterval: Duration = .seconds(30)
 
     struct State {
@@ -28,32 +28,32 @@ package final class ProviderTokenSource: Sendable {
         /// By ``ProviderTokenClock/uptime``.
         var signedAt: Duration = .zero
         var renewalAge: Duration = .zero
-        /// APNs called this generation expired.
+        /// The generation that APNs called expired.
         var expiredGeneration = 0
-        /// APNs wants no new token before, by ``ProviderTokenClock/uptime``.
+        /// The time before which APNs wants no new token, by ``ProviderTokenClock/uptime``.
         var heldUntil: Duration = .zero
 
-        /// Signed here, while what all processes share could not be reached.
+        /// Whether the token was signed for this process alone while the shared record was unavailable.
         var isAlone = false
-        /// The others do not know yet that APNs wants no new token.
+        /// Whether the other processes do not know yet that APNs wants no new token.
         var mustShareHold = false
-        /// Since when somebody waits for a token that is of use.
+        /// The start of the wait for a usable token.
         var waitingSince: Duration?
-        /// A renewal is under way.
+        /// Whether a renewal is in progress.
         var isRenewing = false
-        /// The last attempt to share failed, which was said.
+        /// Whether the last attempt to share failed, which was logged.
         var isFailing = false
-        /// Whom to wake for a renewal.
+        /// The streams that wake tasks for a renewal.
         var keepers: [Int: AsyncStream<Void>.Continuation] = [:]
         var nextKeeper = 0
     }
 
-    /// What a look at the token finds.
+    /// The result of a check of the token.
     enum Condition {
         case fresh(ProviderToken)
-        /// Still good, but to be renewed.
+        /// The token is usable and should be renewed.
         case due(ProviderToken)
-        /// None, or one that APNs takes no more.
+        /// There is no token, or APNs no longer accepts it.
         case useless
     }
 
@@ -67,7 +67,7 @@ package final class ProviderTokenSource: Sendable {
     let state = Mutex(State())
 
     /// - Parameters:
-    ///   - sharing: where other processes find the token; nil: it is for this one alone.
+    ///   - sharing: the shared record of the token. `nil` if the token is for this process alone.
     ///   - jitter: from -1 to 1, so that several processes do not renew together.
     package init(
         key: SigningKey, teamID: String, keyID: String, clock: ProviderTokenClock,
@@ -83,7 +83,7 @@ package final class ProviderTokenSource: Sendable {
         self.logger = logger
     }
 
-    /// For this process alone, by the clocks given.
+    /// Creates a source for this process alone, with the given clocks.
     package convenience init(
         key: SigningKey, teamID: String, keyID: String, now: @escaping @Sendable () -> Int64,
         uptime: @escaping @Sendable () -> Duration = ProviderTokenClock.timeSinceBoot,
@@ -93,8 +93,8 @@ package final class ProviderTokenSource: Sendable {
             key: key, teamID: teamID, keyID: keyID, clock: ProviderTokenClock(now: now, uptime: uptime), jitter: jitter)
     }
 
-    /// The token to use now, signed if there is none or the last one is due. Throws `renewalPending` while other
-    /// processes are asked for theirs: then the same question a moment later has an answer.
+    /// Returns the current token. Signs one if there is none or the last one is due. Throws `renewalPending` while the
+    /// shared token is being fetched. The caller should then try again a moment later.
     package func authorization() throws(CredentialError) -> ProviderToken {
         let token = try state.withLock { (state) throws(CredentialError) -> ProviderToken? in
             switch try condition(state) {
@@ -110,21 +110,21 @@ package final class ProviderTokenSource: Sendable {
         throw .renewalPending
     }
 
-    /// As people know the key: `key ABC123DEFG of team DEF123GHIJ`.
+    /// The key's display name: `key ABC123DEFG of team DEF123GHIJ`.
     var name: String { "key \(keyID) of team \(teamID)" }
 
-    /// Of the token in use; nil before the first.
+    /// The age of the token in use. `nil` before the first token.
     package var age: Duration? { state.withLock { $0.token == nil ? nil : clock.uptime() - $0.signedAt } }
 
-    /// APNs answered ExpiredProviderToken to a request with this generation. Older generations are ignored, so that
-    /// many answers to one token cause one renewal.
+    /// Records that APNs responded with ExpiredProviderToken to a request with this generation. Older generations are
+    /// ignored, so that many responses to one token cause one renewal.
     package func markExpired(_ generation: Int) {
         state.withLock { $0.expiredGeneration = max($0.expiredGeneration, generation) }
         askForRenewal()
     }
 
-    /// APNs answered TooManyProviderTokenUpdates: the token is kept in use, and none is signed for 20 minutes unless it
-    /// gets too old meanwhile. True when that is news.
+    /// Records that APNs responded with TooManyProviderTokenUpdates. The token stays in use. No token is signed for 20
+    /// minutes, unless the current one becomes too old. Returns whether this is new.
     @discardableResult
     package func holdRenewal() -> Bool {
         let isNew = state.withLock { state in
@@ -138,7 +138,7 @@ package final class ProviderTokenSource: Sendable {
         return isNew
     }
 
-    /// Throws when APNs calls a token expired that cannot be: another one would fare no better.
+    /// Checks the token. Throws if APNs calls a token expired that cannot be, because a new token would not help.
     func condition(_ state: State) throws(CredentialError) -> Condition {
         guard let token = state.token else { return .useless }
         let uptime = clock.uptime()
@@ -174,7 +174,7 @@ package final class ProviderTokenSource: Sendable {
         return drift > Self.clockDriftMax || drift < .zero - Self.clockDriftMax
     }
 
-    /// False once it has waited for long enough, or where nobody would bring a token.
+    /// Tells whether the caller may wait. False after too long a wait, or if no task fetches tokens.
     private func mayWait(_ state: inout State) -> Bool {
         guard !state.keepers.isEmpty else { return false }
         let uptime = clock.uptime()
@@ -184,13 +184,13 @@ package final class ProviderTokenSource: Sendable {
     }
 }
 
-/// The clocks a provider token is measured by.
+/// The clocks that measure the age of a provider token.
 package struct ProviderTokenClock: Sendable {
     /// The wall clock in milliseconds since 1970.
     let now: @Sendable () -> Int64
-    /// Never jumps, and counts time spent suspended.
+    /// A clock that never jumps, and that counts time spent suspended.
     let uptime: @Sendable () -> Duration
-    /// Names the start that ``uptime`` counts from, the same for all processes of the machine; empty: not known.
+    /// The id of the boot that ``uptime`` counts from, the same for all processes of the machine. Empty if unknown.
     let bootID: String
     /// Returns early when the task is cancelled.
     let sleep: @Sendable (Duration) async -> Void
@@ -205,7 +205,7 @@ package struct ProviderTokenClock: Sendable {
         self.sleep = sleep
     }
 
-    /// CLOCK_BOOTTIME: monotonic, and goes on while a virtual machine is suspended.
+    /// CLOCK_BOOTTIME: monotonic, and it keeps running while a virtual machine is suspended.
     package static let timeSinceBoot: @Sendable () -> Duration = {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)
@@ -213,7 +213,7 @@ package struct ProviderTokenClock: Sendable {
     }
 
     package static let sleep: @Sendable (Duration) async -> Void = { duration in
-        // Ends early only when the task is cancelled, and whoever sleeps looks at that itself.
+        // The sleep ends early only if the task is cancelled, and the caller checks for that itself.
         try? await Task.sleep(for: duration)
     }
 }

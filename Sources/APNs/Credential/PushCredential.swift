@@ -1,15 +1,15 @@
 import Logging
 
-/// How Fanfare proves who it is (`ProviderProtocol` section 2).
+/// The proof of identity towards APNs (`ProviderProtocol` section 2).
 package enum PushCredential: Sendable {
     /// `authorization: bearer <jwt>` on every request.
     case token(ProviderTokenSource)
-    /// TLS client certificate, PEM or PKCS#12.
+    /// A TLS client certificate, PEM or PKCS#12.
     case certificate(ClientCertificate)
 }
 
 extension PushCredential {
-    /// The provider token to use now; nil with a certificate.
+    /// Returns the current provider token. `nil` with a certificate.
     func token() throws(CredentialError) -> ProviderToken? {
         switch self {
         case .token(let source): try source.authorization()
@@ -17,7 +17,7 @@ extension PushCredential {
         }
     }
 
-    /// Sees to it that ``token()`` has something to read from memory for as long as the work goes on.
+    /// Ensures that ``token()`` can read a token from memory while the work runs.
     func keepFresh<Value: Sendable>(during work: () async throws -> Value) async rethrows -> Value {
         switch self {
         case .token(let source): try await source.keepFresh(during: work)
@@ -25,9 +25,9 @@ extension PushCredential {
         }
     }
 
-    /// Learns what an answer says about the provider token of this generation (`ProviderProtocol` section 3).
+    /// Learns from a response about the provider token of this generation (`ProviderProtocol` section 3).
     ///
-    /// - Parameter logger: of the lane, which says what environment it is.
+    /// - Parameter logger: the lane's logger, which names the environment.
     func heed(_ answer: PushResponse, tokenGeneration: Int, logger: Logger) {
         guard case .token(let source) = self else { return }
         if answer.reason == .expiredProviderToken { source.markExpired(tokenGeneration) }
@@ -39,9 +39,10 @@ extension PushCredential {
     }
 }
 
-/// Why a key or certificate cannot be used. `origin` is the file's path, or "the key" for text given directly.
+/// The reason why a key or certificate cannot be used. `origin` is the file's path, or "the key" for text given
+/// directly.
 extension CredentialError {
-    /// It may be over by itself.
+    /// Whether the problem may end without action.
     package var isPassing: Bool {
         if case .exhausted = self { true } else { false }
     }
@@ -49,21 +50,21 @@ extension CredentialError {
 
 package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible {
     case unreadable(path: String, reason: String)
-    /// This process has no descriptor or memory left to read it: this says nothing about the file.
+    /// This process has no descriptors or memory left to read the file. It is no evidence about the file.
     case exhausted(path: String, reason: String)
-    /// `holds` names what the file is instead.
+    /// `holds` names the actual contents of the file.
     case noPrivateKey(origin: String, holds: String)
     case encryptedKey(origin: String)
     case wrongKeyKind(origin: String, kind: String)
     case malformedKey(origin: String, reason: String)
     case signingFailed(reason: String)
-    /// No provider token is of use now, and the next one is on its way: to be asked again a moment later.
+    /// No provider token is usable now, and the next one is being fetched. Try again a moment later.
     case renewalPending
-    /// APNs called a fresh provider token expired (`ProviderProtocol` section 3): signing again would not help.
+    /// APNs called a fresh provider token expired (`ProviderProtocol` section 3). Signing another one would not help.
     case clockWrong(tokenAgeSeconds: Int64)
 
     case noCertificate(origin: String, holds: String)
-    /// The key of a certificate is not in its file, and no other file was named.
+    /// The key of a certificate is not in the certificate's file, and no other file was named.
     case certificateWithoutKey(path: String, isArchive: Bool)
     case malformedCertificate(origin: String, reason: String)
     case wrongPassword(path: String, wasGiven: Bool)
@@ -99,7 +100,7 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
         }
     }
 
-    /// Where whoever runs the program puts it.
+    /// The places where the operator sets the password.
     private var passwordPlaces: String {
         "in a file named by certificate_password_path beside certificate_path, or as FANFARE_CERTIFICATE_PASSWORD in the "
             + "environment"

@@ -2,17 +2,17 @@ import COpenSSL
 
 /// An EC P-256 private key that signs provider tokens (`ProviderProtocol` section 3).
 ///
-/// `@unchecked Sendable`: `EVP_PKEY` is not changed after loading, and each signature uses a context of its own, which
-/// OpenSSL allows from several threads at once.
+/// `@unchecked Sendable`: `EVP_PKEY` does not change after loading. Each signature uses a separate context, which
+/// OpenSSL allows from several threads at the same time.
 package final class SigningKey: @unchecked Sendable {
-    /// r and s, 32 bytes each.
+    /// The size of r and s together, 32 bytes each.
     static let signatureBytes = 64
 
-    /// True where the file's mode lets users outside owner and group read it; false for a key given as text.
+    /// Whether the file's mode lets users other than the owner and the group read it. False for a key given as text.
     package let isReadableByOthers: Bool
     private let key: OpaquePointer
 
-    /// Loads `AuthKey_<KeyID>.p8`, or any unencrypted PEM holding an EC P-256 private key.
+    /// Loads `AuthKey_<KeyID>.p8`, or any unencrypted PEM with an EC P-256 private key.
     package convenience init(path: String) throws(CredentialError) {
         let file = try CredentialFile(path: path)
         try self.init(PEMText(bytes: file.bytes), origin: path, isReadableByOthers: file.isReadableByOthers)
@@ -37,7 +37,7 @@ package final class SigningKey: @unchecked Sendable {
         EVP_PKEY_free(key)
     }
 
-    /// SHA-256 of the public key (SubjectPublicKeyInfo), in hex: the same for the same key in whatever file.
+    /// Returns the SHA-256 of the public key (SubjectPublicKeyInfo), in hex. It is the same for a key in any file.
     package func fingerprint() throws(CredentialError) -> String {
         ERR_clear_error()
         var bytes: UnsafeMutablePointer<UInt8>?
@@ -48,7 +48,7 @@ package final class SigningKey: @unchecked Sendable {
         return digest.map { String(0x100 + Int($0), radix: 16).dropFirst() }.joined()
     }
 
-    /// ECDSA over SHA-256, as raw r||s: 64 bytes, each half big-endian and padded with zeros on the left.
+    /// Returns ECDSA over SHA-256, as raw r||s: 64 bytes, each half big-endian and padded with zeros on the left.
     package func signature(over message: [UInt8]) throws(CredentialError) -> [UInt8] {
         let der = try derSignature(over: message)
         let parsed = der.withUnsafeBufferPointer { bytes in
@@ -79,7 +79,7 @@ package final class SigningKey: @unchecked Sendable {
         return Array(der.prefix(size))
     }
 
-    /// `RSA`, `ED25519`, or `EC` with its curve.
+    /// Returns `RSA`, `ED25519`, or `EC` with its curve.
     private static func kind(of key: OpaquePointer) -> String {
         let name = EVP_PKEY_get0_type_name(key).map { String(cString: $0) } ?? "unknown"
         guard name == "EC" else { return name }
@@ -90,7 +90,7 @@ package final class SigningKey: @unchecked Sendable {
 }
 
 extension SigningKey {
-    /// A new key of the kind Apple hands out, as the text of a `.p8` file: for rehearsals against the simulator.
+    /// Returns a new key of Apple's kind as the text of a `.p8` file, for rehearsals against the simulator.
     package static func generatedPEM() throws(CredentialError) -> String {
         ERR_clear_error()
         guard let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else {
@@ -117,7 +117,7 @@ extension SigningKey {
     }
 }
 
-/// SHA-256 by OpenSSL, for whoever has no library of their own.
+/// SHA-256 by OpenSSL, for modules with no other cryptography library.
 package enum Digest {
     package static func sha256(_ bytes: [UInt8]) -> [UInt8] {
         var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))

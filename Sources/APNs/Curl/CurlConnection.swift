@@ -3,10 +3,10 @@ import Glibc
 import HTTP2
 
 /// One connection of a curl lane: a multi handle whose sockets the lane's event loop watches. libcurl connects with the
-/// first request, and by itself again where the peer has left; to retire the connection the handle is dropped.
+/// first request, and reconnects automatically after the peer closes. Dropping the handle retires the connection.
 ///
-/// Belongs to the lane's thread. libcurl calls back on that thread, inside calls made here, with a pointer to this
-/// object; ``close()`` ends that before the object goes.
+/// It belongs to the lane's thread. libcurl calls back on that thread, inside calls made here, with a pointer to this
+/// object. ``close()`` ends the callbacks before the object is freed.
 final class CurlConnection: LaneConnection {
     typealias Slot = CurlSlot
     typealias Headers = HeaderChain
@@ -18,13 +18,13 @@ final class CurlConnection: LaneConnection {
     private let driver: LaneDriver<CurlConnection>
     private let multi: UnsafeMutableRawPointer
     private var watches: [SocketWatch] = []
-    /// When libcurl wants to be called, by the clock of the loop.
+    /// The time at which libcurl wants to be called, by the loop's clock.
     private var timerDue: UInt64?
     private var inFlight: [CurlSlot] = []
-    /// Sockets opened so far: tells apart the connections that libcurl makes one after the other.
+    /// The number of sockets opened so far. It distinguishes the successive connections of libcurl.
     fileprivate(set) var socketsOpened = 0
     private var socketsSeen = 0
-    /// The newest socket has given an answer.
+    /// Whether the newest socket has received a response.
     private var isProven = false
     private var isClosed = false
 
@@ -37,7 +37,7 @@ final class CurlConnection: LaneConnection {
         self.multi = multi
         fanfare_curl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
         fanfare_curl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, 1)
-        // Ours is the tighter limit; libcurl's default of 100 would be mistaken for the peer's.
+        // Fanfare's own limit is tighter. libcurl's default of 100 would be mistaken for the peer's.
         fanfare_curl_multi_set_long(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 1000)
         let context = Unmanaged.passUnretained(self).toOpaque()
         fanfare_curl_multi_set_socket(
@@ -74,7 +74,7 @@ final class CurlConnection: LaneConnection {
         HeaderChain(headers: headers, token: token)
     }
 
-    /// There is nothing to wait for: the first request connects.
+    /// Reports the connection as open immediately, because the first request connects.
     func open() { driver.opened(self, streamLimit: .max) }
 
     func start(_ slot: CurlSlot, under headers: HeaderChain) -> Bool {
@@ -89,15 +89,15 @@ final class CurlConnection: LaneConnection {
         return true
     }
 
-    /// libcurl's own deadline misses requests that wait for a stream, and costs a timer per request.
+    /// Ends the request. libcurl's own deadline misses requests that wait for a stream, and costs a timer per request.
     func expire(_ slot: CurlSlot) { settle(slot, CURLE_OPERATION_TIMEDOUT) }
 
-    /// libcurl sends none.
+    /// Does nothing: libcurl sends no PING.
     func ping() {}
 
     func abort(_ words: String) { close() }
 
-    /// Requests still in flight end by their streams being cancelled.
+    /// Requests still in flight end because their streams are cancelled.
     func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -111,7 +111,7 @@ final class CurlConnection: LaneConnection {
     }
 
     private func dropHandle() {
-        // Closing its sockets libcurl would still call back.
+        // libcurl would otherwise still call back while closing its sockets.
         fanfare_curl_multi_set_socket(multi, nil, nil)
         fanfare_curl_multi_set_timer(multi, nil, nil)
         for watch in watches where watch.isKnown { driver.loop.unwatch(watch.file) }
@@ -126,10 +126,10 @@ final class CurlConnection: LaneConnection {
     }
 }
 
-// MARK: What libcurl waits for
+// MARK: Sockets and timers of libcurl
 
 extension CurlConnection {
-    /// Starts what was added, and lets libcurl do what it wanted to be called for.
+    /// Starts added requests, and runs libcurl's due timer.
     func attend(_ now: UInt64) -> UInt64 {
         guard !isClosed else { return .max }
         var hasNews = false
@@ -159,7 +159,8 @@ extension CurlConnection {
         timerDue = milliseconds < 0 ? nil : driver.loop.now() + UInt64(milliseconds) * 1_000_000
     }
 
-    /// libcurl changes its wishes several times per request; the kernel is told once per round, and only what stayed.
+    /// Records libcurl's wish for a socket. libcurl changes its wishes several times per request. The kernel is told
+    /// once per round, and only the final wish.
     private func watch(_ file: Int32, _ action: Int32) {
         let index = watches.firstIndex { $0.file == file }
         switch (action, index) {
@@ -187,12 +188,12 @@ extension CurlConnection {
     }
 }
 
-/// A socket of libcurl's that the loop watches for it.
+/// A socket of libcurl's that the loop watches.
 private final class SocketWatch: EventHandler {
     let file: Int32
     /// CURL_POLL_IN, _OUT or _INOUT.
     var wanted: Int32
-    /// What the kernel knows; 0: nothing yet.
+    /// The events that the kernel watches for. 0 if none yet.
     var applied: Int32 = 0
     private unowned let connection: CurlConnection
 
@@ -211,10 +212,10 @@ private final class SocketWatch: EventHandler {
     func abandon() {}
 }
 
-// MARK: What becomes of a request
+// MARK: The end of a request
 
 extension CurlConnection {
-    /// True when there is something new to decide: the lane must look again.
+    /// Handles finished requests. Returns whether the lane must decide again.
     private func collect() -> Bool {
         var hasNews = noteNewSockets()
         var left: Int32 = 0
@@ -228,8 +229,9 @@ extension CurlConnection {
         return hasNews
     }
 
-    /// A socket was opened: whatever we knew about the connection is over. Requests that wait for it would all go out
-    /// at once when it stands, so they are taken back, and one opens it alone (`ProviderProtocol` section 9).
+    /// Handles a newly opened socket, which ends all knowledge about the connection. Requests that wait for the socket
+    /// would all start together once it is connected. They are therefore taken back, and one request opens the
+    /// connection alone (`ProviderProtocol` section 9).
     private func noteNewSockets() -> Bool {
         guard socketsOpened != socketsSeen else { return false }
         socketsSeen = socketsOpened
@@ -251,7 +253,7 @@ extension CurlConnection {
             return driver.ended(slot, .notProcessed, on: self)
         }
         let verdict = CurlVerdict(code, slot, plan: driver.plan, isProven: isProven)
-        // What ends on a connection that was replaced meanwhile says nothing about the new one.
+        // A request that ends on a replaced connection is no evidence about the new one.
         let isStale = slot.writtenOn != socketsOpened
         release(slot)
         switch verdict {
@@ -284,8 +286,8 @@ extension CurlConnection {
         }
     }
 
-    /// libcurl's limit of a connect counts a pause of the process, the loop's clock does not: the connection had less
-    /// time than it may take, and the request starts anew.
+    /// Tells whether the process was paused during the connect. libcurl's limit counts a pause of the process, and the
+    /// loop's clock does not. The connect then had less time than allowed, and the request restarts.
     private func wasPaused(_ slot: CurlSlot) -> Bool {
         let tolerance: UInt64 = 500_000_000
         return driver.loop.roundStart - slot.startedAt + tolerance < driver.plan.limits.connectDeadline.nanoseconds
@@ -303,7 +305,7 @@ extension CurlConnection {
 }
 
 extension CurlSlot {
-    /// Tells each new socket's connection of it, and the kernel how long it may wait for an acknowledgement.
+    /// Notifies the connection of each new socket, and sets how long the kernel may wait for an acknowledgement.
     func setSocketCallback(unacknowledgedMaxMs: Int) -> CURLcode {
         self.unacknowledgedMaxMs = Int32(clamping: unacknowledgedMaxMs)
         return fanfare_curl_set_sockopt(

@@ -1,27 +1,27 @@
 import CCurl
 
-/// Room for one request at a time: an easy handle with its options set once, and the buffers it points into. Between
-/// requests only contents change.
+/// The buffers for one request at a time: an easy handle with options set once, and the memory that it points to. Only
+/// contents change between requests.
 ///
-/// Belongs to the lane's thread. libcurl holds pointers into the slot while a request runs.
+/// It belongs to the lane's thread. libcurl holds pointers into the slot during a request.
 final class CurlSlot: RequestSlot {
     private static let errorBytes = Int(CURL_ERROR_SIZE)
-    /// An error answer is a short JSON object; more than this is not from APNs and is dropped.
+    /// The maximum size of an error response. APNs sends a short JSON object, and a larger body is dropped.
     private static let answerBytesMax = 4096
     private static let idPrefix: StaticString = "apns-id: "
 
     let handle: UnsafeMutableRawPointer
-    /// In the list of its connection.
+    /// The index in the connection's list.
     var index = 0
     private var chain: HeaderChain?
     private(set) var connection: CurlConnection?
-    /// ``CurlConnection/socketsOpened`` when libcurl wrote the request; 0: not yet.
+    /// ``CurlConnection/socketsOpened`` at the time when libcurl wrote the request. 0 if not yet written.
     private(set) var writtenOn = 0
-    /// It was not written, since it may not start any more.
+    /// Whether the request was not written because it may no longer start.
     private(set) var isHeldBack = false
-    /// For the socket that libcurl opens for this request.
+    /// The limit for the socket that libcurl opens for this request.
     var unacknowledgedMaxMs: Int32 = 0
-    /// The body of the answer so far.
+    /// The received part of the response's body.
     private(set) var answer: [UInt8] = []
 
     private let idNode: UnsafeMutablePointer<curl_slist>
@@ -30,7 +30,7 @@ final class CurlSlot: RequestSlot {
     private var path: UnsafeMutableRawBufferPointer
     private var body: UnsafeMutableRawBufferPointer
 
-    /// Nil where libcurl has no memory.
+    /// Returns `nil` if libcurl has no memory.
     init?(slot number: Int) {
         guard let handle = curl_easy_init() else { return nil }
         self.handle = handle
@@ -52,7 +52,7 @@ final class CurlSlot: RequestSlot {
         setCallbacks()
     }
 
-    /// The handle must have left its connection.
+    /// Frees the memory. The handle must not be in its connection any more.
     deinit {
         curl_easy_cleanup(handle)
         idNode.deallocate()
@@ -84,10 +84,10 @@ final class CurlSlot: RequestSlot {
         fanfare_curl_get_private(handle).map { Unmanaged<CurlSlot>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// True once libcurl may have written anything of the request.
+    /// Whether libcurl may have written a part of the request.
     override var isWritten: Bool { writtenOn != 0 }
 
-    /// With the push it holds.
+    /// Sets up the request of the slot's push.
     func fill(under chain: HeaderChain, on connection: CurlConnection) {
         guard let entry else { return }
         writtenOn = 0
@@ -102,18 +102,18 @@ final class CurlSlot: RequestSlot {
         fillBody(entry.push.payload)
     }
 
-    /// It has left its connection.
+    /// Resets the slot after its handle has left the connection.
     func clear() {
         connection = nil
         chain = nil
     }
 
-    /// libcurl's words about the last failure.
+    /// Returns libcurl's description of the last failure.
     func words(for code: CURLcode) -> String {
         errorText.pointee == 0 ? CurlLibrary.words(for: code) : String(cString: errorText)
     }
 
-    /// The value of a header of the answer; empty where it has none. libcurl keeps them until the next request.
+    /// Returns the value of a response header, or an empty array. libcurl keeps headers until the next request.
     func header(_ name: String) -> [UInt8] {
         var found: UnsafeMutablePointer<curl_header>?
         guard curl_easy_header(handle, name, 0, UInt32(CURLH_HEADER), -1, &found) == CURLHE_OK,
@@ -122,8 +122,9 @@ final class CurlSlot: RequestSlot {
         return Array(String(cString: value).utf8)
     }
 
-    /// libcurl asks before it writes a request. When a connection ends under a request it would write it again on a
-    /// new one by itself, and APNs might see the push twice: a second time is refused (`ProviderProtocol` section 9).
+    /// Tells libcurl whether it may write the request. If a connection ends during a request, libcurl would write it
+    /// again on a new one, and APNs might see the push twice. A second write is therefore refused (`ProviderProtocol`
+    /// section 9).
     private func mayWrite() -> Int32 {
         guard !isWritten else { return CURL_PREREQFUNC_ABORT }
         isHeldBack = !mayStart
@@ -140,7 +141,7 @@ final class CurlSlot: RequestSlot {
         }
         RequestPath.write(token: token, to: path)
         path[count] = 0
-        // libcurl copies it; the URL itself never changes, so it is neither set nor parsed anew.
+        // libcurl copies the path. The URL never changes, so it is neither set nor parsed again.
         fanfare_curl_set_pointer(handle, CURLOPT_REQUEST_TARGET, path.baseAddress)
     }
 
@@ -163,7 +164,7 @@ extension CurlSlot {
     private static let idleConnectionSeconds = 3600
     private static let keepAliveSeconds = 60
 
-    /// Sets what all requests of a lane have in common (`ProviderProtocol` section 9).
+    /// Sets the options that all requests of a lane share (`ProviderProtocol` section 9).
     func setOptions(_ plan: LanePlan) -> CURLcode {
         let host = plan.endpoint.host
         let isBareV6 = host.contains(":") && !host.hasPrefix("[")
@@ -175,12 +176,12 @@ extension CurlSlot {
             set(CURLOPT_PIPEWAIT, 1),
             set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)),
             set(CURLOPT_NOSIGNAL, 1),
-            // A stop must not wait for a resolver that does not answer.
+            // A stop must not wait for a resolver that does not respond.
             set(CURLOPT_QUICK_EXIT, 1),
             set(CURLOPT_CONNECTTIMEOUT_MS, max(1, plan.limits.connectDeadline.milliseconds)),
             set(CURLOPT_MAXAGE_CONN, Self.idleConnectionSeconds),
-            // Each connect resolves afresh and takes another address, so that lanes spread (`ProviderProtocol` section
-            // 8).
+            // Each connect resolves the name again and takes another address, so that lanes spread (`ProviderProtocol`
+            // section 8).
             set(CURLOPT_DNS_CACHE_TIMEOUT, 0),
             set(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1),
             set(CURLOPT_TCP_KEEPALIVE, 1),
@@ -207,18 +208,18 @@ extension CurlSlot {
         fanfare_curl_set_long(handle, option, value)
     }
 
-    /// libcurl copies the text.
+    /// Sets an option to a text, which libcurl copies.
     private func setText(_ option: CURLoption, _ text: String) -> CURLcode {
         fanfare_curl_set_pointer(handle, option, text)
     }
 }
 
-/// The shared headers of a batch as libcurl's linked list, built once and hung behind the `apns-id` line of every
-/// request under them.
+/// The shared headers of a batch as libcurl's linked list. The list is built once and appended to the `apns-id` line of
+/// each request of the batch.
 ///
-/// Used by one lane's thread only; libcurl reads the nodes while a request is set up and never writes them.
+/// Only one lane's thread uses it. libcurl reads the nodes during the set-up of a request and never writes them.
 final class HeaderChain {
-    /// One node per header, linked in order; each owns its text.
+    /// One node per header, linked in order. Each node owns its text.
     private let nodes: UnsafeMutablePointer<curl_slist>
     private let count: Int
 
@@ -228,7 +229,7 @@ final class HeaderChain {
         var lines = headers.sharedHeaders(authorization: token?.authorization).map { header in
             Array(header.name.utf8) + Array(": ".utf8) + header.value + [0]
         }
-        // libcurl would add `accept: */*` by itself; a name without value takes it out.
+        // libcurl adds `accept: */*` automatically. A name without a value removes the header.
         lines.append(Array("accept:".utf8) + [0])
         count = lines.count
         nodes = .allocate(capacity: count)

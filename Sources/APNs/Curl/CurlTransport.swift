@@ -2,10 +2,10 @@ package import Logging
 
 /// Lanes on libcurl's multi interface: one multi handle and one thread each (`ProviderProtocol` section 9).
 ///
-/// A proxy is taken from the environment as curl does (`https_proxy`, `no_proxy`).
+/// The proxy comes from the environment, as with curl (`https_proxy`, `no_proxy`).
 package struct CurlTransport: Transport {
-    /// Measured on libcurl 7.88: its cost per request grows with the requests in flight, so a lane stays below this
-    /// whatever ``LaneLimits/streamsMax`` says.
+    /// The maximum number of requests in flight per lane, whatever ``LaneLimits/streamsMax`` says. The cost per request
+    /// of libcurl 7.88 was measured to grow with the number of requests in flight.
     package static let streamsMax = 100
 
     private let credential: PushCredential

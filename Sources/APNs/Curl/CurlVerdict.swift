@@ -1,27 +1,27 @@
 import CCurl
 
-/// How a request ended, after the tables in `ProviderProtocol` sections 8 and 9.
+/// The end of a request, after the tables in `ProviderProtocol` sections 8 and 9.
 enum CurlVerdict {
     case answered(PushResponse, latencyMicroseconds: Int64)
-    /// With another status than 200, and without the end of the answer.
+    /// The response has a status other than 200 and is incomplete.
     case cutOff(status: Int)
-    /// It was written, or may have been, and no answer came in time.
+    /// The request was written, or may have been, and no response came in time.
     case missedDeadline
-    /// It was written, or may have been, and the connection or its stream ended.
+    /// The request was written, or may have been, and the connection or its stream ended.
     case lost(String)
-    /// Something answered that is not APNs, be it a proxy before it: the push may have gone through.
+    /// The response did not come from APNs, but for example from a proxy in between. APNs may have received the push.
     case notHTTP2
-    /// Certainly not written: it waited for a stream until its deadline.
+    /// The request was certainly not written: it waited for a stream until its deadline.
     case neverStarted
-    /// Certainly not written: there is no connection.
+    /// The request was certainly not written: there is no connection.
     case notConnected(TransportError, isFinal: Bool)
 
-    /// Reads the facts off a slot whose request is done, or whose deadline has passed. `isProven`: its connection has
-    /// answered before.
+    /// Determines the end of a slot's request that is done, or whose deadline has passed. `isProven` tells whether its
+    /// connection has delivered a response before.
     init(_ code: CURLcode, _ slot: CurlSlot, plan: LanePlan, isProven: Bool) {
         let status = fanfare_curl_get_long(slot.handle, CURLINFO_RESPONSE_CODE)
-        // A 200 says all with its headers, even where the stream then ended badly (`ProviderProtocol` section 12, trap
-        // 32). Any other status needs the whole answer.
+        // A 200 is complete with its headers, even if the stream then failed (`ProviderProtocol` section 12, trap 32).
+        // Any other status needs the whole response.
         if status >= 200 {
             self = Self.answer(status, slot, isProven, isWhole: code == CURLE_OK)
         } else if slot.isWritten {
@@ -70,7 +70,7 @@ enum CurlVerdict {
     }
 }
 
-/// libcurl's process-wide state; made before the first handle, kept until the process ends.
+/// libcurl's process-wide state. It is created before the first handle and kept until the process ends.
 enum CurlLibrary {
     static let isReady: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 

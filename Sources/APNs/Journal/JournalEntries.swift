@@ -1,17 +1,17 @@
 import Glibc
 
-/// What a journal says of one push.
+/// The journal's record of one push.
 package struct JournalEntry: Hashable, Sendable {
     package enum State: Hashable, Sendable {
-        /// A lane has it; no request was started.
+        /// A lane has the push, and no request was started.
         case queued
-        /// From before the first byte of its request on.
+        /// The request was started. The entry is set before its first byte leaves.
         case started
         case answered(PushResponse)
     }
 
     package var state: State
-    /// As told by whoever entered it: the locale of its text.
+    /// The locale of the push's text, as given when the entry was made.
     package var localeIndex: Int?
 
     package init(state: State, localeIndex: Int? = nil) {
@@ -20,39 +20,39 @@ package struct JournalEntry: Hashable, Sendable {
     }
 }
 
-/// Where the entries of a journal lie: words of 64 bits that are stored whole and become visible in order.
+/// The memory of a journal's entries: 64-bit words that are stored atomically and become visible in order.
 protocol JournalWords: Sendable {
     func load(_ index: Int) -> UInt64
-    /// Whoever sees this word sees every word stored before it.
+    /// Stores a word. A reader that sees this word also sees every word stored before it.
     func store(_ word: UInt64, at index: Int)
 }
 
-/// The entries of one stretch of a journal, eight words each, by their number.
+/// The entries of one segment of a journal, eight words each, by their number.
 ///
 ///     0  check (32 bits) | status (16) | length of the reason (8) | state (8)
 ///     1  lease           2  device           3  timestamp of a 410
 ///     4  locale (16) | first 6 bytes of the reason           5 6 7  the rest of it
 ///
-/// The first word is stored last, and says for itself what the others mean: a process may end between any two stores,
-/// and the entry is as it was before, or as it is after. The check is made of lease and device, and never 0, so that a
-/// page that was lost or overwritten is found to be none of ours.
+/// The first word is stored last and determines the meaning of the others. If the process ends between two stores, the
+/// entry is either as before or as after. The check is computed from lease and device and is never 0. A lost or
+/// overwritten page therefore fails the check.
 struct JournalEntries<Words: JournalWords>: Sendable {
     static var wordsPerEntry: Int { 8 }
     static var byteCount: Int { wordsPerEntry * 8 }
-    /// The longest reason that Apple documents has 27.
+    /// The maximum length of a stored reason. The longest reason that Apple documents has 27 characters.
     static var reasonMax: Int { 30 }
 
-    /// Milliseconds since 1970 are never this.
+    /// The stored value for no timestamp. No time in milliseconds since 1970 equals it.
     private static var noTimestamp: UInt64 { UInt64(bitPattern: Int64.min) }
 
     let words: Words
 
-    /// For a new stretch, before anybody reads it.
+    /// Initialises a new segment before it has readers.
     func format(_ count: Int) {
         for number in 0..<count { free(number) }
     }
 
-    /// - Parameter number: of a free entry.
+    /// - Parameter number: the number of a free entry.
     func enter(_ number: Int, lease: Int64, device: Int64, localeIndex: Int?) {
         let base = number * Self.wordsPerEntry
         words.store(UInt64(bitPattern: lease), at: base + 1)
@@ -62,10 +62,10 @@ struct JournalEntries<Words: JournalWords>: Sendable {
         words.store(Self.check(lease, device) | Code.queued, at: base)
     }
 
-    /// To be called before the first byte of the request leaves.
+    /// Records that the request starts. Call it before the first byte of the request leaves.
     func started(_ number: Int) { set(number, Code.started) }
 
-    /// No byte of it left, or the peer certainly did not process it.
+    /// Records that no byte of the request left, or that the peer certainly did not process it.
     func returned(_ number: Int) { set(number, Code.queued) }
 
     func answered(_ number: Int, _ response: PushResponse) {
@@ -79,11 +79,11 @@ struct JournalEntries<Words: JournalWords>: Sendable {
 
     func free(_ number: Int) {
         let base = number * Self.wordsPerEntry
-        // The words behind it stay as they are; the check is that of a free entry.
+        // The other words stay as they are. The check is that of a free entry.
         words.store(Self.check(0, 0) | Code.free, at: base)
     }
 
-    /// Nil for a free entry; throws where no store of ours can have made it.
+    /// Returns an entry, or `nil` if it is free. Throws if no store by Fanfare can have produced the words.
     func read(_ number: Int) throws(JournalDamage) -> (lease: Int64, device: Int64, entry: JournalEntry)? {
         let base = number * Self.wordsPerEntry
         let head = words.load(base)
@@ -124,7 +124,7 @@ struct JournalEntries<Words: JournalWords>: Sendable {
         words.store(words.load(base) & 0xFFFF_FFFF_0000_0000 | code, at: base)
     }
 
-    /// Returns how many bytes of it there was room for.
+    /// Stores a reason. Returns the number of stored bytes.
     private func storeReason(_ text: String, at index: Int) -> Int {
         var length = 0
         var word = words.load(index) & 0xFFFF
@@ -150,7 +150,7 @@ struct JournalEntries<Words: JournalWords>: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// In the upper half of the word; an odd number, so never 0.
+    /// Returns the check in the upper half of the word. It is an odd number, so never 0.
     private static func check(_ lease: Int64, _ device: Int64) -> UInt64 {
         var mixed = UInt64(bitPattern: lease) &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(bitPattern: device)
         mixed ^= mixed >> 32
@@ -159,8 +159,8 @@ struct JournalEntries<Words: JournalWords>: Sendable {
     }
 }
 
-/// One moment fits an entry, in milliseconds since 1970: since when the device is gone, or what an answer that asks for
-/// a pause gives it until. None asks for both.
+/// The one moment that an entry stores, in milliseconds since 1970. It is the time since when the device is gone, or
+/// the end of a pause that the response requests. No response has both.
 extension PushResponse {
     fileprivate static func asksForPause(_ status: Int) -> Bool { status == 429 || status >= 500 }
 
@@ -178,7 +178,7 @@ extension PushResponse {
     }
 }
 
-/// More than one bit apart from each other.
+/// Codes that differ from each other in more than one bit.
 private enum Code {
     static let free: UInt64 = 0x11
     static let queued: UInt64 = 0x22
@@ -186,7 +186,7 @@ private enum Code {
     static let answered: UInt64 = 0x88
 }
 
-/// An entry that no store of ours can have made.
+/// An entry that no store by Fanfare can have produced.
 struct JournalDamage: Error {
     var entry: Int
 }

@@ -1,13 +1,14 @@
 import Glibc
 
-/// What a sender's journal proves once the sender is gone.
+/// The evidence of a sender's journal after the sender has exited.
 package struct JournalEvidence: Hashable, Sendable {
-    /// By lease and device. A delivery of a lease that is not named was not handed to a lane, or has its outcome.
+    /// The entries by lease and device. A delivery of a lease without an entry was not given to a lane, or its outcome
+    /// is recorded.
     package var entries: [Int64: [Int64: JournalEntry]]
 
     package init(entries: [Int64: [Int64: JournalEntry]]) { self.entries = entries }
 
-    /// Reads a journal that nobody writes any more.
+    /// Reads a journal that has no writer any more.
     package static func read(
         path: String, expecting identity: PushJournal.Identity
     ) throws(JournalDistrust) -> JournalEvidence {
@@ -32,11 +33,12 @@ package struct JournalEvidence: Hashable, Sendable {
     }
 }
 
-/// What a living sender would have others know when its store takes nothing. For display only, so nothing guards it.
+/// A live sender's note to other processes while its store accepts no writes. It is for display only and has no
+/// checksum.
 package struct JournalNote: Hashable, Sendable {
-    /// Since when it holds, in milliseconds since 1970.
+    /// The start of the state, in milliseconds since 1970.
     package var since: Int64
-    /// What it says, as writer and reader agree; not 0.
+    /// The note's meaning, as writer and reader agree. Not 0.
     package var code: UInt8
 
     package init(since: Int64, code: UInt8) {
@@ -44,7 +46,7 @@ package struct JournalNote: Hashable, Sendable {
         self.code = code
     }
 
-    /// Nil where none was left, and where there is no journal to be read.
+    /// Reads a sender's note. Returns `nil` if there is none, or no readable journal.
     package static func read(path: String) -> JournalNote? {
         guard let head = try? FileWords(path, atMost: PushJournal.headerBytes),
             head.count * 8 >= PushJournal.headerBytes
@@ -53,16 +55,16 @@ package struct JournalNote: Hashable, Sendable {
     }
 }
 
-/// Why a journal proves nothing: everything its sender had leased is then in doubt.
+/// The reason why a journal proves nothing. All deliveries that its sender had leased are then in doubt.
 package enum JournalDistrust: Error, Hashable, Sendable, CustomStringConvertible {
     case missing
-    /// The machine was started again since: what the memory held is gone.
+    /// The machine was rebooted since, so the contents of its memory are lost.
     case otherBoot
-    /// Of another store or sender.
+    /// The journal belongs to another store or sender.
     case foreign
     case damaged(String)
     case unreadable(code: Int32)
-    /// The store has lost outcomes that were recorded, so that the entries are dropped.
+    /// The store has lost recorded outcomes, so the entries are dropped.
     case forgotten
 
     package var description: String {
@@ -81,7 +83,7 @@ package enum JournalDistrust: Error, Hashable, Sendable, CustomStringConvertible
 /// The first page of a journal.
 ///
 ///     0  magic    1  version    2 3  store    4  sender    5 to 9  boot id    10  check of 0 to 9    11  entries
-///     12  since when there is a note, in milliseconds since 1970    13  its code; 0: there is none
+///     12  start of the note, in milliseconds since 1970    13  its code; 0: there is no note
 struct JournalHeader<Words: JournalWords> {
     /// "fanfareJ"
     private static var magic: UInt64 { 0x6661_6E66_6172_654A }
@@ -99,13 +101,13 @@ struct JournalHeader<Words: JournalWords> {
         words.store(check(), at: Self.checked.upperBound)
     }
 
-    /// With its complement beside it: the check above is made before there are any.
+    /// Stores the number of entries with its complement. The header's check is computed before entries exist.
     func setEntries(_ count: Int) {
         let number = UInt32(clamping: count)
         words.store(UInt64(~number) << 32 | UInt64(number), at: Self.entries)
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     func read(expecting identity: PushJournal.Identity) throws(JournalDistrust) -> Int {
         guard words.load(0) == Self.magic, words.load(Self.checked.upperBound) == check() else {
             throw .damaged("its head is none that was ever written")
@@ -159,7 +161,7 @@ struct FileWords: JournalWords {
         while all.count * 8 < bytesMax {
             let count = chunk.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress, $0.count) }
             if count < 0 { throw .unreadable(code: errno) }
-            // A rest that is no whole word is none of ours.
+            // An incomplete word at the end was not written by Fanfare.
             all += chunk[..<(count / 8)]
             if count < chunk.count * 8 { break }
         }

@@ -2,19 +2,19 @@ import Glibc
 import HTTP2
 import Synchronization
 
-/// A sender's own record of what it has started and heard: a file mapped into memory and shared with the kernel, so
-/// that what was stored is there after the process ended, however it did. What the power takes is not promised: the
-/// file names the kernel's boot, and proves nothing after another one.
+/// A sender's own record of started requests and received responses: a memory-mapped file that the kernel shares. Its
+/// contents survive any end of the process. They are not guaranteed to survive a power failure. The file names the
+/// kernel's boot and proves nothing after another boot.
 ///
-/// A lane stores a word before the first byte of each request and a word with its answer, no system call. An entry is
-/// freed once the outcome is recorded in the store, so that whoever takes over knows of every leased delivery whether
-/// it was started and what was answered.
+/// A lane stores a word before the first byte of each request and a word with its response, with no system call. An
+/// entry is freed once the store has recorded the outcome. A sender that takes over therefore knows, for every leased
+/// delivery, whether it was started and what the response was.
 ///
-/// The file grows by sheets, one for each lane that is open at a time.
+/// The file grows by segments, one for each lane that is open at the same time.
 package final class PushJournal: Sendable {
-    /// Which machine, store and sender a journal is of.
+    /// The machine, store and sender that a journal belongs to.
     package struct Identity: Hashable, Sendable {
-        /// Empty: no journal is trusted.
+        /// The id of the kernel's boot. Empty if no journal can be trusted.
         package var boot: String
         /// The name space of the store.
         package var store: PushID
@@ -27,14 +27,14 @@ package final class PushJournal: Sendable {
             self.sender = sender
         }
 
-        /// Of this process: the kernel's boot as it is now.
+        /// Returns the identity of this process, with the kernel's current boot.
         package static func current(store: PushID, sender: Int64) -> Identity {
             Identity(boot: BootClock.bootID, store: store, sender: sender)
         }
     }
 
     static let pageBytes = 4096
-    /// Of the file, before the first sheet.
+    /// The size of the file's header, before the first segment.
     static let headerBytes = pageBytes
 
     private struct State {
@@ -42,7 +42,7 @@ package final class PushJournal: Sendable {
         var spare: [JournalSheet] = []
     }
 
-    /// Makes a file so long that its disk has room for all of it; 0, or why not, as posix_fallocate(3).
+    /// Extends a file and allocates the disk space. Returns 0 or an error number, like posix_fallocate(3).
     package typealias TakeRoom = @Sendable (_ file: Int32, _ offset: Int, _ byteCount: Int) -> Int32
 
     package let path: String
@@ -51,7 +51,7 @@ package final class PushJournal: Sendable {
     private let header: MappedWords
     private let state = Mutex(State())
 
-    /// Makes the file anew, readable by its owner alone.
+    /// Creates a new file, readable by its owner alone.
     package init(
         path: String, identity: Identity,
         takeRoom: @escaping TakeRoom = { posix_fallocate($0, off_t($1), off_t($2)) }
@@ -72,7 +72,7 @@ package final class PushJournal: Sendable {
 
     deinit { close(file) }
 
-    /// Room for so many pushes, or a few more.
+    /// Returns a segment for at least this many pushes.
     package func sheet(entries: Int) throws(JournalError) -> JournalSheet {
         try state.withLock { (state) throws(JournalError) in
             if let index = state.spare.firstIndex(where: { $0.count >= entries }) {
@@ -85,28 +85,29 @@ package final class PushJournal: Sendable {
                 file, path, offset: offset, byteCount: count * JournalEntries<MappedWords>.byteCount, takeRoom)
             let sheet = JournalSheet(words, count: count)
             state.entries += count
-            // From here on whoever reads the file expects them.
+            // From here on, every reader of the file expects these entries.
             JournalHeader(words: header).setEntries(state.entries)
             return sheet
         }
     }
 
-    /// What others are to know while the store takes nothing; nil: nothing any more.
+    /// Leaves a note for other processes while the store accepts no writes. `nil` removes the note.
     package func leave(_ note: JournalNote?) { JournalHeader(words: header).setNote(note) }
 
-    /// For the next lane. Entries that are not free stay as they are: their outcomes could not be recorded.
+    /// Returns a segment for the next lane's use. A segment with an entry that is not free stays as it is, because an
+    /// outcome could not be recorded.
     package func giveBack(_ sheet: JournalSheet) {
         state.withLock { if sheet.isFree { $0.spare.append(sheet) } }
     }
 }
 
-/// What keeps a journal from being written.
+/// The reason why a journal cannot be written.
 package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     package var path: String
     var doing: String
     var code: Int32
 
-    /// Or the quota is used up.
+    /// Whether the disk is full or the quota is used up.
     package var isDiskFull: Bool { code == ENOSPC || code == EDQUOT }
 
     package var description: String {
@@ -115,12 +116,12 @@ package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible 
     }
 }
 
-/// The entries of one lane. Stores from the lane's thread and from the tasks that lease and settle meet on different
-/// entries; which are free is under a lock.
+/// The entries of one lane. The lane's thread and the tasks that lease and settle store to different entries. A lock
+/// protects the list of free entries.
 package final class JournalSheet: Sendable {
     let count: Int
     private let entries: JournalEntries<MappedWords>
-    /// Last given back, first used: those are in the cache.
+    /// The free entries. The last one returned is reused first, because it is in the cache.
     private let free: Mutex<[Int32]>
 
     init(_ words: MappedWords, count: Int) {
@@ -132,9 +133,9 @@ package final class JournalSheet: Sendable {
 
     var isFree: Bool { free.withLock { $0.count == count } }
 
-    /// Entries for so many pushes of a lease, queued; to be named by ``Push/entry``. There must be room.
+    /// Enters this many pushes of a lease as queued and returns their numbers, for ``Push/entry``. There must be room.
     ///
-    /// - Parameter push: the device and locale of each, by its row.
+    /// - Parameter push: returns the device and locale of each push, by its row.
     package func enter(
         _ count: Int, lease: Int64, push: (_ row: Int) -> (device: Int64, localeIndex: Int?)
     ) -> [Int32] {
@@ -152,7 +153,7 @@ package final class JournalSheet: Sendable {
         return numbers
     }
 
-    /// Their outcomes are recorded in the store.
+    /// Frees entries whose outcomes are recorded in the store.
     package func free(_ numbers: [Int32]) {
         for number in numbers { entries.free(Int(number)) }
         free.withLock { $0 += numbers }
@@ -165,14 +166,14 @@ package final class JournalSheet: Sendable {
     func answered(_ number: Int32, _ response: PushResponse) { entries.answered(Int(number), response) }
 }
 
-/// A stretch of a file in memory, unmapped with the last reference. Words are stored and loaded one by one, whole and
-/// in order, so no lock is needed; who may store to which is said by ``JournalSheet``.
+/// A mapped part of a file, unmapped with the last reference. Words are stored and loaded atomically and in order, so
+/// no lock is needed. ``JournalSheet`` defines which thread stores to which words.
 final class MappedWords: JournalWords, @unchecked Sendable {
     private let start: UnsafeMutableRawPointer
     private let byteCount: Int
     private let words: UnsafeMutablePointer<Atomic<UInt64>>
 
-    /// Room for it is taken on the disk first: a store to a hole on a full disk would end the process.
+    /// Maps the part after allocating its disk space. A store to a hole on a full disk would end the process.
     init(
         _ file: Int32, _ path: String, offset: Int, byteCount: Int, _ takeRoom: PushJournal.TakeRoom
     ) throws(JournalError) {

@@ -1,54 +1,54 @@
-/// What a lane knows of one of its connections. Times are nanoseconds of one monotonic clock.
+/// A lane's record of one of its connections. Times are nanoseconds of one monotonic clock.
 struct ConnectionState {
     enum Stage {
-        /// Goes to `current`, or ends.
+        /// Becomes `current`, or ends.
         case opening
-        /// Where requests start. Goes to `retiring`, or ends.
+        /// Accepts new requests. Becomes `retiring`, or ends.
         case current
-        /// Starts nothing more, and may still answer. Ends when nothing is open on it.
+        /// Accepts no new requests, and may still deliver responses. Ends when it has no open streams.
         case retiring
     }
 
     let id: Int
     var stage = Stage.opening
     var warmUp: WarmUp
-    /// Nil where the transport sends no PING.
+    /// `nil` if the transport sends no PING.
     var liveness: Liveness?
-    /// By the peer's last SETTINGS.
+    /// The limit in the peer's last SETTINGS.
     var peerStreamsMax = 0
     var openStreams = 0
     var responses = 0
-    /// In a row.
+    /// The number of missed deadlines in a row.
     var missedDeadlines = 0
-    /// Since when the peer lets nothing start although nothing is under way.
+    /// The start of the time during which the peer allows no stream although none is open.
     var stalledSince: UInt64?
-    /// Its end was asked for.
+    /// Whether its end was requested.
     var isEnding = false
 
-    /// Requests that may be on the wire at once.
+    /// Returns the maximum number of requests on the wire at the same time.
     func streamLimit(_ streamsMax: Int, at now: UInt64) -> Int {
         warmUp.streamLimit(whenWide: min(streamsMax, peerStreamsMax), at: now)
     }
 }
 
-/// How wide a lane may go on its connection (`ProviderProtocol` sections 8 and 9): one request at a time until APNs has
-/// accepted one, then as many as allowed. A rejected first push keeps the peer's limit low, hence the next one is tried
-/// alone as well; but tokens that are merely dead must not hold a lane back for ever.
+/// The number of streams that a lane may use on its connection (`ProviderProtocol` sections 8 and 9). It is one until
+/// APNs has accepted a request, then as many as allowed. A rejected first push keeps the peer's limit low, so the next
+/// push is also sent alone. Dead tokens alone must not hold a lane back for ever.
 struct WarmUp {
-    /// Responses about the token, none accepted, after which the lane goes wide all the same.
+    /// The number of rejections of tokens, with no acceptance, after which the lane widens nevertheless.
     static let tokenRejectionsMax = 10
 
     private enum Phase {
-        /// One request at a time. Goes to `settling`, or to `wide` where SETTINGS are seen.
+        /// One request at a time. Becomes `settling`, or `wide` if SETTINGS are seen.
         case cold(tokenRejections: Int)
-        /// Nothing starts: the peer's new SETTINGS may still be on the way. Counts as `wide` in any later round.
+        /// Nothing starts, because the peer's new SETTINGS may not have arrived. Counts as `wide` in any later round.
         case settling(round: UInt64)
-        /// Goes to `cold` on a new connection or any fault.
+        /// Becomes `cold` on a new connection or any fault.
         case wide
     }
 
     private var phase = Phase.cold(tokenRejections: 0)
-    /// SETTINGS are obeyed as they come: there is no round to wait for.
+    /// Whether SETTINGS take effect on arrival, so that no round has to pass.
     private let seesSettings: Bool
 
     init(seesSettings: Bool) {
@@ -65,7 +65,7 @@ struct WarmUp {
         return false
     }
 
-    /// Requests that may be on the wire at once. `now`: of the round of the event loop.
+    /// Returns the maximum number of requests on the wire. `now` is the time of the event loop's round.
     func streamLimit(whenWide wide: Int, at now: UInt64) -> Int {
         switch phase {
         case .cold: min(1, wide)
@@ -87,7 +87,7 @@ struct WarmUp {
         }
     }
 
-    /// A new connection, or a fault that may have cost us the old one.
+    /// Resets the warm-up after a new connection, or after a fault that may have ended the old one.
     mutating func coolDown() {
         phase = .cold(tokenRejections: 0)
     }
@@ -97,8 +97,7 @@ struct WarmUp {
     }
 }
 
-/// Decides when a connection is asked for a sign of life, and when it is given up (`ProviderProtocol` section 8: silent
-/// death).
+/// Decides when a connection is probed, and when it is given up (`ProviderProtocol` section 8: silent death).
 struct Liveness {
     enum Action: Equatable {
         case wait(until: UInt64)
@@ -109,7 +108,7 @@ struct Liveness {
     private let idleInterval: UInt64
     private let silenceInterval: UInt64
     private let deadline: UInt64
-    /// Since when something ought to have come: the last bytes, or the first request after idling.
+    /// The time since when the peer should have sent something: the last bytes, or the first request after idling.
     private var waitingSince: UInt64
     private var pingedAt: UInt64?
     private var isBusy = false
@@ -121,13 +120,13 @@ struct Liveness {
         waitingSince = now
     }
 
-    /// Bytes came, of whatever kind.
+    /// Records that bytes of any kind arrived.
     mutating func heard(at now: UInt64) {
         waitingSince = now
         pingedAt = nil
     }
 
-    /// Answers are waited for, or no longer.
+    /// Records whether the connection waits for responses.
     mutating func isBusy(_ isBusy: Bool, at now: UInt64) {
         if isBusy, !self.isBusy { waitingSince = max(waitingSince, now) }
         self.isBusy = isBusy

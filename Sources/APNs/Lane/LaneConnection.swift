@@ -1,13 +1,16 @@
-/// One connection of a lane as a transport makes it: carries requests and decides nothing. The lane's thread only.
+/// One connection of a lane, as a transport creates it. It carries requests and decides nothing. The lane's thread
+/// only.
 ///
-/// It tells its ``LaneDriver`` what happens: ``LaneDriver/opened(_:streamLimit:)`` or
-/// ``LaneDriver/openFailed(_:_:isFinal:)`` once, ``LaneDriver/ended(_:_:on:)`` once for each request that started,
-/// ``LaneDriver/closed(_:_:)`` at its end.
+/// It reports to its ``LaneDriver``:
+///
+/// - ``LaneDriver/opened(_:streamLimit:)`` or ``LaneDriver/openFailed(_:_:isFinal:)`` once;
+/// - ``LaneDriver/ended(_:_:on:)`` once for each started request;
+/// - ``LaneDriver/closed(_:_:)`` at its end.
 protocol LaneConnection: AnyObject {
     associatedtype Slot: RequestSlot
-    /// The headers of a batch as the transport lays them out.
+    /// The headers of a batch in the transport's layout.
     associatedtype Headers: AnyObject
-    /// What the connections of one transport have in common.
+    /// The state that the connections of one transport share.
     associatedtype Context: Sendable
 
     static var traits: LaneStateMachine.Traits { get }
@@ -22,22 +25,22 @@ protocol LaneConnection: AnyObject {
 
     func open()
 
-    /// False: nothing more can be started here.
+    /// Starts a request. Returns false if the connection can start no more requests.
     func start(_ slot: Slot, under headers: Headers) -> Bool
 
-    /// The request has had no answer within its deadline: says so by ``LaneDriver/expired(_:isWritten:status:)`` or
-    /// ends it.
+    /// Handles a request that had no response within its deadline. It calls ``LaneDriver/expired(_:isWritten:status:)``
+    /// or ends the request.
     func expire(_ slot: Slot)
 
     func ping()
 
-    /// Says goodbye and ends; what is still open ends with it.
+    /// Says goodbye and ends, together with all open requests.
     func close()
 
-    /// Ends at once. `words`: for the log.
+    /// Ends immediately. `words` is for the log.
     func abort(_ words: String)
 
-    /// Does what the time has come for, and says when there is more to do.
+    /// Does the work that is due. Returns the time at which more work is due.
     func attend(_ now: UInt64) -> UInt64
 }
 
@@ -45,25 +48,25 @@ extension LaneConnection {
     func attend(_ now: UInt64) -> UInt64 { .max }
 }
 
-/// Room for one push at a time, used again and again. The lane's thread only.
+/// The buffers for one push at a time, reused for later pushes. The lane's thread only.
 class RequestSlot {
     /// Its index in the pool.
     final let number: Int
-    /// Nil: it has had its response, or is free.
+    /// `nil` if the push has had its response, or if the slot is free.
     final private(set) var entry: BatchQueue.Entry?
     final private(set) var connectionID = 0
-    /// Of the round of the event loop.
+    /// The time of the event loop's round.
     final private(set) var startedAt: UInt64 = 0
-    /// Counts the pushes it has held.
+    /// The number of pushes that the slot has held.
     final private(set) var use = 0
-    /// Of the provider token it was sent with.
+    /// The generation of the provider token that the push was sent with.
     final private(set) var tokenGeneration = 0
 
     init(number: Int) {
         self.number = number
     }
 
-    /// The last byte was handed over, or may have been: from here on the peer may process it.
+    /// Whether the last byte was written, or may have been, so that the peer may process the request.
     var isWritten: Bool { false }
 
     final func hold(_ entry: BatchQueue.Entry, on connectionID: Int, tokenGeneration: Int, at now: UInt64) {
@@ -74,35 +77,35 @@ class RequestSlot {
         use += 1
     }
 
-    /// Whether its push may start, as far as nothing of it has left.
+    /// Whether the slot's push may start, if nothing of it has left yet.
     final var mayStart: Bool { entry?.batch.mayStart().answer ?? .open == .open }
 
-    /// For who answers the push, or queues it again.
+    /// Takes the entry, for a caller that reports the push's end or queues it again.
     final func takeEntry() -> BatchQueue.Entry? { entry.take() }
 }
 
-/// How a request ended.
+/// The end of a request.
 enum RequestEnd {
     case answered(PushResponse, latencyMicroseconds: Int64)
-    /// With another status than 200, and without the end of the answer.
+    /// The response has a status other than 200 and is incomplete.
     case cutOff(status: Int)
-    /// Certainly not processed, and not for the connection's sake.
+    /// The request was certainly not processed, for a reason other than the connection's end.
     case refused
-    /// Certainly not processed: it was not written, or its connection takes no more.
+    /// The request was certainly not processed: it was not written, or its connection accepts no more.
     case notProcessed
-    /// It was written, or may have been, and no answer will come: why, in words.
+    /// The request was written, or may have been, and no response will come. The text is the reason.
     case lost(String)
 }
 
-/// The slots of a lane: those in use, those free, and the order in which their deadlines come.
+/// The slots of a lane: the used and the free ones, and the order of their deadlines.
 struct SlotPool<Slot: RequestSlot> {
     private(set) var all: [Slot] = []
     private var free: [Int] = []
     private var order = StartOrder()
-    /// Pushes started and without a response.
+    /// The number of started pushes that have no response.
     var unanswered = 0
 
-    /// Nil where all are in use: to be made and added.
+    /// Returns a free slot. `nil` if all are in use: create one and add it.
     mutating func take() -> Slot? { free.popLast().map { all[$0] } }
 
     mutating func add(_ slot: Slot) { all.append(slot) }
@@ -114,7 +117,7 @@ struct SlotPool<Slot: RequestSlot> {
         unanswered += 1
     }
 
-    /// The one that has waited longest, and so long.
+    /// Returns the slot that has waited longest, if it has exceeded the deadline.
     mutating func expired(_ deadline: UInt64, at now: UInt64) -> Slot? {
         guard let slot = order.oldest(), now >= slot.startedAt + deadline else { return nil }
         return all[slot.number]
@@ -125,12 +128,12 @@ struct SlotPool<Slot: RequestSlot> {
     mutating func compact() { order.compact(open: unanswered) }
 }
 
-/// Requests in the order they started, which is the order of their deadlines. Those that are over are passed when they
+/// Requests in the order of their starts, which is the order of their deadlines. Ended requests are removed when they
 /// come to the front.
 struct StartOrder {
     private struct Entry {
         let slot: RequestSlot
-        /// Tells this use of the slot from the next one.
+        /// Distinguishes this use of the slot from the next one.
         let use: Int
         var isOver: Bool { slot.use != use || slot.entry == nil }
     }
@@ -146,7 +149,7 @@ struct StartOrder {
         entries.append(Entry(slot: slot, use: slot.use))
     }
 
-    /// The one that waits longest.
+    /// Returns the request that has waited longest.
     mutating func oldest() -> RequestSlot? {
         while head < entries.count {
             if !entries[head].isOver { return entries[head].slot }
@@ -157,8 +160,8 @@ struct StartOrder {
         return nil
     }
 
-    /// One request without an answer at the front must not keep the thousands that came after it: to be called with the
-    /// number of those still open.
+    /// Removes ended requests behind an unanswered one at the front, which must not keep thousands of them. Call it
+    /// with the number of open requests.
     mutating func compact(open: Int) {
         guard entries.count - head > 1024 + 2 * open else { return }
         entries = entries[head...].filter { !$0.isOver }
@@ -166,7 +169,7 @@ struct StartOrder {
     }
 }
 
-/// A batch that a lane has taken. A class: each of its pushes refers to it, at the cost of one count.
+/// A batch that a lane has accepted. It is a class: each of its pushes refers to it, at the cost of one count.
 final class QueuedBatch {
     let headers: PushHeaders
     let pushes: [Push]
@@ -184,7 +187,8 @@ final class QueuedBatch {
         startBefore = batch.startBefore
     }
 
-    /// Whether a push of it may start now. The clock is read for each: between two of them the process may have slept.
+    /// Tells whether a push of the batch may start now. It reads the clock for each push, because the process may have
+    /// slept.
     func mayStart() -> (answer: StartGate.Answer, at: UInt64) {
         guard gate != nil || startBefore != BootClock.never else { return (.open, 0) }
         let now = BootClock.now()
@@ -194,7 +198,7 @@ final class QueuedBatch {
     }
 }
 
-// What the journal is told; nothing where none is kept.
+// Notifications of the journal. They do nothing if no journal is kept.
 extension QueuedBatch {
     fileprivate func started(_ index: Int) {
         if let journal { journal.started(pushes[index].entry) }
@@ -209,20 +213,20 @@ extension QueuedBatch {
     }
 }
 
-/// The pushes a lane has taken and not yet started, in order; those given back go first.
+/// The pushes that a lane has accepted and not yet started, in order. Returned pushes go first.
 struct BatchQueue {
-    /// A push that the peer refused so often is given up.
+    /// The number of refusals by the peer after which a push is given up.
     static let refusalsMax = 8
 
     struct Entry {
         let batch: QueuedBatch
         let index: Int
-        /// How often the peer refused it.
+        /// The number of refusals by the peer.
         var refusals = 0
-        /// When it was last allowed to start, by ``BootClock``; 0: it was not asked for.
+        /// The time when the push was last allowed to start, by ``BootClock``. 0 if no check was needed.
         var allowedAt: UInt64 = 0
 
-        /// Whether it may start now, and from when on.
+        /// Tells whether the push may start now, and records the time.
         mutating func mayStart() -> StartGate.Answer {
             let (answer, moment) = batch.mayStart()
             allowedAt = moment
@@ -232,16 +236,16 @@ struct BatchQueue {
         var push: Push { batch.pushes[index] }
         var tag: Int64 { batch.pushes[index].tag }
 
-        /// To be called before the first byte of its request leaves.
+        /// Call this before the first byte of the request leaves.
         func started() { batch.started(index) }
-        /// It was certainly not processed.
+        /// Records that the push was certainly not processed.
         func returned() { batch.returned(index) }
         func answered(_ response: PushResponse) { batch.answered(index, response) }
     }
 
     private var returned: [Entry] = []
-    /// A few: the first is being started. One that is through goes at once, since a lane that is always fed never
-    /// empties its queue.
+    /// A few batches. The first one is being started. A batch without remaining pushes is removed immediately, because
+    /// the queue of a lane with constant supply never becomes empty.
     private var batches: [QueuedBatch] = []
     private var pushIndex = 0
     private(set) var count = 0
@@ -253,7 +257,7 @@ struct BatchQueue {
         }
     }
 
-    /// A push that was certainly not processed is tried again before the others.
+    /// Returns a push that was certainly not processed. It is sent before the others.
     mutating func giveBack(_ entry: Entry) {
         entry.returned()
         returned.append(entry)

@@ -2,8 +2,8 @@ import Glibc
 import HTTP2
 import Logging
 
-/// The loop of a lane: takes batches, does what ``LaneStateMachine`` says by the connections of its transport, gathers
-/// completions. Made, used and dropped on the lane's thread; only mailbox and doorbell are shared.
+/// The loop of a lane. It takes batches, carries out the actions of ``LaneStateMachine`` with the connections of its
+/// transport, and collects completions. It lives on the lane's thread. Only mailbox and doorbell are shared.
 final class LaneDriver<Connection: LaneConnection> {
     let plan: LanePlan
     let context: Connection.Context
@@ -17,19 +17,19 @@ final class LaneDriver<Connection: LaneConnection> {
     private var connections: [Connection] = []
     private var outbox = CompletionBuffer()
     private var status = LaneStatus()
-    /// Laid out last: the next push mostly has the same.
+    /// The last headers. The next push usually has the same ones.
     private var laidOut: (batch: QueuedBatch, tokenGeneration: Int, headers: Connection.Headers)?
     private let events = LoopEvents()
     private var timerDue: UInt64?
     private var stage = Stage.waiting
 
-    /// How soon a provider token on its way is asked for again.
+    /// The interval between checks for a provider token that is being fetched.
     private static var renewalLook: UInt64 { 20_000_000 }
 
     private enum Stage {
-        /// Goes to `pumping` or `over`.
+        /// Becomes `pumping` or `over`.
         case waiting
-        /// Goes to `waiting` or `over`.
+        /// Becomes `waiting` or `over`.
         case pumping
         case over
     }
@@ -46,7 +46,8 @@ final class LaneDriver<Connection: LaneConnection> {
             endpoint: plan.endpoint, limits: plan.limits, backOff: plan.backOff, traits: Connection.traits)
     }
 
-    /// Every push taken has its response in the mailbox when this returns, but for those the mailbox still queues.
+    /// Runs a lane. When it returns, every accepted push has its response in the mailbox, except pushes that the
+    /// mailbox still queues.
     static func run(
         _ plan: LanePlan, _ context: Connection.Context, _ mailbox: LaneMailbox, _ doorbell: Doorbell
     ) -> Result<Void, TransportError> {
@@ -58,7 +59,7 @@ final class LaneDriver<Connection: LaneConnection> {
             driver.events.roundIsOver = { driver.pump() }
             guard loop.watch(doorbell.file, for: .readable, driver.events) else { throw .noDescriptor(code: errno) }
             loop.run()
-            // They refer to the driver, and it to them.
+            // The connections and events refer to the driver, and the driver refers to them.
             driver.connections = []
             driver.events.clear()
             return driver.machine.failure.map { .failure($0) } ?? .success(())
@@ -67,7 +68,7 @@ final class LaneDriver<Connection: LaneConnection> {
         }
     }
 
-    /// Does all there is to do now, and arranges to be called again. Not to be called inside a library's callbacks.
+    /// Does all due work, and schedules the next call. Do not call it inside a library's callbacks.
     func pump() {
         guard case .waiting = stage else { return }
         stage = .pumping
@@ -83,7 +84,7 @@ final class LaneDriver<Connection: LaneConnection> {
         schedule(due)
     }
 
-    /// Until there is nothing to do before the moment it returns.
+    /// Carries out actions. Returns the time before which there is nothing to do.
     private func act(_ now: UInt64) -> UInt64 {
         while true {
             switch machine.next(
@@ -156,8 +157,8 @@ extension LaneDriver {
         }
     }
 
-    /// The next push that may start. Those that may not any more come back at once; while one must wait, so does the
-    /// lane.
+    /// Returns the next push that may start. A push that may no longer start is reported immediately. If a push must
+    /// wait, the whole lane waits.
     private func nextToStart() -> BatchQueue.Entry? {
         while var entry = queue.next() {
             switch entry.mayStart() {
@@ -193,8 +194,8 @@ extension LaneDriver {
         return headers
     }
 
-    /// Judged when everything was read that had come by then: by the loop, and by the library that has a buffer of its
-    /// own.
+    /// Ends requests whose deadline has passed. It first reads everything that had arrived by then, from the loop and
+    /// from the library's own buffer.
     private func expireRequests() {
         let deadline = plan.limits.requestDeadline.nanoseconds
         if slots.expired(deadline, at: loop.readUntil) != nil {
@@ -208,13 +209,13 @@ extension LaneDriver {
     }
 }
 
-// MARK: What becomes of a push
+// MARK: The end of a push
 
 extension LaneDriver {
-    /// By its number; nil for one that the lane never made.
+    /// Returns a slot by its number. `nil` if the lane never created it.
     func slot(_ number: Int) -> Connection.Slot? { slots.all.indices.contains(number) ? slots.all[number] : nil }
 
-    /// The request's stream is over, and its slot free.
+    /// Records that the request's stream has ended, which frees its slot.
     func ended(_ slot: Connection.Slot, _ end: RequestEnd, on connection: Connection, isStale: Bool = false) {
         slots.giveBack(slot)
         machine.ended(on: connection.id)
@@ -236,9 +237,9 @@ extension LaneDriver {
         }
     }
 
-    /// No answer came in time, or not the whole of it; the stream may still be open.
+    /// Handles a request without a complete response in time. Its stream may still be open.
     ///
-    /// - Parameter status: of the answer, where its headers came.
+    /// - Parameter status: the response's status, if its headers arrived.
     func expired(_ slot: Connection.Slot, isWritten: Bool, status: Int = 0) {
         guard let entry = slot.takeEntry() else { return }
         slots.unanswered -= 1
@@ -248,20 +249,22 @@ extension LaneDriver {
             return respond(entry.tag, .answered(answer), startedAt: entry.allowedAt)
         }
         if status != 0 { return respond(cutOff: entry, status) }
-        // What was not written whole was not processed: the peer keeps its window shut, or reads nothing.
+        // The peer did not process a request that was not completely written: its window stays shut, or it does not
+        // read.
         if !isWritten { entry.returned() }
         respond(
             entry.tag, isWritten ? .unknown(.deadline) : .notSent(.deadline),
             startedAt: isWritten ? entry.allowedAt : 0)
     }
 
-    /// A refusal is certain, its reason is not. A 5xx does not say whether the push was taken.
+    /// Reports an incomplete response. A rejection is certain, but its reason is unknown. A 5xx does not say whether
+    /// the push was accepted.
     private func respond(cutOff entry: BatchQueue.Entry, _ status: Int) {
         if status < 500 { entry.returned() }
         respond(entry.tag, .cutOff(status: status), startedAt: entry.allowedAt)
     }
 
-    /// It goes again, unless the peer refuses it over and over.
+    /// Sends the push again, unless the peer has refused it too often.
     private func refused(_ entry: BatchQueue.Entry, on connection: Connection) {
         guard machine.isCurrent(connection.id) else { return queue.giveBack(entry) }
         var entry = entry
@@ -295,7 +298,7 @@ extension LaneDriver {
         mailbox.publish(&outbox.completions, status: status)
     }
 
-    /// What is still on the wire stays unanswered, what was not written is given back.
+    /// Reports written requests as unanswered, and returns unwritten ones.
     private func finish() {
         stage = .over
         let failure = machine.failure
@@ -316,7 +319,7 @@ extension LaneDriver {
     }
 }
 
-// MARK: What becomes of a connection
+// MARK: Events of a connection
 
 extension LaneDriver {
     func opened(_ connection: Connection, streamLimit: Int) {
@@ -376,12 +379,12 @@ extension LaneDriver {
 // MARK: Events
 
 extension LaneDriver {
-    /// Not inside a library's callbacks: does what there is to do when all events of this round are handled.
+    /// Schedules ``pump()`` for the end of this round. Do not call it inside a library's callbacks.
     func pumpAtRoundEnd() { loop.atRoundEnd(events) }
 
     private func takeOrders() {
         doorbell.silence()
-        // What comes in the round in which the lane ended is answered by the mailbox.
+        // Batches that arrive in the round in which the lane ended are answered by the mailbox.
         if case .over = stage { return }
         let orders = mailbox.takeOrders()
         if !orders.batches.isEmpty { queue.append(orders.batches) }

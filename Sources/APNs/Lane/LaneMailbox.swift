@@ -1,16 +1,17 @@
 import HTTP2
 import Synchronization
 
-/// Where the three parties of a lane meet: batches go in, completions come out, both bounded by `outstandingMax`.
+/// The exchange between the three parties of a lane. Batches go in and completions come out, bounded by
+/// `outstandingMax`.
 ///
-/// The sender and the receiver are tasks and suspend here; the lane's thread never waits here, it is told by a
-/// ``Doorbell``. All state is under one `Mutex`, held for moves of whole batches only.
+/// The sender and the receiver are tasks and suspend here. The lane's thread never waits here, but is woken by a
+/// ``Doorbell``. One `Mutex` guards all state, and is held only while whole batches are moved.
 final class LaneMailbox: Sendable {
     private struct State {
-        /// Handed over, not yet taken by the lane's thread.
+        /// Batches that were sent and that the lane's thread has not yet taken.
         var batches: [PushBatch] = []
         var queued = 0
-        /// Handed over, and its response not yet taken by the receiver.
+        /// The number of pushes that were sent and whose completions the receiver has not yet taken.
         var outstanding = 0
         var completions: [PushCompletion] = []
         var receivers: [CheckedContinuation<Void, Never>] = []
@@ -22,7 +23,7 @@ final class LaneMailbox: Sendable {
         var status = LaneStatus()
     }
 
-    /// What the lane's thread finds when it looks in.
+    /// The news for the lane's thread.
     struct Orders {
         var batches: [PushBatch]
         var isFinished: Bool
@@ -143,7 +144,7 @@ extension LaneMailbox {
 
 // The lane's side.
 extension LaneMailbox {
-    /// False where the lane runs or has ended already.
+    /// Marks the lane as started. Returns false if it runs or has ended already.
     func start() -> Bool {
         state.withLock { state in
             defer { state.isStarted = true }
@@ -171,7 +172,7 @@ extension LaneMailbox {
         }
     }
 
-    /// Gives the receiver a batch of completions and wakes it once; empties `completions`.
+    /// Gives the receiver a batch of completions, wakes it once, and empties `completions`.
     func publish(_ completions: inout [PushCompletion], status: LaneStatus) {
         let receivers = state.withLock { state in
             state.status = status
@@ -189,7 +190,7 @@ extension LaneMailbox {
         for receiver in receivers { receiver.resume() }
     }
 
-    /// The lane takes nothing more; what it had not taken yet is answered `notSent`.
+    /// Ends the lane. Pushes that the lane had not taken are answered with `notSent`.
     func end(_ fault: TransportFault) {
         let waiting = state.withLock { state in
             state.hasEnded = true
@@ -207,10 +208,10 @@ extension LaneMailbox {
     }
 }
 
-/// A lane as its three parties see it; its loop runs on a thread of its own, so that it never holds one of the threads
+/// A lane as its three parties see it. Its loop runs on a separate thread, so that it never blocks one of the threads
 /// that Swift's tasks share.
 final class ThreadLane: Lane {
-    /// Returns when the lane has ended, with every push taken answered in the mailbox. Blocks its thread.
+    /// Returns after the lane has ended, with every accepted push answered in the mailbox. Blocks its thread.
     typealias Loop = @Sendable (LanePlan, LaneMailbox, Doorbell) -> Result<Void, TransportError>
 
     private let plan: LanePlan
@@ -236,7 +237,7 @@ final class ThreadLane: Lane {
     func run() async throws(TransportError) {
         guard mailbox.start() else { return }
         let result = await withTaskCancellationHandler {
-            // The thread reads provider tokens from memory: a task brings them.
+            // The thread reads provider tokens from memory. A task fetches them.
             await plan.credential.keepFresh { await runOnThread() }
         } onCancel: {
             mailbox.cancel()
@@ -264,7 +265,7 @@ final class ThreadLane: Lane {
     }
 }
 
-/// Completions on their way to the receiver: handed over when many are ready, or the first has waited for long.
+/// Completions for the receiver. They are delivered when many are ready, or when the first has waited too long.
 struct CompletionBuffer {
     static let countMax = 256
     static let waitMaxNanoseconds: UInt64 = 20_000_000

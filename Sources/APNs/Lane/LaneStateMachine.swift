@@ -1,64 +1,65 @@
-/// Decides for one lane what starts, and when a connection is opened, widened, probed, retired and replaced, when the
-/// lane holds off after failures, drains, and gives up (`ProviderProtocol` section 8). Both transports carry out what
-/// it says.
+/// The decisions of one lane (`ProviderProtocol` section 8). It decides which requests start, and when connections are
+/// opened, widened, probed, retired and replaced. It also decides when the lane backs off after failures, drains, and
+/// gives up. Both transports carry out its decisions.
 ///
-/// A plain value: it knows no socket, no thread and no clock. What happens is told by its mutating methods; what to do
-/// is asked of ``next(_:queued:unanswered:)`` until that says to wait, for events come where nothing can be done about
-/// them, in the middle of a library's callbacks. `now` is nanoseconds of the loop's clock, the same throughout a round.
+/// It is a plain value with no socket, thread or clock. Mutating methods report events. Call
+/// ``next(_:queued:unanswered:)`` for the next action until it says to wait. Events and actions are separate, because
+/// events may arrive inside a library's callbacks, where no action is possible. `now` is nanoseconds of the loop's
+/// clock, constant throughout a round.
 ///
-/// Read before you judge: a deadline for the peer is compared with `readUntil`, the moment up to which everything was
-/// read that had come, never with `now`.
+/// A deadline for the peer is compared with `readUntil`, never with `now`. `readUntil` is the moment up to which all
+/// arrived data was read.
 ///
-/// A lane runs, and then drains: when it is stopped, or when it fails for good.
+/// A lane runs, and then drains after a stop or a permanent failure.
 struct LaneStateMachine {
     typealias ConnectionID = Int
 
     enum Action: Equatable {
-        /// Make a connection of this name; ``opened(_:streamLimit:at:)`` or ``openFailed(_:_:isFinal:at:)`` follows.
+        /// Create a connection with this id. ``opened(_:streamLimit:at:)`` or ``openFailed(_:_:isFinal:at:)`` follows.
         case open(ConnectionID)
-        /// Start queued pushes; ``started(_:on:)`` follows.
+        /// Start queued pushes. ``started(_:on:)`` follows.
         case start(atMost: Int, on: ConnectionID)
         case ping(ConnectionID)
-        /// Nothing is open on it any more: say goodbye.
+        /// Close a connection that has no open streams.
         case close(ConnectionID)
-        /// End it at once, with what is open on it.
+        /// End a connection immediately, together with its open streams.
         case abort(ConnectionID, AbortReason)
-        /// Nothing to do before, unless something happens; `.max`: not by itself.
+        /// Wait until this time or the next event. `.max` means that only an event ends the wait.
         case wait(until: UInt64)
-        /// The lane is over.
+        /// The lane has ended.
         case end
     }
 
     enum AbortReason: Equatable {
-        /// It did not answer PING.
+        /// The connection did not respond to PING.
         case silent
-        /// More connections than ``retiringMax`` are retiring, and this is the oldest.
+        /// More than ``retiringMax`` connections are retiring, and this is the oldest.
         case crowded
     }
 
-    /// What followed from an event, for the log.
+    /// The consequence of an event, for the log.
     enum Consequence: Equatable {
         case goOn
-        /// Nothing more starts on the connection; another one is opened.
+        /// Nothing more starts on the connection, and another one is opened.
         case retired
-        /// As `retired`, and the next one has to wait; `failures` in a row so far.
+        /// As `retired`, and the next connection has to wait. `failures` counts the failures in a row.
         case heldOff(failures: Int)
         case gaveUp
     }
 
-    /// What a transport can see and do.
+    /// The abilities of a transport.
     struct Traits {
-        /// The peer's SETTINGS are known as they come.
+        /// Whether the peer's SETTINGS are known on arrival.
         var seesSettings: Bool
         var sendsPing: Bool
     }
 
     private static let retiringMax = 4
-    /// A gate that nobody opened opens in seconds, if at all.
+    /// The interval between checks of a gate that is not open. If it opens, it does so within seconds.
     private static let lookAgainAfter: UInt64 = 20_000_000
-    /// APNs wants a pause after TooManyProviderTokenUpdates (`ProviderProtocol` section 3).
+    /// The pause that APNs wants after TooManyProviderTokenUpdates (`ProviderProtocol` section 3).
     private static let tokenUpdatePause: UInt64 = 30_000_000_000
-    /// Streams refused in a row that cost a connection.
+    /// The number of refused streams in a row after which the connection is replaced.
     private static let refusalsMax = 8
 
     private let endpoint: PushEndpoint
@@ -68,18 +69,18 @@ struct LaneStateMachine {
 
     private var connections: [ConnectionState] = []
     private var lastID = 0
-    /// No request and no connection starts before.
+    /// The time before which no request and no connection starts.
     private var holdUntil: UInt64 = 0
-    /// Opening and closing fast counts as an attack: no connection is opened before.
+    /// The time before which no connection is opened. Opening and closing them fast counts as an attack.
     private var openNotBefore: UInt64 = 0
-    /// Connections in a row that gave no answer.
+    /// The number of connections in a row without a response.
     private(set) var failures = 0
     private var refusals = 0
     private var hasEverAnswered = false
     private var isFinished = false
-    /// Set by a stop or a failure: nothing starts any more, and then waiting for answers ends.
+    /// The end of the wait for responses after a stop or a failure. Nothing starts once it is set.
     private var drainUntil: UInt64?
-    /// Why the lane can do no more work.
+    /// The reason why the lane can do no more work.
     private(set) var failure: TransportError?
 
     init(endpoint: PushEndpoint, limits: LaneLimits, backOff: ConnectBackOff, traits: Traits) {
@@ -89,7 +90,7 @@ struct LaneStateMachine {
         self.traits = traits
     }
 
-    /// What the peer and our own limit allow at once.
+    /// Returns the number of streams that the peer and Fanfare's own limit allow.
     func streamLimit(at now: UInt64) -> Int {
         current.map { max(1, connections[$0].streamLimit(limits.streamsMax, at: now)) } ?? 1
     }
@@ -97,13 +98,13 @@ struct LaneStateMachine {
     func isCurrent(_ id: ConnectionID) -> Bool { current.map { connections[$0].id == id } ?? false }
 }
 
-// MARK: What to do
+// MARK: The next action
 
 extension LaneStateMachine {
     /// - Parameters:
-    ///   - readUntil: everything that had come by this moment has been read; no later than `now`.
-    ///   - queued: pushes that wait to be started.
-    ///   - unanswered: pushes that were started and have no response.
+    ///   - readUntil: the moment up to which all arrived data has been read. It is no later than `now`.
+    ///   - queued: the number of pushes that wait to be started.
+    ///   - unanswered: the number of started pushes without a response.
     mutating func next(_ now: UInt64, readUntil: UInt64, queued: Int, unanswered: Int) -> Action {
         if let action = probe(now, readUntil) { return action }
         if drainUntil == nil {
@@ -119,8 +120,8 @@ extension LaneStateMachine {
         return .wait(until: due(now, readUntil, queued, unanswered))
     }
 
-    /// Without PING missed deadlines are the only sign of a silent connection: while others are waited for there,
-    /// nothing more is started that would miss their deadlines, too.
+    /// Returns how many requests may start. If there is no PING, missed deadlines are the only sign of a dead
+    /// connection. No request starts while others wait there, because it would probably miss its deadline too.
     private func room(on connection: ConnectionState, _ now: UInt64) -> Int {
         if !traits.sendsPing, connection.missedDeadlines > 0, connection.openStreams > 0 { return 0 }
         return connection.streamLimit(limits.streamsMax, at: now) - connection.openStreams
@@ -133,7 +134,7 @@ extension LaneStateMachine {
         return .open(lastID)
     }
 
-    /// When the next connection may be begun; nil where none is wanted.
+    /// Returns the time at which the next connection may be opened. `nil` if none is wanted.
     private func openDue(_ queued: Int, _ unanswered: Int) -> UInt64? {
         let isWanted = queued > 0 || unanswered > 0 && !isFinished
         guard drainUntil == nil, isWanted, !connections.contains(where: { $0.stage != .retiring }) else { return nil }
@@ -158,7 +159,7 @@ extension LaneStateMachine {
         return nil
     }
 
-    /// A peer that allows no stream for as long as a request may take is of no use.
+    /// Gives up a peer that allows no stream for the duration of ``LaneLimits/requestDeadline``.
     private mutating func checkStall(_ now: UInt64, _ readUntil: UInt64, _ queued: Int) {
         guard let index = current else { return }
         let isStalled =
@@ -193,7 +194,7 @@ extension LaneStateMachine {
         return isFinished && queued == 0 && unanswered == 0
     }
 
-    /// The nearest moment at which something is to be done without an event.
+    /// Returns the nearest time at which there is work without an event.
     private func due(_ now: UInt64, _ readUntil: UInt64, _ queued: Int, _ unanswered: Int) -> UInt64 {
         var due = drainUntil ?? openDue(queued, unanswered) ?? .max
         if drainUntil == nil, queued > 0, holdUntil > now { due = min(due, holdUntil) }
@@ -206,40 +207,40 @@ extension LaneStateMachine {
     }
 }
 
-// MARK: What happens to the lane
+// MARK: Events of the lane
 
 extension LaneStateMachine {
-    /// No more pushes will come.
+    /// Records that no more pushes will come.
     mutating func finish() {
         isFinished = true
     }
 
-    /// Nothing starts before, for there is nothing to prove who we are with.
+    /// Delays all starts, because no provider token is available.
     mutating func hold(until moment: UInt64) {
         holdUntil = max(holdUntil, moment)
     }
 
-    /// Nothing more starts; what is under way may be answered within the drain limit.
+    /// Stops starting requests. Requests in flight may be answered within the drain limit.
     mutating func stop(at now: UInt64) {
         drainUntil = drainUntil ?? now + limits.drainLimit.nanoseconds
     }
 
-    /// What is queued must wait, nobody can say until when: it is looked at again shortly.
+    /// Delays queued pushes for an unknown time. They are checked again shortly.
     mutating func hold(at now: UInt64) {
         holdUntil = max(holdUntil, now + Self.lookAgainAfter)
     }
 
-    /// The lane can do no more work, and stops. Only the first failure counts.
+    /// Records a failure that ends the lane's work, and stops. Only the first failure counts.
     mutating func fail(_ error: TransportError, at now: UInt64) {
         failure = failure ?? error
         stop(at: now)
     }
 }
 
-// MARK: What happens to a connection
+// MARK: Events of a connection
 
 extension LaneStateMachine {
-    /// Requests may start on it; `streamLimit`: by the peer's SETTINGS, or `.max` where they are not seen.
+    /// Records that requests may start on it. `streamLimit` is from the peer's SETTINGS, or `.max` if unseen.
     mutating func opened(_ id: ConnectionID, streamLimit: Int, at now: UInt64) {
         guard let index = index(of: id), connections[index].stage == .opening else { return }
         retireCurrent()
@@ -248,7 +249,7 @@ extension LaneStateMachine {
         if traits.sendsPing { connections[index].liveness = Liveness(limits, now: now) }
     }
 
-    /// It never stood. `isFinal`: another attempt would end no better.
+    /// Records that the connection could not be opened. `isFinal` means that another attempt would also fail.
     @discardableResult
     mutating func openFailed(
         _ id: ConnectionID, _ error: TransportError, isFinal: Bool, at now: UInt64
@@ -260,14 +261,14 @@ extension LaneStateMachine {
         return .gaveUp
     }
 
-    /// Bytes came, of whatever kind.
+    /// Records that bytes of any kind arrived.
     mutating func heard(_ id: ConnectionID, streamLimit: Int, at now: UInt64) {
         guard let index = index(of: id) else { return }
         connections[index].liveness?.heard(at: now)
         connections[index].peerStreamsMax = streamLimit
     }
 
-    /// The transport makes it anew by itself: whatever was known of it is over.
+    /// Records that the transport reconnects automatically, which resets all knowledge about the connection.
     mutating func reconnected(_ id: ConnectionID, at now: UInt64) {
         guard let index = index(of: id) else { return }
         openNotBefore = now + backOff.delay(afterFailures: 1).nanoseconds
@@ -276,12 +277,12 @@ extension LaneStateMachine {
         connections[index].missedDeadlines = 0
     }
 
-    /// Nothing more can be started on it: its stream ids are used up.
+    /// Records that the connection can start nothing more, because its stream ids are used up.
     mutating func exhausted(_ id: ConnectionID) {
         if isCurrent(id) { retireCurrent() }
     }
 
-    /// The peer takes no new requests on it. `isEnhanceYourCalm`: it says that we do too much.
+    /// Records that the peer accepts no new requests on it. `isEnhanceYourCalm` means that the load is too high for it.
     @discardableResult
     mutating func goingAway(
         _ id: ConnectionID, _ error: TransportError, isEnhanceYourCalm: Bool, at now: UInt64
@@ -292,7 +293,7 @@ extension LaneStateMachine {
         return consequence == .goOn ? .retired : consequence
     }
 
-    /// It is no more.
+    /// Records that the connection is closed.
     @discardableResult
     mutating func closed(_ id: ConnectionID, _ error: TransportError, at now: UInt64) -> Consequence {
         guard let index = index(of: id) else { return .goOn }
@@ -302,19 +303,19 @@ extension LaneStateMachine {
     }
 }
 
-// MARK: What happens to a request
+// MARK: Events of a request
 
 extension LaneStateMachine {
     mutating func started(_ count: Int, on id: ConnectionID) {
         if let index = index(of: id) { connections[index].openStreams += count }
     }
 
-    /// Its stream is over, with or without an answer.
+    /// Records that the request's stream has ended, with or without a response.
     mutating func ended(on id: ConnectionID) {
         if let index = index(of: id) { connections[index].openStreams -= 1 }
     }
 
-    /// - Parameter id: nil where the connection it came on was replaced meanwhile.
+    /// - Parameter id: the connection of the response. `nil` if it was replaced in the meantime.
     mutating func answered(_ answer: PushResponse, on id: ConnectionID?, at now: UInt64) {
         if answer.reason == .tooManyProviderTokenUpdates { holdUntil = now + Self.tokenUpdatePause }
         guard let id, let index = index(of: id) else { return }
@@ -328,8 +329,8 @@ extension LaneStateMachine {
         if answer.retiresConnection { retireCurrent() }
     }
 
-    /// The peer did not take it: what we believe of its limit is wrong, and requests go one at a time until it accepts
-    /// again.
+    /// Records that the peer refused the request, so the assumed limit is wrong. Requests go one at a time until the
+    /// peer accepts one.
     @discardableResult
     mutating func refused(on id: ConnectionID, at now: UInt64) -> Consequence {
         guard let index = current, connections[index].id == id else { return .goOn }
@@ -340,7 +341,7 @@ extension LaneStateMachine {
         return attemptFailed(.unreachable(endpoint, reason: "it refuses every stream"), now)
     }
 
-    /// Misses in a row retire a connection; before its first answer one is as good as no connection.
+    /// Records a missed deadline. Several in a row retire a connection. Before a response, one is a failed connect.
     @discardableResult
     mutating func missedDeadline(on id: ConnectionID, at now: UInt64) -> Consequence {
         guard failure == nil, let index = current, connections[index].id == id else { return .goOn }
@@ -353,8 +354,8 @@ extension LaneStateMachine {
         return .retired
     }
 
-    /// It ended without an answer, and its connection may have, too: the transport finds out with the next request,
-    /// which opens another one and therefore waits as an opening does.
+    /// Records a request that ended without a response. Its connection may also have ended. The transport finds out
+    /// with the next request, which opens another connection and therefore waits like any opening.
     @discardableResult
     mutating func lost(on id: ConnectionID, _ error: TransportError, at now: UInt64) -> Consequence {
         guard let index = current, connections[index].id == id else { return .goOn }
@@ -374,13 +375,14 @@ extension LaneStateMachine {
         if let index = current { connections[index].stage = .retiring }
     }
 
-    /// The current connection may be gone: one that ends before its first answer is as good as none.
+    /// Handles a possible end of the current connection. An end before the first response counts as a failed connect.
     private mutating func lost(_ error: TransportError, _ now: UInt64) -> Consequence {
         guard let index = current, connections[index].responses == 0 else { return .goOn }
         return attemptFailed(error, now)
     }
 
-    /// Many requests may report the end of one connection: only the first counts, for then it is current no longer.
+    /// Records a failed connect. Many requests may report the end of one connection. Only the first report counts,
+    /// because the connection is then no longer current.
     @discardableResult
     private mutating func attemptFailed(_ error: TransportError, _ now: UInt64) -> Consequence {
         guard failure == nil else { return .goOn }

@@ -1,7 +1,7 @@
 import HTTP2
 
-/// What the event loop calls. The driver's own conformance would run its generic code unspecialised, several times as
-/// slow; these closures are made where the type of the connection is known.
+/// The event loop's callbacks. If the driver itself conformed to the protocols, its generic code would run
+/// unspecialised, several times as slow. These closures are created where the type of the connection is known.
 final class LoopEvents: EventHandler, TimerTarget {
     var doorbellRang: () -> Void = {}
     var timeCame: () -> Void = {}

@@ -1,60 +1,60 @@
-/// One HTTP/2 connection to APNs and what stands around it: a queue, a thread, a deadline per request.
+/// One HTTP/2 connection to APNs with its queue, its thread, and a deadline per request.
 ///
-/// A lane is used by three parties at once: a child task in ``run()``, one sender, one receiver.
-/// Batches cross the thread boundary, single pushes do not.
+/// Three parties use a lane at the same time: a child task in ``run()``, one sender, one receiver. Batches cross the
+/// thread boundary, not single pushes.
 package protocol Lane: Sendable {
-    /// Connects and works until ``finish()`` was called and every push has its response, or until cancelled: then
-    /// no new request starts, those on the wire get up to `drainLimit` to be answered, the rest are `notSent`, and
-    /// it returns. Throws when the host cannot be reached or trusted, or a certificate is refused; every push taken
-    /// so far still gets its response.
+    /// Connects and works until ``finish()`` was called and every push has its response. After a cancellation, no new
+    /// request starts. Requests on the wire get up to `drainLimit` for their responses, and the rest are `notSent`.
+    /// Throws if the host cannot be reached or trusted, or if a certificate is refused. Every accepted push still gets
+    /// its response.
     func run() async throws(TransportError)
 
-    /// Hands over a batch; suspends while the lane holds `outstandingMax` pushes whose responses were not yet taken
-    /// by ``completions()``. False: the lane has ended and took nothing of the batch.
+    /// Hands over a batch. Suspends while the lane holds `outstandingMax` pushes whose completions were not yet taken
+    /// by ``completions()``. Returns false if the lane has ended and accepted nothing of the batch.
     func send(_ batch: PushBatch) async -> Bool
 
-    /// The completions gathered since the last call, in the order they came, at least one; waits for the first. Nil:
-    /// the lane has ended and every push handed over has had its response.
+    /// Returns the completions since the last call in order of arrival, at least one. Waits for the first. Returns
+    /// `nil` if the lane has ended and every push that was handed over has had its completion.
     func completions() async -> [PushCompletion]?
 
-    /// No more batches will come. Idempotent.
+    /// Announces that no more batches will come. Idempotent.
     func finish()
 
-    /// A snapshot for progress and metrics.
+    /// A snapshot of the lane, for progress and metrics.
     var status: LaneStatus { get }
 }
 
-/// Makes lanes of one kind: `curl` or `native`.
+/// A factory for lanes of one kind: `curl` or `native`.
 package protocol Transport: Sendable {
     func lane(to endpoint: PushEndpoint, named name: String) -> any Lane
 }
 
 package struct LaneStatus: Sendable, Hashable {
-    /// Requests written and not yet answered.
+    /// The number of requests that were written and not yet answered.
     package var inFlight = 0
-    /// Handed over and not yet written.
+    /// The number of pushes that were handed over and not yet written.
     package var queued = 0
-    /// What the peer and our own limit allow at once.
+    /// The number of streams that the peer and Fanfare's own limit allow.
     package var streamLimit = 1
-    /// Connections opened so far.
+    /// The number of connections opened so far.
     package var connects = 0
-    /// Attempts to connect that failed in a row, up to now.
+    /// The current number of failed attempts to connect in a row.
     package var connectFailures = 0
-    /// Why the service ended a connection last, in its own words; `curl` does not learn of it.
+    /// The service's own reason for ending the last connection. `curl` does not learn it.
     package var goAway: String?
     package init() {}
 }
 
-/// Why a push has no answer.
+/// The reason why a push has no response.
 package enum TransportFault: Hashable, Sendable, CustomStringConvertible {
     case deadline
-    /// The connection ended before the answer came.
+    /// The connection ended before the response.
     case connectionLost(String)
     case streamRefused
     /// The lane was stopped before the request was written.
     case stopped
     case unreachable(String)
-    /// Its sender ended while the request was on the wire.
+    /// The sender exited while the request was on the wire.
     case interrupted
 
     package var description: String {
@@ -69,10 +69,10 @@ package enum TransportFault: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Why a lane ended without having done its work.
+/// The reason why a lane ended before its work was done.
 package enum TransportError: Error, Hashable, Sendable, CustomStringConvertible {
     case unreachable(PushEndpoint, reason: String)
-    /// The peer's certificate does not verify, or it does not speak HTTP/2 over TLS 1.2 or later.
+    /// The peer's certificate does not verify, or the peer does not speak HTTP/2 over TLS 1.2 or later.
     case untrusted(PushEndpoint, reason: String)
     case credentialUnusable(String)
 
@@ -90,14 +90,14 @@ package enum TransportError: Error, Hashable, Sendable, CustomStringConvertible 
         }
     }
 
-    /// Whether the process has too many files open, so that the way to the host has no part in it.
+    /// Tells whether the process has too many open files, which is unrelated to the host.
     private static func isOwnLimit(_ reason: String) -> Bool {
         reason.contains("file descriptor") || reason.contains("Too many open files")
     }
 }
 
 extension TransportError {
-    /// Of the pushes that were never written when a lane ended with this error.
+    /// The fault of the pushes that were not yet written when a lane ended with this error.
     var faultOfUnsent: TransportFault {
         switch self {
         case .unreachable(_, let reason), .untrusted(_, let reason): .unreachable(reason)
@@ -105,7 +105,8 @@ extension TransportError {
         }
     }
 
-    /// A connection that was made and ended before any answer: a refused client certificate shows as this.
+    /// Returns the error of a connection that ended before any response. A refused client certificate shows up like
+    /// this.
     static func afterConnect(_ plan: LanePlan, _ words: String) -> TransportError {
         if case .certificate = plan.credential {
             return .credentialUnusable(
@@ -147,7 +148,7 @@ package struct PushEndpoint: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension PushEndpoint {
-    /// Without the brackets of an IPv6 address.
+    /// The host without the brackets of an IPv6 address.
     var bareHost: String {
         host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
     }

@@ -1,8 +1,8 @@
 import HTTP2
 import Logging
 
-/// One connection of a native lane: puts pushes on streams, and tells the lane what the peer does. The lane's thread
-/// only.
+/// One connection of a native lane. It puts pushes on streams, and reports the peer's actions to the lane. The lane's
+/// thread only.
 final class NativeConnection: LaneConnection {
     typealias Slot = NativeSlot
     typealias Headers = RequestFields
@@ -18,7 +18,7 @@ final class NativeConnection: LaneConnection {
     private let settings: ClientSettings
     private var client: ClientConnection?
     private var isOpen = false
-    /// The reason of the peer's GOAWAY, in words.
+    /// The reason in the peer's GOAWAY, as text.
     private var goAway: String?
 
     init(id: Int, driver: LaneDriver<NativeConnection>) throws(TransportError) {
@@ -29,7 +29,8 @@ final class NativeConnection: LaneConnection {
 
     static func slot(number: Int, _ plan: LanePlan) -> NativeSlot { NativeSlot(number: number) }
 
-    /// What all pushes of a batch share; `:path` and `apns-id` go between (`ProviderProtocol` section 4).
+    /// Returns the fields that all pushes of a batch share. `:path` and `apns-id` go between them (`ProviderProtocol`
+    /// section 4).
     static func headers(_ headers: PushHeaders, _ token: ProviderToken?, _ plan: LanePlan) -> RequestFields {
         var fields = [
             RequestFields.Field(":method", Array("POST".utf8)), RequestFields.Field(":scheme", Array("https".utf8)),
@@ -72,7 +73,7 @@ extension NativeConnection: ClientConnectionOwner {
         driver.opened(self, streamLimit: client.streamLimit)
     }
 
-    /// Inside nghttp2, as is ``goingAway(_:_:)``.
+    /// Reports the end of a request. nghttp2 calls it, as it calls ``goingAway(_:_:)``.
     func ended(_ request: ClientRequest, _ end: ClientRequest.End, on client: ClientConnection) {
         guard let slot = driver.slot(request.number) else { return }
         driver.ended(slot, requestEnd(end, slot, client), on: self)
@@ -85,7 +86,7 @@ extension NativeConnection: ClientConnectionOwner {
             let latency = Int64((max(moment, slot.startedAt) - slot.startedAt) / 1000)
             return .answered(slot.answer, latencyMicroseconds: max(1, latency))
         case .cutOff: return .cutOff(status: slot.request.status)
-        // After GOAWAY, or at the end of the connection, it is not about this push.
+        // After GOAWAY, or at the end of the connection, the refusal does not concern this push.
         case .notProcessed: return client.isClosedToRequests || slot.request.isHeldBack ? .notProcessed : .refused
         case .reset(let code): return .lost("the stream was reset with code \(code)")
         case .lost: return .lost(goAway ?? "no answer before its end")
@@ -120,7 +121,7 @@ extension NativeConnection: ClientConnectionOwner {
     }
 }
 
-/// Room for one push at a time, with its stream's request. The lane's thread only.
+/// The buffers for one push at a time, with its stream's request. The lane's thread only.
 final class NativeSlot: RequestSlot {
     private static let path = 0
     private static let id = 1
@@ -168,7 +169,7 @@ extension ClientConnectionEnd {
         }
     }
 
-    /// Of a connection that never stood; final where another attempt would end no better.
+    /// Returns the error of a connection that could not be opened. It is final if another attempt would also fail.
     fileprivate func error(_ plan: LanePlan) -> (TransportError, isFinal: Bool) {
         switch self {
         case .handshake(.untrusted), .handshake(.notHTTP2): (.untrusted(plan.endpoint, reason: words), true)

@@ -3,7 +3,7 @@ package import Logging
 import Synchronization
 
 /// Lanes on nghttp2 and OpenSSL: one event loop and one thread each, with exact knowledge of every stream
-/// (`ProviderProtocol` section 8). It goes without a proxy: that is ``CurlTransport``'s job.
+/// (`ProviderProtocol` section 8). It supports no proxy: use ``CurlTransport`` for that.
 package struct NativeTransport: Transport {
     private let credential: PushCredential
     private let limits: LaneLimits
@@ -23,7 +23,7 @@ package struct NativeTransport: Transport {
             credential: credential, limits: limits, trust: trust, logger: logger, backOff: backOff, firstStream: 1)
     }
 
-    /// `firstStream`: tests begin near the end of the numbers.
+    /// - Parameter firstStream: the first stream id. Tests begin near the end of the ids.
     init(
         credential: PushCredential, limits: LaneLimits, trust: String?, logger: Logger, backOff: ConnectBackOff,
         firstStream: Int32
@@ -47,8 +47,8 @@ package struct NativeTransport: Transport {
     }
 }
 
-/// Makes the settings of each connection of one transport, which have the TLS context with its sessions in common, and
-/// begin with another of the host's addresses each. Any thread.
+/// Creates the settings of each connection of one transport. The connections share the TLS context with its sessions,
+/// and each begins with another of the host's addresses. Any thread may use it.
 final class NativeClientSettings: Sendable {
     private struct State {
         var identity: TLSIdentity?
@@ -67,7 +67,8 @@ final class NativeClientSettings: Sendable {
         self.trust = trust
     }
 
-    /// For the next connection. The files of a client certificate are read again, and renewed ones are used.
+    /// Returns the settings for the next connection. It reads the client certificate's files again, to use renewed
+    /// ones.
     func settings(for plan: LanePlan) throws(TransportError) -> ClientSettings {
         let endpoint = plan.endpoint
         let identity = try identity(for: endpoint)

@@ -1,13 +1,13 @@
 import COpenSSL
 
-/// The headers that all pushes of a batch have in common (`ProviderProtocol` section 4).
+/// The headers that all pushes of a batch share (`ProviderProtocol` section 4).
 package struct PushHeaders: Hashable, Sendable {
     /// Bundle id with the push type's suffix.
     package var topic: String
     package var pushType: String
     /// 10, 5 or 1.
     package var priority: Int
-    /// UNIX seconds; 0 = one attempt, not stored; nil = header left out, APNs' own storage policy.
+    /// UNIX seconds. 0 means one attempt, not stored. `nil` omits the header, which leaves storage to APNs' policy.
     package var expiration: Int64?
     /// At most 64 bytes.
     package var collapseID: String?
@@ -21,16 +21,16 @@ package struct PushHeaders: Hashable, Sendable {
     }
 }
 
-/// One request to APNs. Rows of a batch share the storage of a payload that does not differ between them.
+/// One request to APNs. Pushes of a batch share the storage of an identical payload.
 package struct Push: Sendable {
-    /// The caller's name for it, given back with the response.
+    /// The caller's identifier, returned with the response.
     package var tag: Int64
     package var id: PushID
     /// The token's bytes, not hex.
     package var token: [UInt8]
     /// JSON in UTF-8.
     package var payload: [UInt8]
-    /// Its entry in the batch's sheet of the journal; nobody keeps one of a push below 0.
+    /// The push's entry in the batch's journal segment. A negative number means no entry.
     package var entry: Int32 = -1
 
     package init(tag: Int64, id: PushID, token: [UInt8], payload: [UInt8]) {
@@ -41,18 +41,18 @@ package struct Push: Sendable {
     }
 }
 
-/// What crosses from `Sending` to a lane at once: about a thousand pushes under the same headers. The first ones
-/// should be those most likely to be accepted: a fresh connection is warmed up with them.
+/// The unit that `Sending` hands to a lane: about a thousand pushes under the same headers. Put the pushes that are
+/// most likely to be accepted first, because they warm up a new connection.
 package struct PushBatch: Sendable {
     package var headers: PushHeaders
     package var pushes: [Push]
-    /// Where the lane writes down what it starts and hears; nil: nowhere.
+    /// The segment where the lane records starts and responses. `nil` for no journal.
     package var journal: JournalSheet?
-    /// Asked before each request; nil: nothing holds them back.
+    /// The gate that is checked before each request. `nil` if nothing holds requests back.
     package var gate: StartGate? { didSet { recallCount = gate?.recallCount ?? 0 } }
-    /// The gate's count of recalls when the gate was set.
+    /// The gate's count of recalls at the time when the gate was set.
     private(set) var recallCount: UInt64 = 0
-    /// No request starts from this moment on, by ``BootClock``.
+    /// The moment from which on no request starts, by ``BootClock``.
     package var startBefore = BootClock.never
 
     package init(headers: PushHeaders, pushes: [Push]) {
@@ -71,7 +71,7 @@ package struct PushID: Hashable, Sendable, CustomStringConvertible {
         self.low = low
     }
 
-    /// Characters in the written form.
+    /// The number of characters in the written form.
     package static let textCount = 36
 
     /// The 36 characters, as bytes.
@@ -100,13 +100,13 @@ package struct PushID: Hashable, Sendable, CustomStringConvertible {
 }
 
 enum HexDigit {
-    /// The character for a value below 16.
+    /// Returns the character for a value below 16.
     static func lowerCase(_ value: UInt8) -> UInt8 {
         value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
     }
 }
 
-/// Makes the `apns-id` of a delivery: a UUID version 5 (RFC 9562 section 5.5), the same on every attempt.
+/// Creates the `apns-id` of a delivery: a UUID version 5 (RFC 9562 section 5.5), the same on every attempt.
 package struct PushIDSpace: Hashable, Sendable {
     private static let nameBytes = 3 * 8
     private static let namespaceBytes = 16
@@ -117,7 +117,8 @@ package struct PushIDSpace: Hashable, Sendable {
         self.namespace = namespace
     }
 
-    /// The name is the three numbers, eight bytes each, big-endian. Takes a fraction of a microsecond.
+    /// Returns the id of a delivery. The name is the three numbers, eight bytes each, big-endian. It takes less than a
+    /// microsecond.
     package func id(run: Int64, device: Int64, generation: Int) -> PushID {
         let name = (
             namespace.high.bigEndian, namespace.low.bigEndian, run.bigEndian, device.bigEndian,
@@ -125,7 +126,7 @@ package struct PushIDSpace: Hashable, Sendable {
         )
         return withUnsafeBytes(of: name) { name in
             withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(SHA_DIGEST_LENGTH)) { digest in
-                // Fails for no input: the low-level SHA-1 has no state that could be missing.
+                // This cannot fail: the low-level SHA-1 needs no state that could be missing.
                 _ = fanfare_sha1(name.baseAddress, Self.namespaceBytes + Self.nameBytes, digest.baseAddress)
                 let digest = UnsafeRawBufferPointer(digest)
                 let high = UInt64(bigEndian: digest.loadUnaligned(fromByteOffset: 0, as: UInt64.self))
@@ -138,17 +139,17 @@ package struct PushIDSpace: Hashable, Sendable {
     }
 }
 
-/// A header that recurs on its connection: a transport that chooses HPACK forms itself has it indexed.
+/// A header that recurs on its connection. A transport that chooses HPACK forms should index it.
 struct RequestHeader: Hashable, Sendable {
     var name: String
     var value: [UInt8]
 }
 
 extension PushHeaders {
-    /// The headers that all pushes of a batch share, in wire order (`ProviderProtocol` section 4). Before them go
-    /// `:method`, `:scheme` and `:authority` (indexed), `:path` and `apns-id` (literal): those two differ per push.
+    /// Returns the headers that all pushes of a batch share, in wire order (`ProviderProtocol` section 4). Before them
+    /// go `:method`, `:scheme` and `:authority` (indexed), then `:path` and `apns-id` (literal), which differ per push.
     ///
-    /// - Parameter authorization: `bearer <jwt>`; nil where a client certificate speaks for us.
+    /// - Parameter authorization: `bearer <jwt>`. `nil` if a client certificate is used.
     func sharedHeaders(authorization: [UInt8]?) -> [RequestHeader] {
         var headers: [RequestHeader] = []
         if let authorization {
@@ -169,8 +170,8 @@ extension PushHeaders {
 }
 
 extension RequestHeader {
-    /// A control character would end the header or the request; it is sent as `?`, which APNs refuses by its own
-    /// rules instead of reading a second header.
+    /// Creates a header without control characters, which would end the header or the request. Each is sent as `?`.
+    /// APNs rejects such a value by its own rules, and does not read a second header.
     fileprivate init(name: String, text: String) {
         self.name = name
         value = text.utf8.map { $0 < 0x20 || $0 == 0x7f ? UInt8(ascii: "?") : $0 }

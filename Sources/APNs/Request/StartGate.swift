@@ -2,34 +2,35 @@ import CKernel
 import Glibc
 import Synchronization
 
-/// Lets the requests of a run start, or not: opened for a while at a time by whoever knows that the run is to go on, so
-/// that nothing leaves when nobody could tell meanwhile, however long the process slept. Any thread may ask.
+/// Decides whether the requests of a run may start. The owner that knows that the run may continue opens the gate for a
+/// limited time. No request leaves without such knowledge, however long the process slept. Any thread may ask.
 package final class StartGate: Sendable {
     package enum Answer: Hashable, Sendable {
         case open
-        /// Nobody has opened it lately.
+        /// The gate was not opened recently.
         case lapsed
-        /// For good: what is not started comes back.
+        /// Closed permanently. Pushes that were not started are returned.
         case closed
     }
 
-    /// By ``BootClock``; 0: closed for good.
+    /// The time until which the gate is open, by ``BootClock``. 0 if closed permanently.
     private let openUntil: Atomic<UInt64>
-    /// The same by the processor's counter, which goes on while a virtual machine is paused and its clocks stand still.
+    /// The same by the processor's counter, which continues while a virtual machine is paused and its clocks stand
+    /// still.
     private let cyclesUntil = Atomic<UInt64>(.max)
-    /// How often what was not started was called back.
+    /// The number of recalls of pushes that were not started.
     private let recalls = Atomic<UInt64>(0)
 
-    /// - Parameter moment: until when it is open, by ``BootClock``.
+    /// - Parameter moment: the end of the time during which the gate is open, by ``BootClock``.
     package init(openUntil moment: UInt64) { openUntil = Atomic(max(1, moment)) }
 
-    /// Opens it for this many nanoseconds, counted from a moment by both clocks. Does nothing once it is closed.
+    /// Opens the gate for this many nanoseconds, counted from a moment by both clocks. Does nothing if it is closed.
     package func open(for time: UInt64, from moment: BootMoment) {
         cyclesUntil.store(moment.cycles(after: time), ordering: .releasing)
         open(until: moment.nanoseconds + time)
     }
 
-    /// Does nothing once it is closed.
+    /// Extends the time during which the gate is open. Does nothing if it is closed.
     package func open(until moment: UInt64) {
         var current = openUntil.load(ordering: .relaxed)
         while current != 0, current < moment {
@@ -40,7 +41,7 @@ package final class StartGate: Sendable {
         }
     }
 
-    /// What is not started waits until it is opened again.
+    /// Ends the open time. Pushes that were not started wait until the gate is opened again.
     package func lapse() {
         var current = openUntil.load(ordering: .relaxed)
         while current > 1 {
@@ -50,18 +51,18 @@ package final class StartGate: Sendable {
         }
     }
 
-    /// What was handed to lanes until now, and is not started, comes back. What is handed to them later starts as before.
+    /// Recalls pushes that lanes hold and have not started. Pushes that are handed over later are not affected.
     package func recall() { recalls.wrappingAdd(1, ordering: .releasing) }
 
-    /// The state of a batch that is handed to a lane now, for ``isRecalled(since:)``.
+    /// The count of recalls at the time when a batch is handed to a lane, for ``isRecalled(since:)``.
     var recallCount: UInt64 { recalls.load(ordering: .relaxed) }
 
     func isRecalled(since count: UInt64) -> Bool { recalls.load(ordering: .relaxed) != count }
 
     package func close() { openUntil.store(0, ordering: .releasing) }
 
-    /// Both clocks must say that it is open: after a pause of the machine that its own clock did not count it has lapsed, until
-    /// the next answer that the store gives after the pause.
+    /// Returns the gate's state. It is open only if both clocks say so. After a pause of the machine that its own clock
+    /// did not count, the gate has lapsed until the store's next response.
     package func answer(at now: BootMoment) -> Answer { answer(at: now.nanoseconds, cycles: now.counter) }
 
     func answer(at now: UInt64) -> Answer {
@@ -77,13 +78,13 @@ package final class StartGate: Sendable {
 
 /// A moment by the machine's clock and by the processor's counter.
 ///
-/// A hypervisor that pauses a machine stops the clock of its guest on purpose (kvm-clock): no clock of the guest's kernel tells
-/// the pause. The processor's counter (TSC) goes on. Where there is none, or where it was set back as in a restored copy of a
-/// machine, the machine's clock decides alone.
+/// A hypervisor that pauses a machine deliberately stops the clock of its guest (kvm-clock), so the guest's kernel
+/// clocks do not show the pause. The processor's counter (TSC) continues. If there is no counter, or if it was set back
+/// as in a restored copy of a machine, the machine's clock decides alone.
 package struct BootMoment: Hashable, Sendable {
     package let nanoseconds: UInt64
     let counter: UInt64
-    /// How many cycles a nanosecond has at most; 0: not known yet.
+    /// The measured number of cycles per nanosecond. 0 if not yet known.
     let rate: Double
 
     package init(nanoseconds: UInt64, counter: UInt64, rate: Double) {
@@ -100,14 +101,14 @@ package struct BootMoment: Hashable, Sendable {
     }
 }
 
-/// The processor's counter of cycles, and how fast it runs by ``BootClock``.
+/// The processor's cycle counter, and its rate by ``BootClock``.
 package enum CycleCounter {
-    /// 0 where the processor has none.
+    /// Returns the counter, or 0 if the processor has none.
     package static func now() -> UInt64 { fanfare_cycles() }
 
     private static let pace = Mutex(CyclePace())
 
-    /// Both clocks at one moment, read again when the process was held up in between.
+    /// Returns both clocks at one moment. It reads them again if the process was delayed in between.
     static func moment() -> BootMoment {
         var (nanoseconds, counter, spread) = (UInt64(0), UInt64(0), UInt64.max)
         for _ in 0..<5 where spread > readingMax {
@@ -120,14 +121,14 @@ package enum CycleCounter {
         return pace.withLock { $0.moment(nanoseconds, counter, isExact: isExact) }
     }
 
-    /// Some tenths of a millisecond.
+    /// The maximum number of cycles for an exact reading: some tenths of a millisecond.
     private static let readingMax: UInt64 = 1_000_000
 }
 
-/// Learns how fast the counter runs: the median of the last intervals, since one that holds a pause or a sleep of the machine
-/// says something else.
+/// Measures the counter's rate: the median of the last intervals. The median ignores an interval with a pause or a
+/// sleep of the machine.
 package struct CyclePace {
-    /// Shorter intervals say little.
+    /// The minimum length of an interval. Shorter intervals are imprecise.
     private static let shortest: UInt64 = 200_000_000
     private static let intervalsMax = 5
 
@@ -143,7 +144,7 @@ package struct CyclePace {
     }
 
     private mutating func learn(_ nanoseconds: UInt64, _ counter: UInt64) {
-        // The first reading, or another processor's counter.
+        // The first reading, or a reading of another processor's counter.
         guard let known = since, counter > known.counter, nanoseconds >= known.nanoseconds else {
             since = (nanoseconds, counter)
             return
@@ -156,11 +157,11 @@ package struct CyclePace {
     }
 }
 
-/// Nanoseconds since the machine was started, those it slept included (CLOCK_BOOTTIME): nobody sets it.
+/// Nanoseconds since the machine's boot, including sleep (CLOCK_BOOTTIME). The clock cannot be set.
 package enum BootClock {
     package static let never = UInt64.max
 
-    /// The start of the machine it counts from, as the kernel names it; empty where the system does not tell.
+    /// The kernel's id of the boot that the clock counts from. Empty if the system does not provide it.
     package static let bootID: String = {
         let file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return "" }

@@ -1,14 +1,15 @@
 import FoundationEssentials
 import HTTP2
 
-/// What came of one push. A rejection is a value, never an error.
+/// The outcome of one push. A rejection is a value, never an error.
 package struct PushCompletion: Sendable, Hashable {
     /// As given in ``Push/tag``.
     package var tag: Int64
     package var result: PushResult
-    /// From the first byte written to the answer, in microseconds; 0 where there was no answer.
+    /// The time from the first written byte to the response, in microseconds. 0 without a response.
     package var latencyMicroseconds: Int64
-    /// When it was allowed to start, by ``BootClock``; 0: it was not started, or nothing held it back.
+    /// The time when the push was allowed to start, by ``BootClock``. 0 if it was not started, or if nothing held it
+    /// back.
     package var startedAt: UInt64
 
     package init(tag: Int64, result: PushResult, latencyMicroseconds: Int64 = 0, startedAt: UInt64 = 0) {
@@ -21,8 +22,8 @@ package struct PushCompletion: Sendable, Hashable {
 
 package enum PushResult: Sendable, Hashable {
     case answered(PushResponse)
-    /// Answered with this status, which is no 200, and the answer broke off: why is not known. It says nothing about
-    /// the device, the request or the credential.
+    /// The response has this status, which is not 200, and is incomplete, so its reason is unknown. It is no evidence
+    /// about the device, the request or the credential.
     case cutOff(status: Int)
     /// It may or may not have been processed (`ProviderProtocol` section 8).
     case unknown(TransportFault)
@@ -30,14 +31,14 @@ package enum PushResult: Sendable, Hashable {
     case notSent(TransportFault)
 }
 
-/// The answer of APNs, whole (`ProviderProtocol` section 7). One that broke off is ``PushResult/cutOff(status:)``.
+/// A complete response of APNs (`ProviderProtocol` section 7). An incomplete one is ``PushResult/cutOff(status:)``.
 package struct PushResponse: Sendable, Hashable {
     package var status: Int
-    /// Nil for 200, and for an error whose body names no reason.
+    /// `nil` for 200, and for an error whose body names no reason.
     package var reason: PushReason?
-    /// Milliseconds since 1970, with 410 only: when the token was last known to be inactive.
+    /// Milliseconds since 1970, only with 410: the time when APNs last confirmed that the token was inactive.
     package var timestamp: Int64?
-    /// With 429 and 5xx only.
+    /// Only with 429 and 5xx.
     package var retryAfter: RetryAfter?
 
     package init(status: Int, reason: PushReason? = nil, timestamp: Int64? = nil, retryAfter: RetryAfter? = nil) {
@@ -49,9 +50,9 @@ package struct PushResponse: Sendable, Hashable {
 }
 
 extension PushResponse {
-    /// Reads what came with a status; the body of a 200 is not looked at.
+    /// Reads a response. The body of a 200 is ignored.
     ///
-    /// - Parameter retryAfter: the value of the header, empty where there was none.
+    /// - Parameter retryAfter: the value of the header. Empty if there was none.
     init(status: Int, body: [UInt8], retryAfter: some Collection<UInt8>) {
         self.init(status: status)
         if status == 429 || status >= 500 { self.retryAfter = RetryAfter(parsing: retryAfter) }
@@ -61,8 +62,8 @@ extension PushResponse {
         timestamp = status == 410 ? error.timestamp : nil
     }
 
-    /// The token is at fault, not the request, the credential or the service: only a reason that APNs documents says
-    /// so, with the status it documents.
+    /// Whether the token is at fault, not the request, the credential or the service. Only documented reasons with
+    /// their documented status count.
     package var isAboutToken: Bool {
         switch reason {
         case .badDeviceToken, .deviceTokenNotForTopic: status == 400
@@ -71,7 +72,7 @@ extension PushResponse {
         }
     }
 
-    /// The connection that gave this answer is of no more use (`ProviderProtocol` sections 3 and 7).
+    /// Whether the connection of this response must be retired (`ProviderProtocol` sections 3 and 7).
     package var retiresConnection: Bool {
         switch reason {
         case .expiredProviderToken, .unrelatedKeyIdInToken, .tooManyProviderTokenUpdates, .shutdown, .idleTimeout: true
@@ -80,7 +81,7 @@ extension PushResponse {
     }
 }
 
-/// The `reason` of an error answer (`ProviderProtocol` sections 3 and 7). Unknown ones keep their text.
+/// The `reason` of an error response (`ProviderProtocol` sections 3 and 7). Unknown reasons keep their text.
 package enum PushReason: Hashable, Sendable, CustomStringConvertible {
     case badCertificate, badCertificateEnvironment, badCollapseId, badDeviceToken, badEnvironmentKeyIdInToken
     case badExpirationDate, badMessageId, badPath, badPriority, badTopic, deviceTokenNotForTopic, duplicateHeaders
@@ -90,7 +91,7 @@ package enum PushReason: Hashable, Sendable, CustomStringConvertible {
     case topicDisallowed, unregistered, unrelatedKeyIdInToken
     case other(String)
 
-    /// As spelled on the wire, with the status it comes with.
+    /// The documented reasons as spelled on the wire, each with its status.
     package static let known: [(name: String, status: Int, reason: PushReason)] = [
         ("BadCertificate", 403, .badCertificate), ("BadCertificateEnvironment", 403, .badCertificateEnvironment),
         ("BadCollapseId", 400, .badCollapseId), ("BadDeviceToken", 400, .badDeviceToken),
@@ -112,7 +113,7 @@ package enum PushReason: Hashable, Sendable, CustomStringConvertible {
 
     private static let byName: [String: PushReason] = {
         var table = Dictionary(uniqueKeysWithValues: known.map { ($0.name, $0.reason) })
-        // Spellings seen beside the documented ones (`ProviderProtocol` sections 3 and 13).
+        // Other spellings that occur besides the documented ones (`ProviderProtocol` sections 3 and 13).
         table["BadEnvironmentKeyInToken"] = .badEnvironmentKeyIdInToken
         table["Service Unavailable"] = .serviceUnavailable
         return table
@@ -129,16 +130,16 @@ package enum PushReason: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension PushReason {
-    /// True for answers that mean a dead token or, as likely, our own wrong environment or topic.
+    /// Whether the reason means a dead token or, as likely, the wrong environment or topic.
     package var blamesEnvironment: Bool { self == .badDeviceToken || self == .deviceTokenNotForTopic }
 }
 
-/// The body of an error answer: `{"reason":"...","timestamp":...}` (`ProviderProtocol` section 7). Errors are rare: a
-/// success has no body and never gets here.
+/// The body of an error response: `{"reason":"...","timestamp":...}` (`ProviderProtocol` section 7). Errors are rare. A
+/// success has no body and is not parsed here.
 ///
-/// Anything may come from a proxy or a broken service: a body that is no such object names no reason. If a body breaks
-/// off behind its reason, the text is kept with an ellipsis: it is none of the reasons that something follows from.
-/// Other fields are passed over.
+/// A proxy or a broken service may send any body. A body that is no such object names no reason. If a body ends early
+/// after its reason, the text is kept with an ellipsis, so that it matches no reason with a consequence. Other fields
+/// are ignored.
 struct ErrorBody: Hashable {
     private static let decoder = JSONDecoder()
 
@@ -168,7 +169,7 @@ struct ErrorBody: Hashable {
             timestamp = Self.wholeNumber(values)
         }
 
-        /// Also in quotes, or with a fraction, which is dropped.
+        /// Reads a number. It may be in quotes, or have a fraction, which is dropped.
         private static func wholeNumber(_ values: KeyedDecodingContainer<CodingKeys>) -> Int64? {
             if let number = try? values.decode(Int64.self, forKey: .timestamp) { return number }
             let fraction = try? values.decode(Double.self, forKey: .timestamp)
@@ -178,8 +179,8 @@ struct ErrorBody: Hashable {
     }
 }
 
-/// What the peer says with a GOAWAY: APNs sends JSON with a `reason`, others plain text or nothing (`ProviderProtocol`
-/// section 8).
+/// The reason in the peer's GOAWAY: APNs sends JSON with a `reason`, other peers send plain text or nothing
+/// (`ProviderProtocol` section 8).
 struct GoAwayReason: CustomStringConvertible {
     private static let bytesMax = 200
 
@@ -198,6 +199,6 @@ struct GoAwayReason: CustomStringConvertible {
         description = text.isEmpty ? "GOAWAY with code \(notice.code)" : text
     }
 
-    /// No connection with this certificate will do better.
+    /// Whether no other connection with this certificate would succeed.
     var isAboutCertificate: Bool { reason == .badCertificate || reason == .badCertificateEnvironment }
 }

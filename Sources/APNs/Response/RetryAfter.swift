@@ -1,17 +1,17 @@
-/// What a `retry-after` header asks for (RFC 9110 section 10.2.3). Apple documents none; one that comes is obeyed up to
-/// a limit (`ProviderProtocol` section 7).
+/// The value of a `retry-after` header (RFC 9110 section 10.2.3). Apple documents no such header. If one arrives, it is
+/// obeyed up to a limit (`ProviderProtocol` section 7).
 package enum RetryAfter: Hashable, Sendable {
-    /// So many seconds after the answer.
+    /// A number of seconds after the response.
     case seconds(Int64)
-    /// At this moment, in milliseconds since 1970.
+    /// A moment, in milliseconds since 1970.
     case moment(Int64)
 
-    /// A balancer that asks for a day must not stop everything for a day.
+    /// The maximum wait. A load balancer that asks for a day must not stop everything for a day.
     package static let waitMax: Duration = .seconds(3600)
-    /// More than any date takes; a longer value is none.
+    /// The maximum length of a value, longer than any date. A longer value is ignored.
     static let bytesMax = 40
 
-    /// Nil for a value that is neither a number of seconds nor a date.
+    /// Returns `nil` if the value is neither a number of seconds nor a date.
     package init?(parsing value: some Collection<UInt8>) {
         guard !value.isEmpty, value.count <= Self.bytesMax, !value.contains(0) else { return nil }
         let text = String(decoding: value, as: UTF8.self)
@@ -24,7 +24,7 @@ package enum RetryAfter: Hashable, Sendable {
         }
     }
 
-    /// How long to wait from `now`, in milliseconds since 1970: from nothing to ``waitMax``.
+    /// Returns the time to wait from `now`, in milliseconds since 1970: from zero to ``waitMax``.
     package func wait(from now: Int64) -> Duration {
         switch self {
         case .seconds(let seconds): min(.seconds(seconds), Self.waitMax)
@@ -35,13 +35,13 @@ package enum RetryAfter: Hashable, Sendable {
     }
 }
 
-/// Dates as HTTP writes them: IMF-fixdate, and the two older forms that a recipient must accept (RFC 9110 section 5.6.7).
+/// Dates in HTTP: IMF-fixdate, and the two older forms that a recipient must accept (RFC 9110 section 5.6.7).
 private enum HTTPDate {
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// Since 1970; nil for a text that is no date.
+    /// Returns the seconds since 1970. `nil` if the text is no date.
     static func seconds(_ text: String) -> Int64? {
         let words = text.split { " ,-".contains($0) }.map(String.init)
         switch words.count {
@@ -63,7 +63,7 @@ private enum HTTPDate {
         return days(year, Int64(month), day) * 86_400 + clock[0] * 3600 + clock[1] * 60 + clock[2]
     }
 
-    /// Since 1970. The year is counted from March on, so that a leap day is its last.
+    /// Returns the days since 1970. The year is counted from March on, so that a leap day is its last day.
     private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let year = month < 2 ? year - 1 : year
         let fromMarch = (month + 10) % 12

@@ -1,6 +1,6 @@
 import HTTP2
 
-/// Is it a push at all, and whose? (`ProviderProtocol` section 11, steps 2 to 4)
+/// Checks whether the request is a push, and whose (`ProviderProtocol` section 11, steps 2 to 4).
 extension Inspection {
     private static let post = Array("POST".utf8)
     static let devicePath = Array("/3/device/".utf8)
@@ -25,7 +25,7 @@ extension Inspection {
 
     static func credentialsHold(_ inspection: inout Inspection) -> Verdict? {
         let connection = inspection.connection
-        // A certificate wins; `authorization` is then not looked at (`ProviderProtocol` section 2).
+        // A certificate takes precedence, and `authorization` is then ignored (`ProviderProtocol` section 2).
         guard connection.certificateTopic == nil else { return nil }
         let reason = connection.tokens.refusal(
             of: inspection.request[.authorization], policy: inspection.policy, environment: connection.environment,
@@ -34,13 +34,13 @@ extension Inspection {
     }
 }
 
-/// Are the `apns-` headers well-formed? (`ProviderProtocol` section 4)
+/// Checks whether the `apns-` headers are well-formed (`ProviderProtocol` section 4).
 extension Inspection {
     private static let priorities = ["10", "5", "1"].map { Array($0.utf8) }
     private static let highPriority = Array("10".utf8)
     private static let collapseIDBytesMax = 64
 
-    /// 8-4-4-4-12 lower-case hex digits.
+    /// Requires hex digits in the form 8-4-4-4-12, in lower case.
     static func idIsCanonical(_ inspection: inout Inspection) -> Verdict? {
         guard let id = inspection.request[.id] else { return nil }
         guard id.count == MessageID.characters else { return Verdict(.badMessageID) }
@@ -53,7 +53,7 @@ extension Inspection {
         return nil
     }
 
-    /// UNIX seconds, not negative; at most 18 digits.
+    /// Requires UNIX seconds, not negative, of at most 18 digits.
     static func expirationIsDecimal(_ inspection: inout Inspection) -> Verdict? {
         guard let expiration = inspection.request[.expiration] else { return nil }
         let isDecimal = expiration.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
@@ -65,20 +65,20 @@ extension Inspection {
         return priorities.contains { priority.isEqual(to: $0) } ? nil : Verdict(.badPriority)
     }
 
-    /// A request without push type passes: only watchOS demands it.
+    /// Requires a known push type. A request with no push type passes, because only watchOS requires one.
     static func pushTypeIsKnown(_ inspection: inout Inspection) -> Verdict? {
         guard let text = inspection.request[.pushType] else { return nil }
         inspection.pushType = PushType(text)
         return inspection.pushType == nil ? Verdict(.invalidPushType) : nil
     }
 
-    /// Bytes, not characters.
+    /// Limits the length of the collapse id in bytes, not characters.
     static func collapseIDFits(_ inspection: inout Inspection) -> Verdict? {
         guard let collapseID = inspection.request[.collapseID] else { return nil }
         return collapseID.count > collapseIDBytesMax ? Verdict(.badCollapseID) : nil
     }
 
-    /// Apple: 10 is an error for `background`; the reason is our choice.
+    /// Requires a low priority. Apple calls 10 an error for `background`. The choice of the reason is Fanfare's.
     static func backgroundIsLowPriority(_ inspection: inout Inspection) -> Verdict? {
         guard inspection.pushType == .background else { return nil }
         // Absent means 10.

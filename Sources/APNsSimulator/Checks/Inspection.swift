@@ -1,6 +1,6 @@
 import HTTP2
 
-/// One request under examination: what the checks look at. Lives inside one call, under the state's lock.
+/// The data of one request that the checks examine. It lives inside one call, under the state's lock.
 struct Inspection {
     let request: IncomingRequest
     let connection: PushConnection
@@ -8,7 +8,7 @@ struct Inspection {
     let state: SimulatorState
     let nowMs: Int64
 
-    /// Found by the checks that need them, for those that come after.
+    /// Found by one check and used by later ones.
     var pushType: PushType?
     var topic: TopicTable.Topic?
     var device: SimulatorRegistry.Device?
@@ -26,7 +26,8 @@ struct Inspection {
 
     typealias Check = @Sendable (inout Inspection) -> Verdict?
 
-    /// The order of `ProviderProtocol` section 11; Apple's own is not known. The first that objects decides.
+    /// The checks in the order of `ProviderProtocol` section 11. Apple's own order is unknown. The first check that
+    /// fails decides.
     static let inOrder: [Check] = [
         headerListFits, methodIsPost, pathIsDevice, headersComeOnce,
         credentialsHold,
@@ -45,7 +46,7 @@ struct Inspection {
     }
 }
 
-/// The headers that the simulator looks at; the raw value is the index in the vocabulary.
+/// The headers that the simulator reads. The raw value is the index in the vocabulary.
 enum RequestHeader: Int, CaseIterable {
     case method, path, authorization, topic, pushType, id, expiration, priority, collapseID, contentType
 
@@ -70,13 +71,13 @@ enum RequestHeader: Int, CaseIterable {
 extension IncomingRequest {
     subscript(_ header: RequestHeader) -> UnsafeRawBufferPointer? { value(header.rawValue) }
 
-    /// For logs.
+    /// Returns a header's value as text, for logs.
     func text(_ header: RequestHeader) -> String? {
         value(header.rawValue).map { String(decoding: $0, as: UTF8.self) }
     }
 }
 
-/// The reasons the simulator gives of itself, with their status (`ProviderProtocol` sections 3 and 7).
+/// The reasons that the simulator itself gives, with their status (`ProviderProtocol` sections 3 and 7).
 package enum SimulatorReason: String, Hashable, Sendable, CaseIterable {
     case badCertificateEnvironment = "BadCertificateEnvironment"
     case badCollapseID = "BadCollapseId"
@@ -118,19 +119,19 @@ package enum SimulatorReason: String, Hashable, Sendable, CaseIterable {
     }
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 struct Verdict: Hashable, Sendable {
     var status: Int
     var reason: String?
-    /// Milliseconds since 1970, with 410.
+    /// The time in milliseconds since 1970, with 410.
     var timestamp: Int64?
-    /// A body that is no JSON.
+    /// A body that is not JSON.
     var page: String?
     /// The value of `retry-after`.
     var retryAfter: String?
 
     static let accepted = Verdict(status: 200, reason: nil)
-    /// The header list is longer than announced. RFC 6585; what APNs answers is not known.
+    /// The header list is longer than announced. The status is from RFC 6585. The response of APNs is unknown.
     static let headersTooLarge = Verdict(status: 431, reason: nil)
 
     init(status: Int, reason: String?, timestamp: Int64? = nil) {
@@ -150,7 +151,7 @@ struct Verdict: Hashable, Sendable {
 
     var isAccepted: Bool { status == 200 }
 
-    /// `{"reason":"...","timestamp":n}`, or the page; nothing for an answer without reason.
+    /// The body: `{"reason":"...","timestamp":n}`, or the page. Empty for a response with no reason.
     var body: [UInt8] {
         if let page { return Array(page.utf8) }
         guard let reason else { return [] }

@@ -1,12 +1,12 @@
 import COpenSSL
 import FoundationEssentials
 
-/// A provider token (JWT) whose signature was found good (`ProviderProtocol` section 3).
+/// A provider token (JWT) with a verified signature (`ProviderProtocol` section 3).
 struct ProviderToken {
     let key: VerificationKey
     /// Seconds since 1970.
     let issuedAt: Int64
-    /// Header and claims as sent: what makes two tokens the same, for a signature differs each time.
+    /// Header and claims as sent. They identify a token, because its signature differs each time.
     let signedPart: [UInt8]
 
     private struct Header: Decodable {
@@ -24,7 +24,7 @@ struct ProviderToken {
         var iat: String
     }
 
-    /// Nil for anything that APNs answers with `InvalidProviderToken`, but for the time of `iat`.
+    /// Returns `nil` for every fault that APNs answers with `InvalidProviderToken`, except the time of `iat`.
     init?(_ text: UnsafeRawBufferPointer, keys: [String: VerificationKey], lenient: Bool) {
         let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
@@ -49,14 +49,14 @@ struct ProviderToken {
     }
 
     private static func decode<Value: Decodable>(_ type: Value.Type, _ text: [UInt8]) -> Value? {
-        // What is wrong with it does not matter: every fault gets the same answer.
+        // The kind of fault does not matter, because every fault gets the same response.
         do { return try JSONDecoder().decode(type, from: Data(text)) } catch { return nil }
     }
 }
 
-/// The public half of a provider token key. Owns the OpenSSL key.
+/// The public half of a provider token key. It owns the OpenSSL key.
 ///
-/// `@unchecked Sendable`: the handle is not changed after `init`; verifying with a key from several threads is safe.
+/// `@unchecked Sendable`: the handle does not change after `init`. Verifying with a key from several threads is safe.
 final class VerificationKey: @unchecked Sendable {
     static let signatureBytes = 64
 
@@ -78,14 +78,14 @@ final class VerificationKey: @unchecked Sendable {
         EVP_PKEY_free(handle)
     }
 
-    /// ES256: SHA-256 and ECDSA. `signature` is r and s, 32 bytes each.
+    /// Verifies ES256: SHA-256 and ECDSA. `signature` is r and s, 32 bytes each.
     func verifies(_ message: [UInt8], rawSignature: [UInt8]) -> Bool {
         guard rawSignature.count == Self.signatureBytes, let pair = ECDSA_SIG_new() else { return false }
         defer { ECDSA_SIG_free(pair) }
         let numbers = rawSignature.withUnsafeBufferPointer { bytes in
             (BN_bin2bn(bytes.baseAddress, 32, nil), BN_bin2bn(bytes.baseAddress.map { $0 + 32 }, 32, nil))
         }
-        // Takes both numbers over.
+        // The call takes over both numbers.
         guard ECDSA_SIG_set0(pair, numbers.0, numbers.1) == 1 else { return false }
         var der: UnsafeMutablePointer<UInt8>?
         let length = i2d_ECDSA_SIG(pair, &der)
@@ -106,7 +106,7 @@ final class VerificationKey: @unchecked Sendable {
 
     private static func read(_ pem: [UInt8]) -> OpaquePointer? {
         defer { ERR_clear_error() }
-        // OpenSSL reads from where the bytes are: they must stay there until it is done.
+        // OpenSSL reads the bytes in place, so they must stay there until it is done.
         return pem.withUnsafeBytes { bytes in
             guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count)) else { return nil }
             defer { BIO_free(bio) }
@@ -117,9 +117,9 @@ final class VerificationKey: @unchecked Sendable {
     }
 }
 
-/// Base64 as JWTs use it (RFC 7515 section 2): `-` and `_`, no padding.
+/// Base64 as in JWTs (RFC 7515 section 2): `-` and `_`, no padding.
 enum Base64URL {
-    /// Nil for any other character. Lenient: padding and the plain alphabet (`+`, `/`) pass too.
+    /// Returns `nil` for any other character. If lenient, padding and the plain alphabet (`+`, `/`) are also accepted.
     static func decode(_ text: some Sequence<UInt8>, lenient: Bool) -> [UInt8]? {
         var bytes: [UInt8] = []
         var bits: UInt32 = 0
@@ -157,7 +157,7 @@ enum Base64URL {
     }
 }
 
-/// The provider tokens of one connection: which were verified, to which key it is bound, and how often they changed.
+/// The provider tokens of one connection: the verified tokens, the bound key, and the number of changes.
 struct TokenSession {
     private struct Seen {
         var text: [UInt8]
@@ -172,11 +172,11 @@ struct TokenSession {
     private var seen: [Seen] = []
     private var current = 0
 
-    /// The key of the token that passed last.
+    /// The key of the last accepted token.
     var key: VerificationKey? { seen.isEmpty ? nil : seen[current].token.key }
 
-    /// Why APNs refuses this `authorization`; nil when it does not. A token is verified once per connection and then
-    /// known by its bytes.
+    /// Returns the reason why APNs rejects this `authorization`. `nil` if APNs accepts it. A token is verified once per
+    /// connection, and then recognised by its bytes.
     mutating func refusal(
         of authorization: UnsafeRawBufferPointer?, policy: SimulatorPolicy, environment: SimulatorEnvironment,
         nowMs: Int64
@@ -210,8 +210,9 @@ struct TokenSession {
         return token.issuedAt < now - Self.lifetimeSeconds ? .expiredProviderToken : nil
     }
 
-    /// How many others were new within 20 minutes of `token`, in use on this connection as well as by `iat`: a token of
-    /// 45 minutes that was renewed is no fault of a connection that had just been opened with the old one.
+    /// Returns the number of other tokens that were new within 20 minutes of `token`, both by use on this connection
+    /// and by `iat`. The renewal of a token of 45 minutes does not count against a connection that was just opened with
+    /// the old one.
     private func updates(with token: ProviderToken, _ nowMs: Int64) -> Int {
         seen.count { other in
             other.token.signedPart != token.signedPart

@@ -2,12 +2,12 @@ import FoundationEssentials
 import Glibc
 import HTTP2
 
-/// Is the device token one that this environment knows? (`ProviderProtocol` section 11, step 7)
+/// Checks whether the device token has a valid form (`ProviderProtocol` section 11, step 7).
 enum DeviceTokenShape {
-    /// Apple announced up to 100 bytes and says not to count on a length; 32 are usual.
+    /// Apple announced up to 100 bytes and advises against relying on a length. 32 bytes are usual.
     static let byteCounts = 32...100
 
-    /// Decodes the token of a request path into `room`, which holds 100 bytes; nil when it is not one.
+    /// Decodes the token of a request path into `room`, which holds 100 bytes. Returns `nil` if it is not a token.
     static func decode(
         path: UnsafeRawBufferPointer?, into room: UnsafeMutableRawBufferPointer
     ) -> UnsafeRawBufferPointer? {
@@ -42,7 +42,8 @@ extension Inspection {
     }
 }
 
-/// Does the body fit? (`ProviderProtocol` section 5) That it is JSON is not checked: Apple names no reason for it.
+/// Checks the body (`ProviderProtocol` section 5). It does not check that the body is JSON, because Apple names no
+/// reason for that.
 extension Inspection {
     private struct Payload: Decodable {
         struct Visible: Decodable {
@@ -60,14 +61,14 @@ extension Inspection {
 
     private static let visibleKeys = ["\"alert\"", "\"sound\"", "\"badge\""].map { Array($0.utf8) }
 
-    /// Apple: a background push with something to show is an error; the reason is our choice.
+    /// Requires a silent background push. Apple calls visible content an error. The choice of the reason is Fanfare's.
     static func backgroundIsSilent(_ inspection: inout Inspection) -> Verdict? {
         guard inspection.pushType == .background else { return nil }
         let body = inspection.request.body
-        // Parsing costs more than this search, and most payloads hold none of the keys.
+        // Parsing costs more than this search, and most payloads contain none of the keys.
         guard mentionsVisibleKey(body) else { return nil }
         let aps: Payload.APS?
-        // What is not JSON cannot show anything.
+        // A body that is not JSON cannot show anything.
         do { aps = try JSONDecoder().decode(Payload.self, from: Data(body)).aps } catch { return nil }
         let isSilent = aps?.alert == nil && aps?.sound == nil && aps?.badge == nil
         return isSilent ? nil : Verdict(.invalidPushType)

@@ -1,11 +1,11 @@
 import HTTP2
 
-/// May this credential push to this topic? (`ProviderProtocol` sections 2 and 4)
+/// Checks whether the credential may push to the topic (`ProviderProtocol` sections 2 and 4).
 extension Inspection {
-    /// Topics of an app certificate beside its bundle id (pushy's reading of `...6.3.6`).
+    /// The suffixes of an app certificate's topics, in addition to its bundle id (pushy's reading of `...6.3.6`).
     private static let certificateSuffixes: Set = ["", PushType.voip.topicSuffix, PushType.complication.topicSuffix]
 
-    /// A certificate with one bundle id has a topic by default.
+    /// Requires a topic, unless a certificate with one bundle id provides a default.
     static func topicIsGiven(_ inspection: inout Inspection) -> Verdict? {
         if let topic = inspection.request[.topic], !topic.isEmpty { return nil }
         return inspection.connection.certificateTopic == nil ? Verdict(.missingTopic) : nil
@@ -37,7 +37,7 @@ extension Inspection {
     }
 }
 
-/// The topics the service knows: every bundle id with every suffix.
+/// The topics that the service knows: every bundle id with every suffix.
 struct TopicTable: Sendable {
     struct Topic: Sendable {
         let bytes: [UInt8]
@@ -55,7 +55,7 @@ struct TopicTable: Sendable {
         for base in bases.sorted() { add(base) }
     }
 
-    /// Takes the bundle id out of a topic as a token was registered for.
+    /// Adds the bundle id of a topic that a token was registered for.
     mutating func add(_ topic: String) {
         let suffix = Self.suffixes.last { !$0.isEmpty && topic.hasSuffix($0) } ?? ""
         let base = String(topic.dropLast(suffix.count))
@@ -68,7 +68,7 @@ struct TopicTable: Sendable {
     }
 }
 
-/// A push type and what its topic must end in (`ProviderProtocol` section 4).
+/// A push type and the required suffix of its topic (`ProviderProtocol` section 4).
 enum PushType: String, CaseIterable {
     case alert, background, location, voip, complication, fileprovider, mdm, liveactivity, pushtotalk, widgets, controls
 

@@ -1,16 +1,16 @@
-/// One thing that goes wrong on purpose: for which requests, and what.
+/// A deliberate fault: the affected requests and the action.
 package struct FaultRule: Hashable, Sendable {
     package var when: FaultCondition
     package var moment: Moment
     package var action: FaultAction
 
     package enum Moment: Hashable, Sendable {
-        /// At a connect instead of a request, before TLS: `close` drops it, `silence` leaves it without an answer, other
-        /// actions do nothing. The condition counts connects and asks for no token.
+        /// At a connect instead of a request, before TLS. `close` drops the connect, `silence` leaves it unanswered,
+        /// and other actions have no effect. The condition counts connects and ignores tokens.
         case connect
-        /// Instead of looking at the request, which is then mostly not processed.
+        /// Before the checks of the request, which is then usually not processed.
         case beforeChecks
-        /// After it was judged, and perhaps accepted: the client does not learn of it.
+        /// After the checks, which may have accepted the request. The client does not learn the result.
         case afterChecks
     }
 
@@ -20,38 +20,39 @@ package struct FaultRule: Hashable, Sendable {
         self.action = action
     }
 
-    /// The push is judged, mostly accepted, and the answer never arrives: by `close` of the connection, `reset` of the
-    /// stream, `silence`, `silentConnection` or `outage`. The case in which a client must not guess.
+    /// Returns a rule for a push that is checked, usually accepted, and whose response never arrives. The loss is by
+    /// `close` of the connection, `reset` of the stream, `silence`, `silentConnection` or `outage`. In this case, a
+    /// client must not guess.
     package static func answerLost(_ when: FaultCondition, by action: FaultAction = .close) -> FaultRule {
         FaultRule(when: when, moment: .afterChecks, action: action)
     }
 
-    /// The connect ends before TLS is agreed.
+    /// Returns a rule that ends the connect before TLS is established.
     package static func droppedConnect(_ when: FaultCondition) -> FaultRule {
         FaultRule(when: when, moment: .connect, action: .close)
     }
 }
 
-/// Which requests a rule takes: those for the token and environment within the time, if given; of these, without the
-/// first `skip`, the picked ones.
+/// The requests that a rule applies to. Token, environment and time restrict the requests, if given. The first `skip`
+/// requests are left out, and `pick` chooses among the rest.
 package struct FaultCondition: Hashable, Sendable {
     package enum Pick: Hashable, Sendable {
         case every(Int)
-        /// From 1.
+        /// The request with this number, from 1.
         case number(Int)
-        /// 0...1, by the seed of the options.
+        /// A share from 0 to 1, by the seed of the options.
         case rate(Double)
     }
 
-    /// Bytes.
+    /// The token's bytes.
     package var token: [UInt8]?
     package var environment: SimulatorEnvironment?
     package var pick: Pick
-    /// So many that match are left alone first.
+    /// The number of matching requests that are left out first.
     package var skip = 0
-    /// The rule ends after so many.
+    /// The number of faults after which the rule ends.
     package var timesMax: Int?
-    /// By the simulator's clock, counted from when the script was set.
+    /// The start by the simulator's clock, counted from the setting of the script.
     package var fromMs: Int64?
     package var untilMs: Int64?
 
@@ -82,7 +83,7 @@ package struct FaultCondition: Hashable, Sendable {
         return condition
     }
 
-    /// Milliseconds since the script was set.
+    /// Restricts the condition to milliseconds since the setting of the script.
     package func during(_ time: Range<Int64>) -> FaultCondition {
         var condition = self
         condition.fromMs = time.lowerBound
@@ -91,41 +92,41 @@ package struct FaultCondition: Hashable, Sendable {
     }
 }
 
-/// What goes wrong. What a rule's ``FaultRule/Moment`` makes of it is said there.
+/// The action of a fault. ``FaultRule/Moment`` describes how the moment changes it.
 package enum FaultAction: Hashable, Sendable {
-    /// Any status and reason, known or not; `timestamp` in milliseconds since 1970, `retryAfter` the header's value as it
-    /// is sent.
+    /// A response with any status and reason, known or not. `timestamp` is in milliseconds since 1970. `retryAfter` is
+    /// the header's value as sent.
     case answer(status: Int, reason: String, timestamp: Int64? = nil, retryAfter: String? = nil)
-    /// A body that is no JSON, as a balancer in front of the service sends.
+    /// A response with a body that is not JSON, as sent by a load balancer in front of the service.
     case page(status: Int, body: String, retryAfter: String? = nil)
-    /// The request is judged as usual and answered later.
+    /// A delayed response. The request is checked as usual.
     case delay(milliseconds: Int)
-    /// Never an answer; the stream stays open.
+    /// No response at all. The stream stays open.
     case silence
-    /// Nothing at all comes any more on this connection, PING acknowledgements included; TCP stays up.
+    /// No more output on this connection, not even PING acknowledgements. TCP stays up.
     case silentConnection
     /// RST_STREAM with an error code of RFC 9113 section 7: 2 INTERNAL_ERROR, 7 REFUSED_STREAM, 8 CANCEL.
     case reset(code: UInt32)
-    /// The request is judged as usual; after the headers of its answer the stream is reset with INTERNAL_ERROR.
+    /// A reset with INTERNAL_ERROR after the headers of the response. The request is checked as usual.
     case cutAnswer
-    /// GOAWAY. What `lastStream` does not cover is not processed, this request included; what it covers is answered as
-    /// usual, or lost with the connection when that `closes` at once. `text` in place of Apple's JSON. `isTwice`: one with
-    /// the highest stream goes before it, as in a shutdown that was announced.
+    /// GOAWAY. Streams above `lastStream` are not processed, which may include this request. Other streams are answered
+    /// as usual, or lost with the connection if it `closes` immediately. `text` replaces Apple's JSON. With `isTwice`,
+    /// a GOAWAY with the highest stream precedes it, as in an announced shutdown.
     case goAway(
         lastStream: LastStream, reason: String?, text: String? = nil, isTwice: Bool = false, closes: Bool = false)
-    /// SETTINGS with this many streams, for a while or for good; the request is judged as usual.
+    /// SETTINGS with this number of streams, for a time or permanently. The request is checked as usual.
     case streamLimit(Int, forMilliseconds: Int? = nil)
-    /// The connection ends without a word.
+    /// The end of the connection with no GOAWAY.
     case close
-    /// Every connection of this environment ends without a word, and its port refuses new ones for so long.
+    /// The end of every connection of this environment, with no GOAWAY. Its port then refuses connects for this time.
     case outage(milliseconds: Int)
 
     package enum LastStream: String, Hashable, Sendable, CaseIterable {
         /// 0: nothing was processed.
         case none
-        /// The last one before this request.
+        /// The last stream before this request.
         case before
-        /// The older half of the requests that wait for their answers, this one included.
+        /// The older half of the requests that wait for their responses, including this one.
         case middle
         /// This request.
         case this
@@ -133,10 +134,10 @@ package enum FaultAction: Hashable, Sendable {
         case all
     }
 
-    /// REFUSED_STREAM: not processed, may be sent again freely.
+    /// REFUSED_STREAM: the request was not processed and may be sent again.
     package static var refuseStream: FaultAction { .reset(code: 7) }
 
-    /// For the log.
+    /// The name for the log.
     package var name: String {
         switch self {
         case .answer: "answer"
@@ -153,7 +154,7 @@ package enum FaultAction: Hashable, Sendable {
         }
     }
 
-    /// No answer follows.
+    /// Whether no response follows.
     var withholdsAnswer: Bool {
         switch self {
         case .silence, .silentConnection, .reset, .close, .outage: true

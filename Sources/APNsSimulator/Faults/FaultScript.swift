@@ -1,5 +1,5 @@
-/// The rules in force, with their counters. Every rule counts every request that it matches; the first one that picks it
-/// decides, those that name its token before the others.
+/// The rules in force, with their counters. Every rule counts every request that it matches. The first rule that picks
+/// a request decides. Rules that name the request's token come before the others.
 struct FaultScript: Sendable {
     fileprivate struct Rule: Sendable {
         let rule: FaultRule
@@ -8,7 +8,7 @@ struct FaultScript: Sendable {
         var generator: SplitMix64
     }
 
-    /// A request, or a connect without token.
+    /// A request, or a connect, which has no token.
     struct Event {
         var isConnect: Bool
         var token: UnsafeRawBufferPointer?
@@ -18,12 +18,12 @@ struct FaultScript: Sendable {
     }
 
     private var rules: [Rule] = []
-    /// A script may name thousands of tokens: its rules are looked up, not tried one by one.
+    /// The rules by token. A script may name thousands of tokens, so rules are looked up instead of tried one by one.
     private var byToken: [[UInt8]: [Int]] = [:]
     private var general: [Int] = []
     private let startedMs: Int64
 
-    /// - Parameter nowMs: when the times of the conditions begin.
+    /// - Parameter nowMs: the start of the conditions' times.
     init(_ rules: [FaultRule], seed: UInt64, nowMs: Int64) {
         startedMs = nowMs
         for (index, rule) in rules.enumerated() {
@@ -59,7 +59,7 @@ struct FaultScript: Sendable {
 }
 
 extension FaultScript.Rule {
-    /// Whether the rule would have this one, which it counts.
+    /// Counts a matching request. Returns whether the rule picks it.
     fileprivate mutating func picks() -> Bool {
         matches += 1
         let matches = matches - rule.when.skip
@@ -73,7 +73,7 @@ extension FaultScript.Rule {
     }
 }
 
-/// A small generator with a seed (Vigna's splitmix64): the same faults in every run.
+/// A small generator with a seed (Vigna's splitmix64), which gives the same faults in every run.
 struct SplitMix64: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

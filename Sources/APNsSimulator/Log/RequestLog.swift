@@ -2,12 +2,13 @@ import COpenSSL
 import Glibc
 import HTTP2
 
-/// What the simulator writes down: the counts, the log in memory and the log file. One user at a time.
+/// The simulator's records: the counts, the log in memory and the log file. One user at a time.
 struct RequestLog {
     private let keepsLog: Bool
     private(set) var entries: [SimulatorLogEntry] = []
     private var file: LogFile?
-    /// Of the log file, by sequence: a line is written when it is known whether the answer left.
+    /// The entries not yet in the log file, by sequence. A line is written when it is known whether the response was
+    /// sent.
     private var open: [Int: SimulatorLogEntry] = [:]
     var counts = SimulatorCounts()
 
@@ -18,19 +19,19 @@ struct RequestLog {
 
     var wantsEntries: Bool { keepsLog || file != nil }
 
-    /// Entries come in the order of their sequence, which starts at 1.
+    /// Adds an entry. Entries come in the order of their sequence, which starts at 1.
     mutating func add(_ entry: SimulatorLogEntry) {
         if keepsLog { entries.append(entry) }
         if file != nil { open[entry.sequence] = entry }
     }
 
-    /// The answer never left.
+    /// Records that the response was never sent.
     mutating func loseAnswer(_ sequence: Int) {
         counts.lostAnswers += 1
         change(sequence) { $0.isAnswerLost = true }
     }
 
-    /// An accepted push that waited for its answer was not processed after all: a GOAWAY says so.
+    /// Records that an accepted push without a sent response was not processed, because a GOAWAY said so.
     mutating func withdraw(_ sequence: Int, isAnswerLost: Bool) {
         counts.accepted -= 1
         if isAnswerLost { counts.lostAnswers -= 1 }
@@ -41,13 +42,13 @@ struct RequestLog {
         }
     }
 
-    /// Nothing about this request changes any more.
+    /// Writes the final entry of a request to the file.
     mutating func finish(_ sequence: Int) {
         guard let entry = open.removeValue(forKey: sequence) else { return }
         file?.append(line: entry.line)
     }
 
-    /// Ends the log file; later requests are not written any more.
+    /// Ends the log file. Later requests are not written any more.
     mutating func closeFile() {
         for entry in open.values.sorted(by: { $0.sequence < $1.sequence }) { file?.append(line: entry.line) }
         open = [:]
@@ -63,16 +64,16 @@ struct RequestLog {
     }
 }
 
-/// What became of a request so far, kept with it in its tag: enough to correct the counts when the connection ends.
+/// The current outcome of a request, stored in its tag, for correcting the counts when the connection ends.
 struct RequestMark {
     enum Fate: Int {
-        /// Not processed.
+        /// Not processed, or rejected with a response that is known to be lost.
         case untouched
         case accepted
         case refused
-        /// Accepted, and the answer is known never to leave.
+        /// Accepted, and the response is known to be lost.
         case acceptedAndLost
-        /// Nothing changes any more.
+        /// The outcome is final.
         case final
     }
 
@@ -84,7 +85,7 @@ struct RequestMark {
         self.fate = fate
     }
 
-    /// Nil for a request that was not looked at yet.
+    /// Returns `nil` for a request that was not examined yet.
     init?(_ request: IncomingRequest) {
         guard request.tag > 0, let fate = Fate(rawValue: request.tag & 7) else { return nil }
         self.init(sequence: request.tag >> 3, fate: fate)
@@ -95,7 +96,7 @@ struct RequestMark {
     }
 }
 
-/// The hashes of the values of `authorization`, each worked out once: all requests of a client have the same.
+/// The hashes of `authorization` values. The last one is cached, because all requests of a client have the same value.
 struct AuthorizationHashes {
     private static let bytes = 8
     private var last: (value: [UInt8], hash: String)?
@@ -111,7 +112,7 @@ struct AuthorizationHashes {
     }
 }
 
-/// An append-only file written in large pieces. One user at a time.
+/// An append-only file that is written in large pieces. One user at a time.
 final class LogFile {
     private static let bufferBytes = 64 * 1024
 
@@ -119,7 +120,7 @@ final class LogFile {
     private var buffer: [UInt8] = []
 
     init(path: String) throws(SimulatorError) {
-        // Device tokens are in it.
+        // The file contains device tokens.
         descriptor = try TextFile.open(path, O_APPEND)
     }
 
@@ -134,7 +135,7 @@ final class LogFile {
         if buffer.count >= Self.bufferBytes { flush() }
     }
 
-    /// A full disk loses lines: there is nobody to tell on this thread.
+    /// Writes the buffer. A full disk loses lines, because this thread has no caller to report to.
     func flush() {
         var offset = 0
         while offset < buffer.count {

@@ -1,17 +1,17 @@
-/// One request as the simulator saw it. Written before the answer leaves, so a client that has its answer finds it here.
-/// Tokens are whole: tests count by them, and they are those of a simulator.
+/// One request as the simulator saw it. It is recorded before the response is sent, so a client with a response finds
+/// it here. Tokens are complete: tests count by them, and they are a simulator's.
 package struct SimulatorLogEntry: Hashable, Sendable {
-    /// From 1, over both environments.
+    /// The number of the request, from 1, across both environments.
     package var sequence: Int
-    /// When the whole request was there; milliseconds since 1970.
+    /// The time when the request was complete, in milliseconds since 1970.
     package var timeMs: Int64
-    /// Unique over the life of the simulator.
+    /// A number that is unique during the life of the simulator.
     package var connection: Int
     package var environment: SimulatorEnvironment
     package var stream: Int
-    /// Lower-case hex, or as it came when it is not hex; nil when the path has none.
+    /// The token in lower-case hex, or as sent if it is not hex. `nil` if the path has none.
     package var token: String?
-    /// As sent, or as made for the answer.
+    /// The id as sent, or as created for the response.
     package var apnsID: String
     package var topic: String?
     package var pushType: String?
@@ -19,22 +19,23 @@ package struct SimulatorLogEntry: Hashable, Sendable {
     package var expiration: String?
     package var collapseID: String?
     package var payloadBytes: Int
-    /// With ``SimulatorOptions/logsPayloads``; cut at the largest payload APNs takes.
+    /// The payload, with ``SimulatorOptions/logsPayloads``. It is cut at APNs' maximum payload size.
     package var payload: [UInt8]?
-    /// The answer, also where a fault kept it from being sent; 0: the push was not processed.
+    /// The response's status, even if a fault suppressed the response. 0 means that the push was not processed.
     package var status: Int
     package var reason: String?
-    /// The push was judged, and its answer never left: a fault, the end of the connection or the client's own reset
-    /// came first. Known at the latest when the connection is over.
+    /// Whether the push was checked and its response never sent, because of a fault, the end of the connection or the
+    /// client's own reset. Known at the latest when the connection has ended.
     package var isAnswerLost = false
-    /// What the fault script did instead of the answer, or to it.
+    /// The fault script's action in place of the response, or in addition to it.
     package var fault: String?
-    /// On this connection, this one included.
+    /// The number of open streams on this connection, including this one.
     package var openStreams: Int
-    /// An earlier request on this connection had been accepted.
+    /// Whether an earlier request on this connection was accepted.
     package var hadAcceptance: Bool
     package var hasAuthorization: Bool
-    /// Tells provider tokens apart without giving one away: the beginning of the SHA-256 of `authorization`, in hex.
+    /// A mark that distinguishes provider tokens: the beginning of the SHA-256 of `authorization`, in hex. It reveals
+    /// no token.
     package var authorizationHash: String?
 
     var line: [UInt8] {
@@ -65,31 +66,31 @@ package struct SimulatorLogEntry: Hashable, Sendable {
     }
 }
 
-/// What the simulator has done so far.
+/// The simulator's counts so far.
 package struct SimulatorCounts: Hashable, Sendable {
     package var requests = 0
     package var accepted = 0
-    /// By reason; a status without reason counts under its number.
+    /// Rejections by reason. A status with no reason counts under its number.
     package var rejected: [String: Int] = [:]
-    /// Of the accepted and rejected: those whose answer never left.
+    /// The accepted and rejected requests whose response was never sent.
     package var lostAnswers = 0
-    /// Requests and connects that the fault script touched.
+    /// The requests and connects that the fault script affected.
     package var faults = 0
     package var refusedStreams = 0
-    /// All that finished the TLS handshake.
+    /// All connections that completed the TLS handshake.
     package var connections = 0
     package var openConnections = 0
 }
 
-/// How often one push, or one device, was seen, and what became of it: as the server counted it.
+/// The server's counts of the requests for one push or one device, by outcome.
 package struct RequestTally: Hashable, Sendable {
-    /// 200, whether the client learned of it or not: more than one is a double on the device.
+    /// Responses with 200, even if the client did not receive them. More than one is a duplicate on the device.
     package var accepted = 0
-    /// Any other answer, whether it arrived or not.
+    /// All other responses, whether they arrived or not.
     package var refused = 0
-    /// Of the accepted and refused: the answer never left.
+    /// The accepted and rejected requests whose response was never sent.
     package var lost = 0
-    /// Seen and not processed: refused streams, resets and GOAWAY.
+    /// Requests that were not processed: refused streams, resets and GOAWAY.
     package var untouched = 0
 
     package init() {}
@@ -107,15 +108,15 @@ package struct RequestTally: Hashable, Sendable {
 }
 
 extension [SimulatorLogEntry] {
-    /// One for each provider token that was seen.
+    /// The hashes of the distinct provider tokens.
     package var authorizationHashes: Set<String> { Set(compactMap(\.authorizationHash)) }
 
-    /// By `apns-id`.
+    /// The tallies by `apns-id`.
     package var talliesByID: [String: RequestTally] {
         reduce(into: [:]) { $0[$1.apnsID, default: RequestTally()].count($1) }
     }
 
-    /// By token, lower-case hex; requests without one are left out.
+    /// The tallies by token in lower-case hex. Requests with no token are left out.
     package var talliesByToken: [String: RequestTally] {
         reduce(into: [:]) { tallies, entry in
             if let token = entry.token { tallies[token, default: RequestTally()].count(entry) }
@@ -123,8 +124,8 @@ extension [SimulatorLogEntry] {
     }
 }
 
-/// Writes one flat JSON object. Ours and not `JSONEncoder`: a line is written for every push, at the rate of a benchmark,
-/// and the bodies of refusals come from here too.
+/// Writes one flat JSON object. `JSONEncoder` is too slow: a line is written for every push, at the rate of a
+/// benchmark. The bodies of rejections are also written here.
 struct JSONLine {
     private var bytes: [UInt8] = [UInt8(ascii: "{")]
 

@@ -1,12 +1,12 @@
 import FoundationEssentials
 
-/// What people see: the notifications on the screens of the devices that a simulator sent to, by what Apple says of
-/// devices (`ProviderProtocol` section 6). A value, fed with the simulator's own log.
+/// The notifications on the screens of the devices that a simulator sent to, by Apple's description of devices
+/// (`ProviderProtocol` section 6). It is a value that consumes the simulator's own log.
 ///
-/// A device is online unless it is told otherwise. To one that is online a push arrives at once; of those for one that is
-/// offline the service keeps one for each app, the newest, until it expires. A notification takes the place of the
-/// one with the same collapse id. A background push that names a collapse id under the key `recall` takes it
-/// off the screen: the app of these devices knows how.
+/// A device is online by default. An online device shows a push immediately. For an offline device, the service keeps
+/// the newest push for each app until it expires. A notification replaces the one with the same collapse id. A
+/// background push with a collapse id under the key `recall` removes that notification, because the app of these
+/// devices supports it.
 package struct DeviceScreens: Sendable {
     package struct Notification: Hashable, Sendable {
         package var collapseID: String?
@@ -15,15 +15,15 @@ package struct DeviceScreens: Sendable {
 
     fileprivate struct Device {
         var isOnline = true
-        /// The newest last.
+        /// The shown notifications, newest last.
         var shown: [Notification] = []
-        /// By `apns-topic`.
+        /// The stored push for each `apns-topic`.
         var stored: [String: Stored] = [:]
     }
 
     fileprivate struct Stored {
         var push: SimulatorLogEntry
-        /// Milliseconds since 1970; nil: kept for as long as the service likes.
+        /// Milliseconds since 1970. `nil` if the service may keep the push indefinitely.
         var expiresAt: Int64?
     }
 
@@ -31,25 +31,25 @@ package struct DeviceScreens: Sendable {
 
     package init() {}
 
-    /// What is on the screen of a device, the newest last.
+    /// Returns the notifications on a device's screen, newest last.
     ///
-    /// - Parameter token: lower-case hex.
+    /// - Parameter token: in lower-case hex.
     package func shown(on token: String) -> [Notification] { devices[token]?.shown ?? [] }
 
-    /// How many devices show each payload.
+    /// The number of devices that show each payload.
     package var devicesByPayload: [String: Int] {
         devices.values.reduce(into: [:]) { counts, device in
             for payload in Set(device.shown.map(\.payload)) { counts[payload, default: 0] += 1 }
         }
     }
 
-    /// How many devices show more than one notification.
+    /// The number of devices that show more than one notification.
     package var devicesWithSeveral: Int { devices.values.count { $0.shown.count > 1 } }
 
-    /// Takes a device from the network.
+    /// Takes a device offline.
     package mutating func goOffline(_ token: String) { devices[token, default: Device()].isOnline = false }
 
-    /// Brings a device back, which gets what was kept for it and has not expired.
+    /// Brings a device online. It shows the stored pushes that have not expired.
     ///
     /// - Parameter nowMs: milliseconds since 1970.
     package mutating func goOnline(_ token: String, nowMs: Int64) {
@@ -63,13 +63,13 @@ package struct DeviceScreens: Sendable {
         devices[token] = device
     }
 
-    /// A request of the log; one that was not accepted changes nothing.
+    /// Applies a request of the log. A request that was not accepted changes nothing.
     mutating func see(_ entry: SimulatorLogEntry) {
         guard entry.status == 200, let token = entry.token else { return }
         if devices[token, default: Device()].isOnline {
             devices[token, default: Device()].show(entry)
         } else if let seconds = entry.expiration.map({ Int64($0) ?? 0 }) {
-            // 0: one attempt, and nobody was there.
+            // 0 means one attempt, and the device is offline.
             guard seconds > 0 else { return }
             store(entry, for: token, until: seconds * 1000)
         } else {
@@ -97,7 +97,7 @@ extension DeviceScreens.Device {
     }
 }
 
-/// What the app of a simulated device reads in a background push.
+/// The content of a background push that the app of a simulated device reads.
 private struct Recall: Decodable {
     var recall: String
 

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Hex digits to bytes and back.
+/// Conversions between hex digits and bytes.
 enum Hex {
-    /// Digits of either case; nil for anything else, or an odd count.
+    /// Returns the bytes of digits of either case. `nil` for any other text, or an odd count.
     static func bytes(of text: String) -> [UInt8]? {
         var text = text
         return text.withUTF8 { digits in
@@ -16,7 +16,7 @@ enum Hex {
         }
     }
 
-    /// `room` must hold half as many bytes as there are digits, an even number. False when one is no hex digit.
+    /// Decodes an even number of digits. `room` must hold half as many bytes. Returns false if one is no hex digit.
     static func decode(_ digits: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) -> Bool {
         var bad: UInt8 = 0
         for index in 0..<digits.count / 2 {
@@ -42,7 +42,7 @@ enum Hex {
         value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
     }
 
-    /// 16 for what is no digit.
+    /// The value of each digit. 16 for any other character.
     private static let values: [UInt8] = (0..<256).map { character in
         switch UInt8(character) {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt8(character) - UInt8(ascii: "0")

@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Glibc
 
-/// The device tokens that APNs knows: about 65 bytes each, so that millions fit. A value; copies share their storage
-/// until one changes.
+/// The device tokens that APNs knows: about 65 bytes each, so that millions fit into memory. It is a value. Copies
+/// share their storage until one changes.
 package struct SimulatorRegistry: Sendable {
     private struct Entry {
         var offset: UInt32
@@ -11,27 +11,27 @@ package struct SimulatorRegistry: Sendable {
         var isActive: Bool
         var topic: UInt16
         var delayMs: UInt32
-        /// Milliseconds since 1970; negative: not gone.
+        /// Milliseconds since 1970. Negative if the token is active.
         var goneSince: Int64
     }
 
     static let topicsMax = Int(UInt16.max)
     private static let vacant: UInt32 = .max
 
-    /// The tokens' bytes, one after the other.
+    /// The tokens' bytes, concatenated.
     private var arena: [UInt8] = []
     private var entries: [Entry] = []
-    /// Open addressing by linear probing; a power of two, at most three quarters full. Holds indices of `entries`; what is
-    /// removed stays as an inactive entry.
+    /// A hash table with linear probing. Its size is a power of two, and it is at most three quarters full. It contains
+    /// indices of `entries`. A removed token stays as an inactive entry.
     private var slots = [UInt32](repeating: vacant, count: 16)
-    /// As written in `apns-topic`.
+    /// The topics as written in `apns-topic`.
     private(set) var topics: [[UInt8]] = []
     package private(set) var count = 0
 
     package init() {}
 
-    /// Makes the token known in this environment for exactly this `apns-topic`, in place of what was known of it.
-    /// Bytes of 1 to 255.
+    /// Registers a token in an environment for exactly this `apns-topic`, and replaces earlier data. The token has 1 to
+    /// 255 bytes.
     package mutating func register(
         token: [UInt8], environment: SimulatorEnvironment, topic: String, goneSince: Int64? = nil, delayMs: Int = 0
     ) {
@@ -56,12 +56,13 @@ package struct SimulatorRegistry: Sendable {
         }
     }
 
-    /// From now on 410 with this time (milliseconds since 1970); nil: active again. Does nothing for an unknown token.
+    /// Makes the token respond with 410 and this time (milliseconds since 1970), or makes it active with `nil`. Does
+    /// nothing for an unknown token.
     package mutating func setGone(token: [UInt8], environment: SimulatorEnvironment, since: Int64?) {
         change(token, environment) { $0.goneSince = since ?? -1 }
     }
 
-    /// Answers for this token wait so long. Does nothing for an unknown token.
+    /// Delays the responses for this token. Does nothing for an unknown token.
     package mutating func setDelay(token: [UInt8], environment: SimulatorEnvironment, milliseconds: Int) {
         change(token, environment) { $0.delayMs = UInt32(clamping: milliseconds) }
     }
@@ -73,7 +74,7 @@ package struct SimulatorRegistry: Sendable {
         count -= 1
     }
 
-    /// What is known of a token. Indices are into ``topics``.
+    /// The data of a token. The topic is an index into ``topics``.
     struct Device {
         var topic: Int
         var goneSince: Int64?
@@ -103,7 +104,7 @@ extension SimulatorRegistry {
 
     private mutating func index(ofTopic topic: String) -> UInt16 {
         let bytes = Array(topic.utf8)
-        // Files come sorted by app: mostly it is the one that was added last.
+        // Files are sorted by app, so the topic is usually the last one added.
         if let known = topics.lastIndex(of: bytes) { return UInt16(known) }
         topics.append(bytes)
         return UInt16(topics.count - 1)
@@ -142,8 +143,8 @@ extension SimulatorRegistry {
         for index in entries.indices { insert(UInt32(index)) }
     }
 
-    /// The finish of MurmurHash3 over words of 8 bytes: tokens of tests are counters, not random, and differ
-    /// in the high bits of one word only.
+    /// The final mix of MurmurHash3 over words of 8 bytes. The tokens of tests are counters, not random, and differ
+    /// only in the high bits of one word.
     private static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         var position = 0
@@ -175,9 +176,9 @@ extension SimulatorRegistry {
         var delay_ms: Int?
     }
 
-    /// Reads JSON Lines, a token each:
-    /// `{"token":"hex","environment":"production","topic":"...","gone_since":ms,"delay_ms":n}`, the last two optional.
-    /// Stops at the first bad line.
+    /// Reads JSON Lines with one token each:
+    /// `{"token":"hex","environment":"production","topic":"...","gone_since":ms,"delay_ms":n}`. The last two keys are
+    /// optional. Reading stops at the first invalid line.
     package static func load(_ path: String) throws -> SimulatorRegistry {
         var registry = SimulatorRegistry()
         let decoder = JSONDecoder()
@@ -206,11 +207,11 @@ extension SimulatorRegistry {
     }
 }
 
-/// Reads a file line by line through one buffer, whatever its size.
+/// Reads a file of any size line by line, through one buffer.
 enum LineReader {
     private static let chunkBytes = 256 * 1024
 
-    /// Calls `body` with each line that is not empty, without its end, and its number from 1.
+    /// Calls `body` with each line that is not empty, without its line end, and with its number from 1.
     static func forEachLine(of path: String, _ body: (Int, ArraySlice<UInt8>) throws -> Void) throws {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
@@ -242,12 +243,12 @@ enum LineReader {
     }
 }
 
-/// Small files, whole.
+/// Reads and writes small files as a whole.
 enum TextFile {
-    /// Opens a file for writing. A new one is readable by its owner only, whatever the umask. A file that exists keeps its
-    /// mode, links are followed, and a device or a FIFO is written through.
+    /// Opens a file for writing. Only the owner can read a new file, whatever the umask. An existing file keeps its
+    /// mode. Links are followed, and devices and FIFOs are written to.
     ///
-    /// - Parameter flags: how to open it besides: `O_TRUNC`, `O_APPEND`.
+    /// - Parameter flags: additional flags: `O_TRUNC`, `O_APPEND`.
     static func open(_ path: String, _ flags: Int32) throws(SimulatorError) -> Int32 {
         let new = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | flags, 0o600)
         if new >= 0 {

@@ -1,16 +1,17 @@
 import COpenSSL
 import HTTP2
 
-/// The simulator's own certificate authority: made new with each simulator, its private key never leaves memory.
+/// The simulator's own certificate authority. Each simulator creates a new one, and its private key never leaves
+/// memory.
 ///
-/// By OpenSSL, which the targets below bring along, and not by swift-certificates: that and the BoringSSL below it make a
-/// first build half as long again.
+/// It uses OpenSSL, which lower targets already need, instead of swift-certificates. swift-certificates and its
+/// BoringSSL make a first build take half as long again.
 ///
-/// `@unchecked Sendable`: the handles are not changed after `init`, and signing with a key from several threads is safe.
+/// `@unchecked Sendable`: the handles do not change after `init`. Signing with a key from several threads is safe.
 final class CertificateAuthority: @unchecked Sendable {
     private let key: KeyPair
     private let certificate: Certificate
-    /// What a client must trust.
+    /// The certificate that a client must trust.
     let pem: [UInt8]
 
     init(nowMs: Int64) throws(SimulatorError) {
@@ -24,7 +25,7 @@ final class CertificateAuthority: @unchecked Sendable {
         pem = try certificate.pem()
     }
 
-    /// For `localhost`, `127.0.0.1`, `::1` and `host`.
+    /// Returns a server certificate for `localhost`, `127.0.0.1`, `::1` and `host`.
     func serverIdentity(host: String, nowMs: Int64) throws(SimulatorError) -> TLSIdentity {
         var request = CertificateRequest(commonName: "localhost")
         let names = ["DNS:localhost", "IP:127.0.0.1", "IP:::1"]
@@ -38,8 +39,8 @@ final class CertificateAuthority: @unchecked Sendable {
         return TLSIdentity(certificateChain: try leaf.pem() + pem, privateKey: try leafKey.pem())
     }
 
-    /// A client certificate as Apple issues for one app: the bundle id as the subject's `UID`, and the extension of its
-    /// environment (`ProviderProtocol` section 2).
+    /// Returns a client certificate like Apple's for one app: the bundle id as the subject's `UID`, and the extension
+    /// of its environment (`ProviderProtocol` section 2).
     func clientIdentity(
         topic: String, environment: SimulatorEnvironment, nowMs: Int64
     ) throws(SimulatorError) -> TLSIdentity {
@@ -59,7 +60,7 @@ final class CertificateAuthority: @unchecked Sendable {
 }
 
 extension SimulatorEnvironment {
-    /// The extension of a client certificate that is good for this environment.
+    /// The extension of a client certificate for this environment.
     var certificateExtension: String {
         switch self {
         case .production: "1.2.840.113635.100.6.3.2"
@@ -68,13 +69,13 @@ extension SimulatorEnvironment {
     }
 }
 
-/// What a certificate is to say.
+/// The contents of a certificate to be created.
 struct CertificateRequest {
     var commonName: String
     var userID: String?
     /// OpenSSL's identifier and its configuration text, in this order.
     var extensions: [(Int32, String)] = []
-    /// A dotted identifier of an extension whose value is NULL.
+    /// The dotted identifier of an extension whose value is NULL.
     var marker: String?
 
     init(commonName: String) {
@@ -82,15 +83,15 @@ struct CertificateRequest {
     }
 }
 
-/// An X.509 certificate. Owns the OpenSSL object.
+/// An X.509 certificate. It owns the OpenSSL object.
 final class Certificate {
-    /// An hour back, for clocks that differ; 30 days on, for a certificate of tests need not last.
+    /// The validity begins an hour ago, for clocks that differ, and ends in 30 days, which is enough for tests.
     private static let validFromSeconds = -3600
     private static let validToSeconds = 30 * 86_400
 
     private let handle: OpaquePointer
 
-    /// `issuer` nil: signs itself.
+    /// Creates a certificate. It signs itself if `issuer` is `nil`.
     init(
         _ request: CertificateRequest, of key: KeyPair, issuer: Certificate?, signer: KeyPair, nowMs: Int64
     ) throws(SimulatorError) {
@@ -151,7 +152,7 @@ final class Certificate {
     }
 }
 
-/// A private key on P-256. Owns the OpenSSL key.
+/// A private key on P-256. It owns the OpenSSL key.
 final class KeyPair {
     let handle: OpaquePointer
 
@@ -176,7 +177,7 @@ final class KeyPair {
     }
 }
 
-/// What OpenSSL writes to memory.
+/// The output of OpenSSL in memory.
 enum MemoryBIO {
     static func bytes(_ write: (OpaquePointer) -> Bool) throws(SimulatorError) -> [UInt8] {
         guard let bio = BIO_new(BIO_s_mem()) else { throw .fromOpenSSL() }

@@ -1,17 +1,17 @@
 import HTTP2
 
-/// What to do with a request: the answer, and what the fault script makes of it.
+/// The simulator's decision on a request: the response, and the fault script's effect on it.
 struct Decision: Sendable {
     var verdict: Verdict
-    /// Nil: the request's own id is given back.
+    /// `nil` if the request's own id is returned.
     var madeID: MessageID?
     var delayMs = 0
-    /// In place of the answer, or besides it.
+    /// The fault in place of the response, or in addition to it.
     var fault: FaultAction?
-    /// In the log, from 1.
+    /// The request's number in the log, from 1.
     var sequence = 0
 
-    /// The push was judged, and its client never hears of it.
+    /// Whether the push was checked and its client receives no response.
     var losesAnswer: Bool { verdict.status != 0 && fault?.withholdsAnswer == true }
 
     mutating func take(_ action: FaultAction?) {
@@ -30,7 +30,8 @@ struct Decision: Sendable {
         }
     }
 
-    /// A fault that comes before the checks may leave nothing to judge, and mostly leaves the request untouched.
+    /// Applies a fault before the checks. Returns true if no check is needed. The request is then usually left
+    /// unprocessed.
     mutating func isSettledByFault(_ connection: PushConnection, _ request: IncomingRequest) -> Bool {
         switch fault {
         case .answer, .page: return true
@@ -43,14 +44,14 @@ struct Decision: Sendable {
         return true
     }
 
-    /// The fault came before anybody looked at the request.
+    /// Marks the request as not examined, because the fault came first.
     mutating func leaveUntouched() {
         verdict = Verdict(status: 0, reason: nil)
     }
 }
 
-/// Answers that wait for their time, the nearest first, in the order they came: answers that all wait equally long need
-/// one timer, not one each.
+/// Delayed responses in order of arrival, which is the order of their times. Responses with equal delays need one timer
+/// together, not one each.
 struct DelayLine {
     private struct Waiting {
         /// Nanoseconds of the monotonic clock.
@@ -65,14 +66,14 @@ struct DelayLine {
     var isEmpty: Bool { first == line.count }
     var nextDue: UInt64? { isEmpty ? nil : line[first].due }
 
-    /// False, and nothing is kept, when an answer that is due later stands in line already.
+    /// Adds a response. Returns false and adds nothing if a response with a later time is already waiting.
     mutating func append(_ decision: Decision, for stream: Int32, due: UInt64) -> Bool {
         if let last = line.last, !isEmpty, last.due > due { return false }
         line.append(Waiting(due: due, stream: stream, decision: decision))
         return true
     }
 
-    /// The next answer whose time has come.
+    /// Returns the next response whose time has come.
     mutating func take(dueAt now: UInt64) -> (stream: Int32, decision: Decision)? {
         guard !isEmpty, line[first].due <= now else { return nil }
         let next = line[first]
@@ -100,7 +101,7 @@ struct MessageID: Hashable, Sendable {
         low = generator.next() & ~(0b11 << 62) | 0b10 << 62
     }
 
-    /// `room` holds 36 bytes.
+    /// Writes the id. `room` holds 36 bytes.
     func write(to room: UnsafeMutableRawBufferPointer) {
         var offset = 0
         for digit in 0..<32 {

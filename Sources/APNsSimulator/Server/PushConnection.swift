@@ -1,6 +1,6 @@
 import HTTP2
 
-/// One connection of a client to the simulated APNs: its credentials, and what it got so far. The loop's thread only.
+/// One client connection to the simulated APNs, with its credentials and its history. The loop's thread only.
 final class PushConnection: RequestHandler {
     /// The topics of a client certificate.
     struct CertificateTopic {
@@ -15,24 +15,24 @@ final class PushConnection: RequestHandler {
     private let ports: SimulatorPorts
     let environment: SimulatorEnvironment
     let number: Int
-    /// Nil: provider tokens.
+    /// `nil` if the client uses provider tokens.
     private(set) var certificateTopic: CertificateTopic?
     var tokens = TokenSession()
     private(set) var hasAccepted = false
-    /// The certificate was refused: a GOAWAY is on its way, and nothing is answered any more.
+    /// Whether the certificate was rejected. A GOAWAY was submitted, and no request is answered any more.
     private var isTurnedAway = false
 
-    /// The device token of the request at hand, decoded; nil when the path has none.
+    /// The decoded device token of the current request. `nil` if the path has none.
     private(set) var token: UnsafeRawBufferPointer?
     private let tokenRoom = UnsafeMutableRawBufferPointer.allocate(
         byteCount: DeviceTokenShape.byteCounts.upperBound, alignment: 16)
-    /// Answers in the order of their times.
+    /// Delayed responses in the order of their times.
     private var late = DelayLine()
-    /// Answers that overtake others, by stream.
+    /// Delayed responses that overtake others, by stream.
     private var early: [Int32: Decision] = [:]
-    /// Of the last GOAWAY: streams above are not processed.
+    /// The last stream of the last GOAWAY. Higher streams are not processed.
     private var lastStream = Int32.max
-    /// Nothing is written any more.
+    /// Whether nothing is written any more.
     private var isSilent = false
     private var isConnected = false
     private var isOver = false
@@ -55,7 +55,7 @@ final class PushConnection: RequestHandler {
 
     var openStreams: Int { connection.openStreams }
 
-    /// For the log: as decoded, else as it came.
+    /// Returns the token for the log: decoded, or as sent if it is invalid.
     func tokenText(_ request: IncomingRequest) -> String? {
         if let token { return Hex.text(of: token) }
         guard let path = request[.path], path.count > Inspection.devicePath.count else { return nil }
@@ -132,11 +132,11 @@ final class PushConnection: RequestHandler {
     }
 }
 
-// MARK: Answers
+// MARK: Responses
 
 extension PushConnection: TimerTarget {
     private enum Timer {
-        /// Below the streams, which are positive.
+        /// Tags below the streams, which are positive.
         static let delayLine: Int64 = -1
         static let streamLimit: Int64 = -2
         static let outageEnd: Int64 = -3
@@ -158,7 +158,7 @@ extension PushConnection: TimerTarget {
     }
 
     func timerFired(_ tag: Int64) {
-        // This connection is one of those that the outage ended.
+        // The outage has also ended this connection.
         if tag == Timer.outageEnd { ports[environment]?.resume() }
         guard !isOver else { return }
         switch tag {
@@ -177,7 +177,7 @@ extension PushConnection: TimerTarget {
         schedule(Int((due - now + 999_999) / 1_000_000), Timer.delayLine)
     }
 
-    /// The stream may be over by now.
+    /// Sends a delayed response. The stream may have ended in the meantime.
     private func answer(_ stream: Int32, _ decision: Decision) {
         guard !isSilent, stream <= lastStream, let request = connection.request(on: stream) else { return }
         answer(request, decision)
@@ -237,7 +237,8 @@ extension PushConnection {
         }
     }
 
-    /// Streams above `last` are unprocessed by RFC 9113 section 6.8: those that were counted as accepted are counted back.
+    /// Sends a GOAWAY. Streams above `last` are unprocessed by RFC 9113 section 6.8, so requests counted as accepted
+    /// are withdrawn.
     private func goAway(_ last: Int32, _ debugData: [UInt8]) {
         lastStream = min(lastStream, last)
         connection.goAway(lastStream: lastStream, debugData: debugData)
@@ -253,7 +254,7 @@ extension PushConnection {
     func lastStream(of last: FaultAction.LastStream, at stream: Int32) -> Int32 {
         switch last {
         case .none: 0
-        // A client's streams are odd.
+        // A client's streams have odd numbers.
         case .before: max(0, stream - 2)
         case .middle: middleStream(at: stream)
         case .this: stream

@@ -1,14 +1,14 @@
 import HTTP2
 import Synchronization
 
-/// What all connections share: registry, fault script, log, counts.
+/// The state that all connections share: registry, fault script, log, counts.
 ///
-/// `@unchecked Sendable`: everything is touched under `lock` only, by the methods below and by the checks they run.
+/// `@unchecked Sendable`: all state is used only under `lock`, by the methods below and by the checks that they run.
 final class SimulatorState: @unchecked Sendable {
     private let lock = Mutex(())
     private let policy: SimulatorPolicy
     private let logsPayloads: Bool
-    /// Whether somebody wants to know when a request is over.
+    /// Whether the log file needs to know when a request is over.
     let followsRequests: Bool
 
     private(set) var registry: SimulatorRegistry
@@ -16,7 +16,7 @@ final class SimulatorState: @unchecked Sendable {
     private var faults: FaultScript
     private var answerDelayMs: Int
     private var log: RequestLog
-    /// Nil: nobody looks at them.
+    /// `nil` if screens are not kept.
     private var screens: DeviceScreens?
     private var ids: SplitMix64
     private var authorizations = AuthorizationHashes()
@@ -35,7 +35,7 @@ final class SimulatorState: @unchecked Sendable {
         log = try RequestLog(keepsLog: options.keepsLog, path: options.logPath)
     }
 
-    /// Judges a request and writes it down. On the connection's loop.
+    /// Checks a request and records it. On the connection's loop.
     func decide(_ request: IncomingRequest, on connection: PushConnection) -> Decision {
         let nowMs = policy.nowMs()
         return lock.withLock { _ in
@@ -48,7 +48,7 @@ final class SimulatorState: @unchecked Sendable {
         }
     }
 
-    /// Writes down a request that nobody looks at any more, for a GOAWAY has said so.
+    /// Records a request that is not examined because of an earlier GOAWAY.
     func passOver(_ request: IncomingRequest, on connection: PushConnection) {
         let nowMs = policy.nowMs()
         lock.withLock { _ in
@@ -59,7 +59,7 @@ final class SimulatorState: @unchecked Sendable {
         }
     }
 
-    /// What goes wrong with a connect.
+    /// Returns the fault of a connect.
     func actionAtConnect(to environment: SimulatorEnvironment) -> FaultAction? {
         let nowMs = policy.nowMs()
         return lock.withLock { _ in
@@ -128,7 +128,7 @@ final class SimulatorState: @unchecked Sendable {
     }
 }
 
-/// What becomes of requests after they were judged, on their connection's loop.
+/// Later events of requests, on their connection's loop.
 extension SimulatorState {
     func answerLost(_ sequence: Int) { lock.withLock { _ in log.loseAnswer(sequence) } }
     func finished(_ sequence: Int) { lock.withLock { _ in log.finish(sequence) } }
@@ -148,7 +148,7 @@ extension SimulatorState {
     func streamRefused() { lock.withLock { _ in log.counts.refusedStreams += 1 } }
 }
 
-/// What others ask for, on any thread.
+/// Queries of other threads.
 extension SimulatorState {
     func logEntries() -> [SimulatorLogEntry] { lock.withLock { _ in log.entries } }
     func currentCounts() -> SimulatorCounts { lock.withLock { _ in log.counts } }
@@ -157,7 +157,7 @@ extension SimulatorState {
     func changeScreens(_ body: (inout DeviceScreens) -> Void) {
         lock.withLock { _ in
             guard var changed = screens else { return }
-            // Held by one name alone, so that nothing is copied.
+            // The value has only one reference, so that nothing is copied.
             screens = nil
             body(&changed)
             screens = changed

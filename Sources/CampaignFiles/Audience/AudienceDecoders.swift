@@ -16,7 +16,7 @@ extension ValueDecoder where Value == Audience {
     }
 }
 
-/// `audience_sql`: only its form is looked at here; what it may read is the store's to decide.
+/// Decodes `audience_sql`. Only the form is checked here. The store decides what the statement may read.
 extension ValueDecoder where Value == String {
     static var audienceSQL: ValueDecoder {
         let example = "SELECT id FROM device_view WHERE country = 'DE'"
@@ -31,12 +31,12 @@ extension ValueDecoder where Value == String {
     }
 }
 
-/// Whether a text has the form of one SELECT statement: quotes, comments and brackets closed, nothing behind it.
+/// The check that a text is one SELECT statement: quotes, comments and brackets are closed, and nothing follows.
 enum SQLShape {
     struct Problem {
         var what: String
         var advice: String
-        /// In Unicode scalars from the start of the text.
+        /// The position in Unicode scalars from the start of the text.
         var offset: Int
     }
 
@@ -83,7 +83,7 @@ enum SQLShape {
     }
 }
 
-/// Cuts SQL into words and signs; texts in quotes and comments are passed over.
+/// Splits SQL into words and signs. Texts in quotes and comments are skipped.
 private struct SQLScanner {
     enum Kind: Equatable {
         case word(String)
@@ -127,7 +127,7 @@ private struct SQLScanner {
 
     private var peek: Unicode.Scalar? { index < scalars.count ? scalars[index] : nil }
 
-    /// A doubled quote inside a text closes one and opens the next, which comes to the same.
+    /// A doubled quote inside a text closes one text and opens the next, which has the same result.
     private mutating func skip(past end: Unicode.Scalar) -> Bool {
         while index < scalars.count {
             index += 1

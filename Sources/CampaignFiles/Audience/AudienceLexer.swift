@@ -1,23 +1,23 @@
 /// One word, literal or sign of an audience expression, with its offset in the text.
 struct AudienceToken: Hashable, Sendable {
     enum Kind: Hashable, Sendable {
-        /// A field, a function or a word of the language.
+        /// A field, a function or a keyword.
         case word(String)
-        /// Between quotes, without them.
+        /// A text between quotes, without the quotes.
         case text(String)
         /// Digits and points as written, so that `4.10` stays a version.
         case number(String)
-        /// Brackets, comma and comparisons; `==` is read as `=`.
+        /// Brackets, comma and comparisons. `==` is read as `=`.
         case sign(String)
         case end
     }
 
     var kind: Kind
-    /// In Unicode scalars from the start of the text.
+    /// The position in Unicode scalars from the start of the text.
     var offset: Int
     var length: Int
 
-    /// As a diagnostic names it.
+    /// The token's description for diagnostics.
     var found: String {
         switch kind {
         case .word(let word): quoted(word)
@@ -28,7 +28,7 @@ struct AudienceToken: Hashable, Sendable {
         }
     }
 
-    /// True for this word of the language, in any case.
+    /// Tells whether the token is this keyword, in any case.
     func isWord(_ word: String) -> Bool {
         if case .word(let own) = kind { own.lowercased() == word } else { false }
     }
@@ -36,19 +36,19 @@ struct AudienceToken: Hashable, Sendable {
     func isSign(_ sign: String) -> Bool { kind == .sign(sign) }
 }
 
-/// What is wrong with an audience expression, and at which part of its text.
+/// A problem of an audience expression, with its position in the text.
 package struct AudienceProblem: Hashable, Sendable {
-    /// In Unicode scalars from the start of the text, as `length` is.
+    /// The position in Unicode scalars from the start of the text. `length` is also in Unicode scalars.
     package var offset: Int
     package var length: Int
     package var what: String
-    /// What to do; may be empty.
+    /// The advice. May be empty.
     package var advice: String
 }
 
-/// Cuts an audience expression into tokens. A character that fits nowhere is reported and passed over.
+/// Splits an audience expression into tokens. A character that fits nowhere is reported and skipped.
 struct AudienceLexer {
-    /// Later ones are left out: it is probably another language.
+    /// The maximum number of reported problems. With more, the text is probably in another language.
     static let problemsMax = 50
 
     private let scalars: [Unicode.Scalar]
@@ -59,7 +59,7 @@ struct AudienceLexer {
         scalars = Array(text.unicodeScalars)
     }
 
-    /// All tokens, the last one always `end`.
+    /// Returns all tokens. The last one is always `end`.
     mutating func tokens() -> [AudienceToken] {
         var tokens: [AudienceToken] = []
         while let token = next() { tokens.append(token) }
@@ -80,7 +80,7 @@ struct AudienceLexer {
         return nil
     }
 
-    /// Nil after reporting what could not be read; ``index`` has moved on in any case.
+    /// Returns `nil` after reporting an unreadable token. ``index`` has advanced in every case.
     private mutating func kind(startingWith scalar: Unicode.Scalar) -> AudienceToken.Kind? {
         switch scalar {
         case "\"", "'": return text(until: scalar)

@@ -1,7 +1,7 @@
 import Foundation
 import Model
 
-/// Turns a literal of an expression into a value of its field's type.
+/// Converts a literal of an expression into a value of its field's type.
 enum AudienceLiteral {
     struct Mistake: Error {
         var what: String
@@ -68,8 +68,8 @@ extension AudienceField.Kind {
         }
     }
 
-    /// The verbs a field of this type takes. Texts have no useful order ("10" comes before "9"), and a time in
-    /// milliseconds never equals one that a person writes.
+    /// The operators that a field of this type allows. Texts have no useful order ("10" comes before "9"). A time in
+    /// milliseconds never equals a time that a person writes.
     var allowed: [String] {
         switch self {
         case .text, .locale: ["=", "!=", "in", "is null"]
@@ -82,7 +82,7 @@ extension AudienceField.Kind {
 
 /// The units of `within`.
 enum AudienceSpan {
-    /// Largest first.
+    /// The units, largest first.
     static let units: [(name: String, seconds: Int64)] = [
         ("week", 604_800), ("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1),
     ]
@@ -92,7 +92,7 @@ enum AudienceSpan {
         return units.first { $0.name == word || $0.name + "s" == word }?.seconds
     }
 
-    /// In the largest unit that needs no fraction, weeks left out: `90 days`, `2 hours`.
+    /// Returns the duration in the largest unit without a fraction, weeks excluded: `90 days`, `2 hours`.
     static func text(_ duration: Duration) -> String {
         let total = duration.components.seconds
         let unit = units.dropFirst().first { total % $0.seconds == 0 } ?? units[units.count - 1]

@@ -7,12 +7,12 @@ package import Model
 ///     condition  = field (comparison value | ["not"] "in" (value, ...) | "is" ["not"] "null"
 ///                  | ["not"] "between" value "and" value | ["not"] "within" number unit)
 ///
-/// Words of the language are read in any case. Mistakes of meaning are all reported; after a mistake of form the rest
-/// is not looked at. At most 100 levels of brackets and `not`.
+/// Keywords are read in any case. All semantic errors are reported. After a syntax error, the rest is not read. At most
+/// 100 levels of brackets and `not` are allowed.
 package struct AudienceParser {
     static let depthMax = 100
 
-    /// Thrown after a mistake of form was reported.
+    /// Thrown after a syntax error was reported.
     struct Stop: Error {}
 
     private let tokens: [AudienceToken]
@@ -20,7 +20,7 @@ package struct AudienceParser {
     private var depth = 0
     private var problems: [AudienceProblem]
 
-    /// The expression, or nil and what is wrong.
+    /// Returns the expression, or `nil` with the problems.
     package static func parse(_ text: String) -> (AudienceExpression?, [AudienceProblem]) {
         var lexer = AudienceLexer(text)
         let tokens = lexer.tokens()
@@ -86,7 +86,7 @@ package struct AudienceParser {
         return isSegment ? .segment(name) : .tag(name)
     }
 
-    /// `("x")` after a function's name, which is the current token.
+    /// Reads `("x")` after a function's name, which is the current token.
     private mutating func argument(example: String) throws(Stop) -> String {
         advance()
         try expect("(", "write \(example)")
@@ -109,7 +109,7 @@ package struct AudienceParser {
         return isNegated ? .not(condition) : condition
     }
 
-    /// Nil for one that does not exist; its condition is then read without looking at types.
+    /// Returns `nil` if the field does not exist. Its condition is then read with no type check.
     private mutating func field() throws(Stop) -> AudienceField? {
         guard case .word(let name) = current.kind, !Self.words.contains(name.lowercased()) else {
             throw stop(
@@ -176,7 +176,8 @@ package struct AudienceParser {
         case .word, .text, .number: break
         }
         advance()
-        // Any value will do after a mistake: the expression is discarded, reading goes on to find other mistakes.
+        // Any value will do after a mistake, because the expression is discarded. Reading continues to find other
+        // mistakes.
         guard let field else { return .boolean(false) }
         switch AudienceLiteral.value(of: token, for: field) {
         case .success(let value): return value
@@ -204,7 +205,7 @@ extension AudienceParser {
         "and", "or", "not", "in", "is", "null", "between", "within", "everyone", "true", "false",
     ]
 
-    /// Words people try that resemble no field.
+    /// Words that authors try and that resemble no field.
     private static let synonyms = [
         "lang": "locale", "language": "locale", "tz": "time_zone", "zone": "time_zone", "region": "country",
         "version": "app_version", "os": "os_version", "device": "model", "user": "user_id", "active": "last_seen",
@@ -260,7 +261,7 @@ extension AudienceParser {
             nearest ?? "known are \(all.joined(separator: ", "))")
     }
 
-    /// The attribute that people mean by the name of its column, `attributes.plan`.
+    /// Returns the attribute that an author means by its column's name, `attributes.plan`.
     private static func attribute(in name: String) -> String? {
         let prefix = ["attributes.", "attribute."].first { name.lowercased().hasPrefix($0) && name.count > $0.count }
         return prefix.map { String(name.dropFirst($0.count)) }

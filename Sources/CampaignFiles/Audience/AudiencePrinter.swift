@@ -1,7 +1,7 @@
 package import Model
 
 extension AudienceExpression {
-    /// The expression as text in its usual form; reading it again gives the same expression.
+    /// The expression as text in its usual form. Parsing the text returns the same expression.
     package var text: String { text(inside: .nothing) }
 
     private enum Surrounding: Int {

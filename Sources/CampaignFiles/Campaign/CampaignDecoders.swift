@@ -1,8 +1,8 @@
 import Model
 
-/// How the keys that are particular to a campaign are read.
+/// Decoders for the keys of a campaign.
 extension ValueDecoder where Value == String {
-    /// A bundle id. The suffix of a push type is Fanfare's to add (`ProviderProtocol` section 4).
+    /// A bundle id. Fanfare adds the suffix of a push type (`ProviderProtocol` section 4).
     static var topic: ValueDecoder {
         let form = TextForm.patternOrNumber(#"^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$"#)
         return parsed("a bundle id", example: "com.example.wendercast", form: form) {
@@ -48,7 +48,7 @@ extension ValueDecoder where Value == [String: String] {
                         at: member.location)
                     continue
                 }
-                // A key with nothing behind it is the same as an empty text: it must be given at the start of a run.
+                // A key without a value is equivalent to an empty text. It must be given at the start of a run.
                 let value = Field(name: member.key, node: member.value, collector: field.collector)
                 variables[member.key] = member.value.isNothing ? "" : value.text(.text(words: "a text")) ?? ""
             }
@@ -58,7 +58,7 @@ extension ValueDecoder where Value == [String: String] {
 }
 
 extension ValueDecoder where Value == Campaign.Collapse {
-    /// `apns-collapse-id` holds at most 64 bytes (`ProviderProtocol` section 4).
+    /// A collapse id. `apns-collapse-id` contains at most 64 bytes (`ProviderProtocol` section 4).
     static var collapse: ValueDecoder {
         parsed("run, none or a fixed key", example: "run") { text in
             switch text {
@@ -128,7 +128,7 @@ extension ValueDecoder where Value == [Campaign.Variant] {
                     at: field.location)
             }
             return members.compactMap { member in
-                // The name goes into reports and hashes: the same rule as for other names.
+                // The name appears in reports and hashes, so it follows the rule for other names.
                 let name = FileNode(content: .scalar(member.key), location: member.location, isPlain: false)
                 let nameField = Field(name: "variants", node: name, collector: field.collector)
                 let value = Field(name: member.key, node: member.value, collector: field.collector)
@@ -140,7 +140,7 @@ extension ValueDecoder where Value == [Campaign.Variant] {
     }
 }
 
-/// What a topic may look like in a file: an app's bundle id.
+/// The form of a topic in a file: an app's bundle id.
 enum Topic {
     static func isWellFormed(_ text: String) -> Bool {
         let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
@@ -150,7 +150,8 @@ enum Topic {
             }
     }
 
-    /// The suffix of a push type at the end, which is Fanfare's to add (`ProviderProtocol` section 4).
+    /// Returns the suffix of a push type at the end of a text. Fanfare adds this suffix itself (`ProviderProtocol`
+    /// section 4).
     static func suffix(of text: String) -> String? {
         PushType.allCases.map(\.topicSuffix).first { !$0.isEmpty && text.hasSuffix($0) }
     }

@@ -4,20 +4,20 @@ package import Model
 package struct LocatedCampaign: Sendable {
     package var path: String
     package var campaign: Campaign
-    /// Where each key stands; variables as `variables.title`, variants as `variants.a`.
+    /// The location of each key. Variables are `variables.title`, variants are `variants.a`.
     package var locations: [String: SourceLocation]
-    /// Keys that should have a value and have none that could be read: what depends on them is not checked.
+    /// Keys that should have a value and have no readable one. Checks that depend on them are skipped.
     var unread: Set<String> = []
-    /// No error stands in the file itself. The campaign of a wrong file is as much of it as could be read.
+    /// Whether the file itself has no error. If it has, `campaign` contains only the readable part.
     package var isRight = true
 
-    /// Where the campaign's name stands.
+    /// The location of the campaign's name.
     package var nameLocation: SourceLocation { locations["campaign"] ?? SourceLocation() }
 }
 
-/// Reads campaign files. All problems of a file are reported at once; there is a value only when none is an error.
+/// Reads campaign files. All problems of a file are reported together. There is a value only if none is an error.
 package enum CampaignFile {
-    /// The campaign alone.
+    /// Returns only the campaign.
     package static func read(text: String, path: String) -> (Campaign?, [Diagnostic]) {
         let (source, diagnostics) = source(text: text, path: path)
         return (source?.campaign, diagnostics)
@@ -29,15 +29,16 @@ package enum CampaignFile {
         return (right(draft), diagnostics)
     }
 
-    /// The campaign with the locations of its keys.
+    /// Returns the campaign with the locations of its keys.
     package static func source(text: String, path: String) -> (LocatedCampaign?, [Diagnostic]) {
         let (draft, diagnostics) = draft(text: text, path: path)
         return (right(draft), diagnostics)
     }
 
-    /// As ``load(path:)``, with as much of a wrong file as could be read: its template can be checked all the same.
+    /// Reads a file as ``load(path:)`` does, and also returns the readable part of an invalid file, to check its
+    /// template.
     ///
-    /// - Parameter unsaved: what is to stand in the file; nil: what stands there.
+    /// - Parameter unsaved: the unsaved text of the file. `nil` to read the file.
     static func loadDraft(path: String, unsaved: String? = nil) -> (LocatedCampaign?, [Diagnostic]) {
         if let unsaved { return draft(text: unsaved, path: path) }
         let (text, diagnostics) = FileText.load(path)
@@ -45,7 +46,7 @@ package enum CampaignFile {
         return known.value(of: text, at: path) { draft(text: text, path: path) }
     }
 
-    /// A page of a campaign asks for each file several times, and files seldom change.
+    /// A page of a campaign reads each file several times, and files seldom change.
     private static let known = TextMemo<(LocatedCampaign?, [Diagnostic])>()
 
     private static func right(_ draft: LocatedCampaign?) -> LocatedCampaign? {
@@ -76,7 +77,7 @@ package enum CampaignFile {
         campaign.ownClass = reader[CampaignKeys.ownClass]
         campaign.audience = reader[CampaignKeys.audience] ?? .everyone
         campaign.audienceSQL = reader[CampaignKeys.audienceSQL]
-        // Saying the default changes no plan.
+        // The default must not change any plan.
         campaign.dedupe = reader[CampaignKeys.dedupe].flatMap { $0 == .all ? nil : $0 }
         let variables = reader[CampaignKeys.variables]
         campaign.variables = variables ?? [:]
@@ -135,7 +136,7 @@ package enum CampaignFile {
 package enum VariablesFile {
     private static let advice = "write one name: value per line"
 
-    /// All problems at once; values only when there is none.
+    /// Reads the file and reports all problems together. There are values only if there is no problem.
     package static func load(path: String) -> (values: [String: String]?, diagnostics: [Diagnostic]) {
         let (text, diagnostics) = FileText.load(path, takesPipes: true)
         guard let text else { return (nil, diagnostics) }
@@ -167,12 +168,12 @@ package enum VariablesFile {
     }
 }
 
-/// A campaign with its template, found by name as `fanfare validate`, `plan` and `run` do.
+/// The folders of campaigns and templates, which are found by name as in `fanfare validate`, `plan` and `run`.
 package struct CampaignFolder: Sendable {
-    /// Paths of folders, without a slash at the end.
+    /// The path of the folder, without a slash at the end.
     package var campaigns: String
     package var templates: String
-    /// Texts that are not saved yet, by the path of the file they are for: they count in place of what stands there.
+    /// Unsaved texts, by the path of their file. They replace the file's contents.
     package var drafts: [String: String]
 
     package init(campaigns: String, templates: String, drafts: [String: String] = [:]) {
@@ -184,18 +185,18 @@ package struct CampaignFolder: Sendable {
     package func campaignPath(_ name: String) -> String { "\(campaigns)/\(name).yaml" }
     package func templatePath(_ name: String) -> String { "\(templates)/\(name).yaml" }
 
-    /// The campaign of one file, or as much of it as could be read, without a word about what is wrong with it.
+    /// Returns the campaign of one file, or its readable part, with no diagnostics.
     package func source(path: String) -> LocatedCampaign? {
         CampaignFile.loadDraft(path: path, unsaved: drafts[path]).0
     }
 
-    /// As ``loadWhole(path:)``, without the templates of variants.
+    /// Reads a campaign as ``loadWhole(path:)`` does, and omits the templates of variants.
     package func load(path: String) -> (campaign: Campaign?, template: Template?, diagnostics: [Diagnostic]) {
         let loaded = loadWhole(path: path)
         return (loaded.campaign, loaded.template, loaded.diagnostics)
     }
 
-    /// Reads a campaign file and every template it names and checks them, each alone and together.
+    /// Reads a campaign file and every template that it names. Checks each file alone and all files together.
     package func loadWhole(path: String) -> LoadedCampaign {
         let (source, own) = CampaignFile.loadDraft(path: path, unsaved: drafts[path])
         var loaded = LoadedCampaign(source: source, diagnostics: own)
@@ -230,7 +231,8 @@ package struct CampaignFolder: Sendable {
         var key: String
     }
 
-    /// A copied file with the old `campaign:` in it would add its runs to those of the campaign it was copied from.
+    /// Warns if the file's name differs from the campaign's name. A copied file with the old `campaign:` would add its
+    /// runs to those of the original.
     private func fileNameCheck(_ source: LocatedCampaign) -> [Diagnostic] {
         let file = source.path.split(separator: "/").last.map(String.init) ?? source.path
         let stem = file.hasSuffix(".yaml") ? String(file.dropLast(5)) : file
@@ -243,7 +245,7 @@ package struct CampaignFolder: Sendable {
         return collector.diagnostics
     }
 
-    /// A template file that cannot be read at all is reported at the line of the campaign file that names it.
+    /// Moves the diagnostic of an unreadable template file to the line of the campaign file that names the template.
     private func pointed(_ diagnostic: Diagnostic, at source: LocatedCampaign, _ use: TemplateUse) -> Diagnostic {
         guard diagnostic.line == 0, let location = source.locations[use.key] else { return diagnostic }
         return Diagnostic(
@@ -253,35 +255,35 @@ package struct CampaignFolder: Sendable {
     }
 }
 
-/// A campaign with all its templates, and the diagnostics of all their files. The values are there only when none of
-/// those is an error.
+/// A campaign with all its templates, and the diagnostics of all their files. The values are present only if none of
+/// the diagnostics is an error.
 package struct LoadedCampaign: Sendable {
-    /// With the locations of its keys, for checks against a configuration or a store; of a wrong file as much as could be
-    /// read, nil when that is nothing.
+    /// The campaign with the locations of its keys, for checks against a configuration or a store. For an invalid file,
+    /// it is the readable part, or `nil` if there is none.
     package var source: LocatedCampaign?
-    /// What can be rendered; also there when the campaign file has errors that are not about it.
+    /// The renderable content. It is also present if the campaign file has unrelated errors.
     package var content: CampaignContent?
     package var diagnostics: [Diagnostic] = []
-    /// Those that could be read, in the order in which the campaign names them.
+    /// The readable templates, in the order in which the campaign names them.
     package var templates: [TemplateSource] = []
 
     package var isRight: Bool { diagnostics.allSatisfy { $0.severity == .warning } }
     package var campaign: Campaign? { isRight ? content?.campaign : nil }
     package var template: Template? { isRight ? content?.template : nil }
-    /// By variant's name, one for every variant; empty when the campaign has none.
+    /// The templates by variant name, one for every variant. Empty if the campaign has no variants.
     package var variantTemplates: [String: Template] { isRight ? content?.variantTemplates ?? [:] : [:] }
 }
 
-/// What the payloads of a campaign are rendered from.
+/// The input for rendering a campaign's payloads.
 package struct CampaignContent: Sendable {
     package let campaign: Campaign
     package let template: Template
-    /// By variant's name, one for every variant.
+    /// The templates by variant name, one for every variant.
     package let variantTemplates: [String: Template]
-    /// What takes the place of what was sent, should it be wrong.
+    /// The template for a correction, which replaces a faulty push.
     package let correction: Template?
 
-    /// Nil when one of its templates is not among these.
+    /// Returns `nil` if one of the campaign's templates is missing from the array.
     init?(_ campaign: Campaign, _ templates: [Template]) {
         let byName = Dictionary(templates.map { ($0.name, $0) }) { first, _ in first }
         guard let template = byName[campaign.template] else { return nil }

@@ -53,7 +53,7 @@ package enum CampaignKeys {
         "correction", ValueDecoder<String>.name,
         "The template that `fanfare correct` puts in the place of what was sent, prepared before it is needed.")
 
-    /// The whole campaign file, as data.
+    /// The shape of the whole campaign file.
     package static let shape = ObjectShape(
         "campaign", "Who gets which template, when, and within which limits.", oneOf: ["audience", "audience_sql"],
         [

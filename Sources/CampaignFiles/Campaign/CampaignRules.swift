@@ -1,11 +1,11 @@
 package import Model
 
-/// Checks of a campaign together with its templates: the push type's rules, that the campaign's variables are those the
-/// templates use, and what is probably a mistake.
+/// Checks of a campaign together with its templates. They cover the push type's rules, the match between the campaign's
+/// variables and those that the templates use, and probable mistakes.
 package enum CampaignRules {
-    /// Each diagnostic names the file it is about, the campaign's or a template's.
+    /// Returns diagnostics. Each names its file, the campaign's or a template's.
     ///
-    /// - Parameter variants: the templates of the campaign's variants that are not `template` itself.
+    /// - Parameter variants: the templates of the campaign's variants, except `template` itself.
     package static func check(
         _ campaign: LocatedCampaign, _ template: TemplateSource, variants: [TemplateSource] = []
     ) -> [Diagnostic] {
@@ -13,7 +13,9 @@ package enum CampaignRules {
             + check(campaign, among: [template] + variants, isWhole: true)
     }
 
-    /// - Parameter isWhole: all the files are there and right. Otherwise what the missing part might explain is not said.
+    /// - Parameter isWhole: whether all files are present and valid. Otherwise, problems that a missing part might
+    ///   explain are
+    ///   not reported.
     static func check(_ campaign: LocatedCampaign, among all: [TemplateSource], isWhole: Bool) -> [Diagnostic] {
         let pushType = campaign.unread.contains("push_type") ? nil : campaign.campaign.pushType
         let knowsVariables = !campaign.unread.contains("variables")
@@ -24,7 +26,7 @@ package enum CampaignRules {
             + (isWhole ? CampaignWarnings.check(campaign, all.map(\.template)) : [])
     }
 
-    /// A template file must hold the template it is named for.
+    /// Checks that a template file contains the template that the file is named for.
     static func checkName(_ template: TemplateSource, expected: String) -> [Diagnostic] {
         guard expected != template.template.name, !template.unread.contains("template") else { return [] }
         let collector = DiagnosticCollector(path: template.path)
@@ -63,7 +65,8 @@ package enum CampaignRules {
         return collector.diagnostics
     }
 
-    /// The store keeps one badge count per device, whatever its variant, so all variants must add the same number to it.
+    /// Checks that all variants add the same number to the badge. The store keeps one badge count per device, whatever
+    /// its variant.
     private static func checkBadges(_ campaign: LocatedCampaign, _ templates: [Template]) -> [Diagnostic] {
         let names = campaign.campaign.variants.map(\.template)
         let steps = Set(templates.filter { names.contains($0.name) }.map(\.badgeIncrement))
@@ -82,9 +85,9 @@ extension Template {
     }
 }
 
-/// Checks of campaigns against each other: one name is one campaign, for its runs, its reports and its schedule.
+/// Checks campaigns against each other. A name identifies one campaign, for its runs, its reports and its schedule.
 package enum SharedNames {
-    /// An error at the name in every file that shares it with another.
+    /// Returns an error at the name in every file that shares its name with another file.
     package static func check(_ campaigns: [LocatedCampaign]) -> [Diagnostic] {
         let named = Dictionary(grouping: campaigns.filter { !$0.campaign.name.isEmpty }, by: \.campaign.name)
         return campaigns.flatMap { campaign in
@@ -99,14 +102,15 @@ package enum SharedNames {
         }
     }
 
-    /// Which of several files with one campaign's name counts: the one called like it, else the first.
+    /// Returns the file that owns a campaign's name among several files: the file with that name, or else the first
+    /// one.
     package static func owner(of name: String, _ paths: [String]) -> String? {
         let called = paths.filter { $0.hasSuffix("/\(name).yaml") || $0.hasSuffix("/\(name).yml") }
         return (called.isEmpty ? paths : called).min()
     }
 
-    /// - Parameter isOfOtherApp: the other file is another app's: its name is not told, since a caller may be confined
-    ///   to one app.
+    /// - Parameter isOfOtherApp: whether the other file belongs to another app. Its name is then not shown, because a
+    ///   caller may be limited to one app.
     package static func shared(
         _ name: String, at location: SourceLocation, of path: String, with other: String, isOfOtherApp: Bool,
         owner: String?
@@ -122,9 +126,9 @@ package enum SharedNames {
     }
 }
 
-/// Warnings of what is allowed and probably a mistake, from the campaign and its templates alone.
+/// Warnings of probable mistakes that are allowed, from the campaign and its templates alone.
 enum CampaignWarnings {
-    /// Each is held against all of a template's.
+    /// The maximum number of checked languages. Each is compared with all languages of a template.
     private static let languagesMax = 200
 
     static func check(_ source: LocatedCampaign, _ templates: [Template]) -> [Diagnostic] {
@@ -135,7 +139,7 @@ enum CampaignWarnings {
         return collector.diagnostics
     }
 
-    /// A language that the audience asks for by name should not get the default's text.
+    /// Warns if a language that the audience names would get the default's text.
     private static func warnOfUncoveredLanguages(
         _ source: LocatedCampaign, _ templates: [Template], _ collector: DiagnosticCollector
     ) {
@@ -154,7 +158,8 @@ enum CampaignWarnings {
         }
     }
 
-    /// APNs keeps a push without an expiration as long as it sees fit (`ProviderProtocol` section 4).
+    /// Warns of an alert without an expiration. APNs keeps such a push as long as it chooses (`ProviderProtocol`
+    /// section 4).
     private static func warnOfEndlessLife(_ source: LocatedCampaign, _ collector: DiagnosticCollector) {
         guard source.campaign.pushType == .alert, source.campaign.expiresAfter == nil else { return }
         collector.warning(
@@ -163,7 +168,7 @@ enum CampaignWarnings {
             at: source.locations["push_type"] ?? SourceLocation(), rule: .noExpiry)
     }
 
-    /// The last devices of a full run would be too late.
+    /// Warns if the last devices of a full run would be too late.
     private static func warnOfShortLife(_ source: LocatedCampaign, _ collector: DiagnosticCollector) {
         guard let life = source.campaign.expiresAfter, life > .zero, let pace = source.campaign.pace,
             let reach = source.campaign.guards.maxReach
@@ -179,7 +184,7 @@ enum CampaignWarnings {
 }
 
 extension AudienceExpression {
-    /// The languages the expression asks for by name, in the order written; what it excludes is none of them.
+    /// The languages that the expression names, in the order written. Excluded languages are not included.
     fileprivate var languages: [LocaleTag] {
         var seen: Set<LocaleTag> = []
         return namedLanguages.filter { seen.insert($0).inserted }
@@ -201,9 +206,9 @@ extension AudienceValue {
     }
 }
 
-/// Checks of a campaign against the configuration: whether its app is known and its credential may send it.
+/// Checks of a campaign against the configuration: its app must be known, and the credential must be able to send it.
 package enum CredentialRules {
-    /// Each diagnostic names the campaign's file.
+    /// Returns diagnostics for the campaign's file.
     package static func check(_ campaign: LocatedCampaign, _ configuration: Configuration) -> [Diagnostic] {
         let collector = DiagnosticCollector(path: campaign.path)
         let topic = campaign.campaign.topic
@@ -227,9 +232,9 @@ package enum CredentialRules {
     }
 }
 
-/// Whether the frequency caps of a campaign's app know its class.
+/// The check that the frequency caps of a campaign's app know its class.
 package enum CapClassRules {
-    /// A warning where no cap covers the class that the campaign names: most likely it is misspelt.
+    /// Returns a warning if no cap covers the campaign's class, because the class is probably misspelt.
     package static func check(_ campaign: LocatedCampaign, _ configuration: Configuration) -> [Diagnostic] {
         let topic = campaign.campaign.topic
         let caps = configuration.apps.first { $0.topic == topic }?.frequencyCaps ?? []

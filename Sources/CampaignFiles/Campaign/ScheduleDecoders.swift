@@ -1,7 +1,7 @@
 import Foundation
 import Model
 
-/// How the keys under `schedule` are read.
+/// Decoders for the keys under `schedule`.
 extension ValueDecoder where Value == Schedule {
     static var schedule: ValueDecoder {
         .object(CampaignKeys.Schedule.shape) { reader in
@@ -30,7 +30,7 @@ extension ValueDecoder where Value == Schedule {
 
     private static func warnOfIdleKeys(_ reader: ObjectReader, _ starts: SourceLocation?) {
         guard starts == nil else { return }
-        // `late_by_max` counts for a run that was interrupted, too, whoever started it.
+        // `late_by_max` also applies to an interrupted run, whatever started it.
         let isQuiet = reader.keyLocation("quiet_hours") != nil
         for name in isQuiet ? ["missed_zone"] : ["zone", "unknown_zone", "missed_zone"] {
             guard let location = reader.keyLocation(name) else { continue }
@@ -42,7 +42,7 @@ extension ValueDecoder where Value == Schedule {
 }
 
 extension ValueDecoder where Value == Schedule {
-    /// Without `unknown_zone` a device whose zone is not known could be woken at night by a wrong guess.
+    /// Requires `unknown_zone`. A wrong guess could wake a device with an unknown zone at night.
     private static func requireUsualZone(_ reader: ObjectReader, _ zone: Schedule.Zone?, _ starts: SourceLocation?) {
         guard reader.keyLocation("unknown_zone") == nil else { return }
         if zone == .recipient, let starts {
@@ -88,7 +88,7 @@ extension ValueDecoder where Value == Schedule.QuietHours {
 }
 
 extension ValueDecoder where Value == Int {
-    /// `22:00`, as minutes after midnight. Plain `22:00` is a text here, whatever YAML 1.1 makes of it.
+    /// `22:00`, as minutes after midnight. Plain `22:00` is a text here, although YAML 1.1 reads it as a number.
     static var minuteOfDay: ValueDecoder {
         parsed("a time of day", example: "\"22:00\"", form: .pattern("^[0-9]{1,2}:[0-9]{2}$")) { text in
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
@@ -146,7 +146,7 @@ extension ValueDecoder {
     }
 }
 
-/// How the keys under `trigger` are read.
+/// Decoders for the keys under `trigger`.
 extension ValueDecoder where Value == FeedTrigger {
     static var trigger: ValueDecoder {
         .object(CampaignKeys.Trigger.shape) { reader in
@@ -179,7 +179,7 @@ extension ValueDecoder where Value == [String: FeedField] {
 }
 
 extension ValueDecoder where Value == String {
-    /// An address of the web.
+    /// A web address.
     static var webAddress: ValueDecoder {
         let form = TextForm.pattern(#"^[Hh][Tt][Tt][Pp][Ss]?://[^\s/]+\S*$"#)
         return parsed("an https address", example: "https://example.com/podcast.xml", form: form) { text in

@@ -19,7 +19,7 @@ extension ValueDecoder where Value == [Stage] {
         let list = ValueDecoder<[Stage]>.list(of: element)
         return ValueDecoder(shape: list.shape) { field in
             guard let stages = list.read(field) else { return nil }
-            // Of one that could not be read nobody knows which it was.
+            // If a stage failed to decode, its position is unknown: skip the order check.
             guard case .list(let nodes) = field.node.content, nodes.count == stages.count else { return stages }
             StageReader.checkOrder(stages, nodes.map(\.location), field)
             return stages
@@ -27,7 +27,7 @@ extension ValueDecoder where Value == [Stage] {
     }
 }
 
-/// How the stages of a campaign file are read and what is wrong with them.
+/// The decoding and the checks of a campaign file's stages.
 private enum StageReader {
     static func stage(_ reader: ObjectReader) -> Stage? {
         let keys = CampaignKeys.Stage.self
@@ -108,7 +108,7 @@ private enum StageReader {
     }
 }
 
-/// What the stages of a campaign mean together with its other keys.
+/// The checks of a campaign's stages together with its other keys.
 enum StageRules {
     static func check(_ campaign: Campaign, _ reader: ObjectReader) {
         guard let stages = campaign.stages, let location = reader.keyLocation("stages") else { return }

@@ -18,7 +18,7 @@ extension ConfigurationKeys {
             "above", .integer(0...Int.max), required: true, "A run of more devices than this needs the signatures.")
         static let needs = Key("needs", .integer(1...20), "By how many different people: 1 if not given.")
         static let notByAuthor = Key(
-            "not_by_author", .boolean, "Whether whoever made the plan may not sign it: true if not given.")
+            "not_by_author", .boolean, "Whether the creator of the plan may not sign it: true if not given.")
         static let within = Key(
             "within", .duration(.seconds(60) ... .seconds(366 * 86_400), example: "24h"),
             "For how long a signature is good: 24h if not given.")
@@ -67,7 +67,7 @@ extension ValueDecoder where Value == ConfiguredPeople {
         let shape = ValueShape.map(key: .text(words: "a person's name"), accounts.shape)
         return ValueDecoder(shape: shape) { field in
             guard let members = field.members(shape) else { return nil }
-            // By bytes, as accounts are compared.
+            // Accounts are compared by bytes.
             var owners: [Data: String] = [:]
             var people = ConfiguredPeople()
             for member in members {
@@ -104,7 +104,7 @@ extension ValueDecoder where Value == ConfiguredPeople {
             if text.hasPrefix(People.keyPrefix) {
                 return Data(base64Encoded: String(parts[1]))?.count == 32 ? text : nil
             }
-            // No token's name begins with the sign of an id.
+            // No token's name begins with `#`, the mark of an id.
             if parts[0] == "token", parts[1].hasPrefix("#") { return ConfiguredPeople.tokenID(text).map { _ in text } }
             return ["os", "token", "proxy", "git"].contains(parts[0]) ? text : nil
         }

@@ -29,7 +29,7 @@ package enum ConfigurationKeys {
     static let log = Key("log", .log, "How much is logged, and how.")
     static let people = Key("people", .people, "Which accounts are one person's, for approvals.")
 
-    /// The whole configuration file, as data.
+    /// The shape of the whole configuration file.
     package static let shape = ObjectShape(
         "configuration", "Where things are, and how to reach APNs for each app.",
         [
@@ -164,7 +164,7 @@ package enum ConfigurationKeys {
 }
 
 extension ValueDecoder where Value == String {
-    /// A team or key id as Apple gives it out.
+    /// A team or key id, as Apple issues it.
     static var appleID: ValueDecoder {
         parsed("10 letters and digits", example: "ABC123DEFG", form: .patternOrNumber("^[A-Za-z0-9]{10}$")) { text in
             text.utf8.count == 10 && text.utf8.allSatisfy(\.isLetterOrDigit) ? text : nil
@@ -217,7 +217,7 @@ extension ValueDecoder where Value == Configuration.KeyFile {
     }
 }
 
-/// A key, a key for each environment, or a certificate: one of them, and whole.
+/// A credential: a key, a key for each environment, or a certificate. Exactly one must be given completely.
 private struct CredentialDecoder {
     static let advice = "give team_id, key_id and key_path, or certificate_path"
     private static let singleNames = ["key_id", "key_path"]

@@ -1,12 +1,13 @@
 package import Model
 
-/// Reads `fanfare.yaml` and the environment variables that override it. All problems are reported at once; there is a
-/// value only when none is an error.
+/// Reads `fanfare.yaml` and the environment variables that override it. All problems are reported together. There is a
+/// value only if none is an error.
 package enum ConfigurationFile {
-    /// Variables that are no keys of the file.
+    /// Environment variables that correspond to no key of the file.
     private static let otherVariables: Set<String> = ["FANFARE_CONFIG", "FANFARE_CERTIFICATE_PASSWORD"]
 
-    /// Relative paths are taken from the file's folder, those in environment variables from the current one.
+    /// Reads a configuration. Relative paths in the file are relative to its folder. Those in environment variables are
+    /// relative to the current folder.
     package static func read(
         text: String, path: String, environment: [String: String] = [:]
     ) -> (Configuration?, [Diagnostic]) {
@@ -62,7 +63,7 @@ package enum ConfigurationFile {
         return store == nil || apps == nil ? nil : configuration
     }
 
-    /// Without `people` one person with two accounts is two.
+    /// Warns if `people` is missing. One person with two accounts then counts as two people.
     private static func warnOfAccounts(_ approvals: ApprovalRules?, _ reader: ObjectReader) {
         guard let approvals, approvals.people.identities.isEmpty else { return }
         guard let rule = approvals.rules.first(where: { $0.needs > 1 || $0.notByAuthor }) else { return }
@@ -107,8 +108,8 @@ extension Configuration.App {
     }
 }
 
-/// Puts values from environment variables over those of the file: `FANFARE_HTTP_LISTEN` over `http.listen`,
-/// `FANFARE_APPS_0_KEY_PATH` over `key_path` of the first app. An empty variable counts as not set.
+/// Overrides values of the file with environment variables: `FANFARE_HTTP_LISTEN` for `http.listen`,
+/// `FANFARE_APPS_0_KEY_PATH` for `key_path` of the first app. An empty variable counts as not set.
 struct EnvironmentOverlay {
     static let prefix = "FANFARE"
 

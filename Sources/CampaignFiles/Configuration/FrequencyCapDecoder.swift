@@ -36,7 +36,7 @@ extension ValueDecoder where Value == FrequencyCap {
     }
 }
 
-/// What the keys of a cap must be together.
+/// The checks across the keys of a cap.
 private enum CapRules {
     static func check(_ cap: FrequencyCap, _ reader: ObjectReader) {
         if let classes = cap.classes, classes.isEmpty {
@@ -60,7 +60,7 @@ private enum CapRules {
 }
 
 extension ValueDecoder where Value == [String: Int] {
-    /// Slots by class.
+    /// The reserved slots by class.
     static var reserve: ValueDecoder {
         let count = ValueDecoder<Int>.integer(1...1000)
         let shape = ValueShape.map(key: ValueDecoder<String>.name.shape, count.shape)

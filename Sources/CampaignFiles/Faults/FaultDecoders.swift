@@ -5,11 +5,11 @@ package enum FaultKeys {
     static let faults = Key(
         "faults", .list(of: .fault), required: true, "The rules; the first that takes a request decides.")
 
-    /// The whole script, as data.
+    /// The shape of the whole script.
     package static let shape = ObjectShape(
         "fault script", "What a simulated APNs does wrong, and when.", [faults.shape])
 
-    // Which requests.
+    // The affected requests.
     static let token = Key("token", .deviceToken, "Only those for this device token.")
     static let environment = Key("environment", ValueDecoder<PushEnvironment>.word, "Only those of this side.")
     static let every = Key("every", .integer(1...1_000_000_000), "Every n-th of these.")
@@ -21,7 +21,7 @@ package enum FaultKeys {
     static let until = Key("until", time, "Not after so long after the start.")
     private static let time = ValueDecoder<Duration>.duration(.zero ... .seconds(86_400), example: "5s")
 
-    // What goes wrong.
+    // The faults.
     static let answer = Key("answer", .scriptedResponse, "This answer, whatever the request.")
     static let answerLost = Key(
         "answer_lost", ValueDecoder<ScriptedFault.Loss>.word, "Judged, mostly accepted, and the answer never arrives.")
@@ -84,7 +84,7 @@ package enum FaultKeys {
 }
 
 extension ValueDecoder where Value == ScriptedFault {
-    /// One rule: which requests, and exactly one fault.
+    /// One rule: the affected requests, and exactly one fault.
     static var fault: ValueDecoder {
         .object(FaultKeys.ruleShape) { reader in
             guard let action = FaultRuleDecoder.action(reader), let pick = FaultRuleDecoder.pick(reader) else {
@@ -159,7 +159,7 @@ extension ValueDecoder where Value == DeviceToken {
 }
 
 extension ValueDecoder where Value == Bool {
-    /// For a fault without parameters: only `true` is a value.
+    /// The value of a fault without parameters. Only `true` is allowed.
     static var yes: ValueDecoder {
         boolean.checked { value, field in
             if !value { field.error("\(quoted(field.name)) is false", "remove the rule") }

@@ -1,6 +1,6 @@
 package import Model
 
-/// Reads fault scripts for the simulator. All problems are reported at once; there are rules only when none is an error.
+/// Reads fault scripts for the simulator. All problems are reported together. There are rules only if none is an error.
 package enum FaultScriptFile {
     /// Reads the file at `path`, at most 1 MiB of UTF-8.
     package static func load(path: String) -> ([ScriptedFault]?, [Diagnostic]) {
@@ -15,7 +15,8 @@ package enum FaultScriptFile {
         }
     }
 
-    /// One rule in braces, as on a command line: `{rate: 1%, answer_lost: close}`. `source` names it in diagnostics.
+    /// Reads one rule in braces, as on a command line: `{rate: 1%, answer_lost: close}`. Diagnostics show `source` as
+    /// its place.
     package static func read(rule text: String, source: String) -> (ScriptedFault?, [Diagnostic]) {
         read(text, source, advice: "write for example {rate: 1%, answer_lost: close}", ValueDecoder.fault.read)
     }
@@ -30,18 +31,18 @@ package enum FaultScriptFile {
     }
 }
 
-/// One rule of a fault script as written: which requests to a simulated APNs it takes, and what goes wrong with them.
+/// One rule of a fault script as written: the affected requests to a simulated APNs, and the fault.
 package struct ScriptedFault: Hashable, Sendable {
     package enum Pick: Hashable, Sendable {
         case every(Int)
         case number(Int)
-        /// 0...1.
+        /// A share from 0 to 1.
         case rate(Double)
     }
 
     package enum Action: Hashable, Sendable {
         case answer(Response)
-        /// The push is judged, and its answer never arrives.
+        /// The push is checked, and its response never arrives.
         case answerLost(Loss)
         case delay(Duration)
         case silence(Extent)
@@ -59,7 +60,7 @@ package struct ScriptedFault: Hashable, Sendable {
         package var reason: String?
         /// Milliseconds since 1970.
         package var timestamp: Int?
-        /// In place of a reason: a text that is no JSON.
+        /// A text that is not JSON, in place of a reason.
         package var body: String?
         /// The value of `retry-after`.
         package var retryAfter: String?
@@ -84,7 +85,7 @@ package struct ScriptedFault: Hashable, Sendable {
         case stream, connection
     }
 
-    /// Error codes of RFC 9113 section 7 that mean something to a client.
+    /// The error codes of RFC 9113 section 7 that are meaningful to a client.
     package enum Code: String, Hashable, Sendable, CaseIterable {
         case noError = "no_error"
         case protocolError = "protocol_error"

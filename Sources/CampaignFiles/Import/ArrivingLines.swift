@@ -1,8 +1,8 @@
 package import Model
 import Synchronization
 
-/// Cuts JSON Lines that arrive in pieces, as a request's body does: what is cut is dropped with the next piece, so that
-/// memory stays flat.
+/// Splits JSON Lines that arrive in pieces, as a request's body does. Lines already returned are dropped with the next
+/// piece, so that memory use stays constant.
 struct ArrivingLines {
     enum Line {
         case text(Range<Int>)
@@ -10,13 +10,13 @@ struct ArrivingLines {
     }
 
     private(set) var bytes: [UInt8] = []
-    /// Of the line that was cut last, from 1.
+    /// The number of the last returned line, from 1.
     private(set) var number = 0
     private var start = 0
-    /// Up to here there is no line end behind `start`.
+    /// The position up to which there is no line end after `start`.
     private var searched = 0
     private var isEnded = false
-    /// Inside a line of which too much was seen; its beginning is dropped.
+    /// Whether the current line is too long. Its beginning was dropped.
     private var isPassing = false
 
     mutating func append(_ piece: [UInt8]) {
@@ -30,10 +30,10 @@ struct ArrivingLines {
         }
     }
 
-    /// Nothing more arrives: what is left is the last line.
+    /// Records that nothing more arrives. The remaining bytes are the last line.
     mutating func end() { isEnded = true }
 
-    /// The next line that is not blank; nil: none is whole yet.
+    /// Returns the next line that is not blank. `nil` if no complete line is available.
     mutating func next() -> Line? {
         while let range = cut() {
             number += 1
@@ -64,7 +64,7 @@ struct ArrivingLines {
     }
 }
 
-/// Reads devices from JSON Lines that arrive in pieces, by the rules and in the words of ``DeviceFileReader``.
+/// Reads devices from JSON Lines that arrive in pieces, with the rules and messages of ``DeviceFileReader``.
 package struct ArrivingDevices {
     package struct Line: Sendable {
         package var number: Int
@@ -79,7 +79,7 @@ package struct ArrivingDevices {
     package mutating func append(_ piece: [UInt8]) { lines.append(piece) }
     package mutating func end() { lines.end() }
 
-    /// Nil: none is whole yet.
+    /// Returns the next device. `nil` if no complete line is available.
     package mutating func next() -> Line? {
         guard let line = lines.next() else { return nil }
         guard case .text(let range) = line else {
@@ -107,7 +107,7 @@ package struct ArrivingMembers {
     package mutating func append(_ piece: [UInt8]) { lines.append(piece) }
     package mutating func end() { lines.end() }
 
-    /// Nil: none is whole yet.
+    /// Returns the next member. `nil` if no complete line is available.
     package mutating func next() -> Line? {
         guard let line = lines.next() else { return nil }
         guard case .text(let range) = line else {
@@ -148,14 +148,14 @@ extension LineFault {
     fileprivate static let tooLong = LineFault(reason: "longer than \(LineCutter.recordBytesMax) bytes")
 }
 
-/// Reads devices that are given alone, each as a JSON object, with what its address says.
+/// Reads single devices, each given as a JSON object, together with the values in its address.
 package final class GivenDevices: Sendable {
-    /// Kept, since it is large and remembers what most devices have in common.
+    /// The shared decoder. It is large, and caches values that most devices have in common.
     private let decoder = Mutex(DeviceLineDecoder(columns: nil))
 
     package init() {}
 
-    /// The object may name the topic and the installation as well, but no others.
+    /// Decodes a device. The object may also contain the topic and the installation, but no other values for them.
     package func record(_ body: [UInt8], topic: String, installation: String) throws(LineFault) -> DeviceRecord {
         try decoder.withLock { decoder in
             Result { () throws(LineFault) in

@@ -1,27 +1,27 @@
 import Model
 
-/// What came of looking for a record.
+/// The result of looking for a record.
 enum CSVSplit {
-    /// The record without its line end, where the next one begins, and how many lines it covers.
+    /// The record without its line end, the start of the next one, and the number of its lines.
     case record(Range<Int>, next: Int, lines: Int)
-    /// More bytes are needed to tell.
+    /// More bytes are needed to find the record's end.
     case incomplete
     case broken(String)
-    /// Nothing is left.
+    /// No more records.
     case nothing
 }
 
-/// A field of a CSV record (RFC 4180): its bytes without the quotes around them.
+/// A field of a CSV record (RFC 4180): its bytes without the surrounding quotes.
 struct CSVField {
     var range: Range<Int>
-    /// It holds doubled quotes that stand for one.
+    /// Whether the field contains doubled quotes that stand for one.
     var hasDoubledQuotes: Bool
 
     private static let quote = UInt8(ascii: "\"")
     private static let newline: UInt8 = 0x0A
     private static let carriageReturn: UInt8 = 0x0D
 
-    /// Splits the record that begins at `start`. A quote inside a field that did not begin with one is an ordinary
+    /// Splits the record that begins at `start`. A quote inside a field that does not begin with one is an ordinary
     /// character. Lines end with LF, CR LF or CR.
     static func split(
         _ bytes: [UInt8], from start: Int, isComplete: Bool, delimiter: UInt8, into fields: inout [CSVField]
@@ -60,12 +60,12 @@ struct CSVField {
         }
     }
 
-    /// The field as it was before an export marked it as a formula.
+    /// Returns the field without the mark that an export puts in front of a formula.
     private func withoutMark(_ bytes: [UInt8]) -> CSVField {
         CSVField(range: CSVLine.withoutMark(bytes, range), hasDoubledQuotes: hasDoubledQuotes)
     }
 
-    /// The field's bytes as meant.
+    /// Returns the field's bytes with doubled quotes resolved.
     func unescaped(_ bytes: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         var index = range.lowerBound
@@ -76,7 +76,7 @@ struct CSVField {
         return result
     }
 
-    /// A quoted field from behind its opening quote; nil when it does not end here.
+    /// Reads a quoted field after its opening quote. Returns `nil` if the field does not end here.
     private static func quoted(_ bytes: [UInt8], from first: Int, lines: inout Int) -> CSVField? {
         var index = first
         var hasDoubledQuotes = false
@@ -111,7 +111,7 @@ struct CSVField {
 
 /// The first line of a CSV file.
 enum CSVHeader {
-    /// Of comma, semicolon and tab the one that stands most often in the first line, outside quotes.
+    /// Returns the most frequent of comma, semicolon and tab in the first line, outside quotes.
     static func delimiter(of line: ArraySlice<UInt8>) -> UInt8 {
         let candidates = [UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "\t")]
         var counts = [0, 0, 0]
@@ -124,7 +124,7 @@ enum CSVHeader {
         return candidates[counts.firstIndex(of: most) ?? 0]
     }
 
-    /// The names in the first line; the cutter stands behind it afterwards.
+    /// Returns the names in the first line, and moves the cutter after it.
     static func names(_ cutter: inout LineCutter) throws(ImportError) -> [String] {
         switch try cutter.next() {
         case .end: throw .header(["\(cutter.path): error: the file is empty; it begins with a line of column names"])
@@ -135,7 +135,7 @@ enum CSVHeader {
         }
     }
 
-    /// What the names of a device file stand for. Everything wrong with them is reported at once.
+    /// Returns the columns for the names of a device file. All problems of the names are reported together.
     static func columns(_ names: [String], path: String, line: Int) throws(ImportError) -> [DeviceColumn] {
         let collector = DiagnosticCollector(path: path)
         let location = SourceLocation(line: line, column: 1)

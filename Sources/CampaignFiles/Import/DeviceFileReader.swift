@@ -1,15 +1,15 @@
 package import Model
 
-/// The forms a list may be imported in.
+/// The formats of an imported list.
 package enum ImportFormat: String, Sendable, CaseIterable {
     case csv
     /// One JSON object per line.
     case jsonLines = "jsonl"
 }
 
-/// Reads devices from CSV with a header or JSON Lines, in batches, with memory that does not grow with the file.
+/// Reads devices from CSV with a header or JSON Lines, in batches. Memory use does not grow with the file.
 ///
-/// Lines that cannot be used go to the rejects file with their number and the reason; the others are kept.
+/// Unusable lines go to the rejects file with their number and the reason. The other lines are imported.
 package struct DeviceFileReader: Sendable {
     private let path: String
     private let format: ImportFormat?
@@ -17,10 +17,10 @@ package struct DeviceFileReader: Sendable {
     private let replacesAttributes: Bool
 
     /// - Parameters:
-    ///   - path: A file, or `-` for standard input.
-    ///   - format: Nil: JSON Lines when the file begins with `{`, otherwise CSV.
-    ///   - rejectsPath: Nil: lines that cannot be used are counted only.
-    ///   - replacesAttributes: The attributes of a line take the place of all that its device has.
+    ///   - path: a file, or `-` for standard input.
+    ///   - format: `nil` means JSON Lines if the file begins with `{`, otherwise CSV.
+    ///   - rejectsPath: `nil` means that unusable lines are only counted.
+    ///   - replacesAttributes: whether the attributes of a line replace all of its device's attributes.
     package init(
         path: String, format: ImportFormat? = nil, rejectsPath: String? = nil, replacesAttributes: Bool = false
     ) {
@@ -30,14 +30,15 @@ package struct DeviceFileReader: Sendable {
         self.rejectsPath = rejectsPath
     }
 
-    /// Gives each batch of at most `size` devices to `body`, in the order of the file.
+    /// Passes each batch of at most `size` devices to `body`, in the order of the file.
     ///
-    /// Throws ``ImportError`` before the first batch for a file or header that cannot be read, and what `body` throws.
+    /// Throws ``ImportError`` before the first batch if the file or header cannot be read. Rethrows the errors of
+    /// `body`.
     package func forEachBatch(size: Int, _ body: ([DeviceRecord]) throws -> Void) throws -> ReadCounts {
         try list().forEachBatch(size: size, body)
     }
 
-    /// As above, for a body that waits.
+    /// Does the same for an asynchronous body.
     package func forEachBatch(
         size: Int, isolation: isolated (any _Concurrency.Actor)? = #isolation,
         _ body: ([DeviceRecord]) async throws -> Void
@@ -68,16 +69,16 @@ package struct DeviceFileReader: Sendable {
     }
 }
 
-/// Why an import cannot begin or go on. Faults of single lines are no errors: they go to the rejects file.
+/// The reason why an import cannot begin or continue. Faults of single lines go to the rejects file instead.
 package enum ImportError: Error, CustomStringConvertible {
     case unreadable(path: String, reason: String)
-    /// The header, or what stands in its place; one text per problem, each with its location.
+    /// The header or the line in its place is faulty. There is one text per problem, each with its location.
     case header([String])
     case rejectsUnwritable(path: String, reason: String)
-    /// The task was cancelled while the file gave nothing.
+    /// The task was cancelled while the file provided no data.
     case stopped(path: String)
 
-    /// Where lines that cannot be used go, unless the caller names a file.
+    /// Returns the default path of the rejects file.
     package static func rejectsPath(for input: String) -> String { RejectsFile.defaultPath(for: input) }
 
     package var description: String {
@@ -91,22 +92,21 @@ package enum ImportError: Error, CustomStringConvertible {
     }
 }
 
-/// How many records of a list were read, and how many of them are good. `read` = `good` + `rejected`; blank lines are no
-/// records.
+/// The counts of read and accepted records of a list. `read` = `good` + `rejected`. Blank lines are not records.
 package struct ReadCounts: Hashable, Sendable {
-    /// Values that were left out of records that are good without them.
+    /// Values that were left out of otherwise good records.
     package struct OddValues: Hashable, Sendable {
         package var count: Int
         package var firstLine: Int
     }
 
-    /// Reasons differ by column, and by the names of attributes.
+    /// The maximum number of reasons. They differ by column, and by the names of attributes.
     private static let reasonsMax = 50
     private static let furtherReason = "a value of another column is of no use"
 
     package var good = 0
     package var rejected = 0
-    /// By the reason.
+    /// The values that were left out, by reason.
     package private(set) var oddValues: [String: OddValues] = [:]
 
     package init() {}

@@ -1,15 +1,15 @@
 import Model
 
-/// Turns a record of either format into a device.
+/// Decodes a record of either format into a device.
 struct DeviceLineDecoder: RecordDecoder {
-    /// The columns of a CSV file in order; nil for JSON Lines.
+    /// The columns of a CSV file in order. `nil` for JSON Lines.
     let columns: [DeviceColumn]?
     private let tokenIndex: Int?
-    /// A value that is of no use is left out, and the device is kept.
+    /// Whether an unusable value is left out and the device is kept.
     private let isLenient: Bool
     private var builder: DeviceRecordBuilder
     private var keys = ByteCache<DeviceColumn?>()
-    /// What was left out of the latest record, and why.
+    /// The reasons for the values that were left out of the latest record.
     private(set) var oddValues: [String] = []
 
     init(columns: [DeviceColumn]?, isLenient: Bool = false, replacesAttributes: Bool = false) {
@@ -32,7 +32,8 @@ struct DeviceLineDecoder: RecordDecoder {
         return try builder.finish()
     }
 
-    /// A device whose topic and installation are known from elsewhere: the object may name them too, but no others.
+    /// Decodes a device with a known topic and installation. The object may also contain these values, but no different
+    /// ones.
     mutating func decode(_ bytes: [UInt8], topic: String, installation: String) throws(LineFault) -> DeviceRecord {
         builder.begin()
         let known = [(DeviceColumn.topic, Array(topic.utf8)), (.installationID, Array(installation.utf8))]
@@ -78,7 +79,7 @@ struct DeviceLineDecoder: RecordDecoder {
         }
     }
 
-    /// A cell of CSV.
+    /// Sets the value of a CSV cell.
     private mutating func set(_ column: DeviceColumn, _ bytes: [UInt8], _ range: Range<Int>) throws(LineFault) {
         try allowing(column) { (decoder: inout DeviceLineDecoder) throws(LineFault) in
             guard column == .attributes, !range.isEmpty, !EraseMarker.isMarker(bytes, range) else {
@@ -91,7 +92,7 @@ struct DeviceLineDecoder: RecordDecoder {
         }
     }
 
-    /// Sets a value, or notes that it is of no use, where the device is good without it.
+    /// Sets a value. If an unusable value is dispensable, it is noted instead of an error.
     private mutating func allowing(
         _ column: DeviceColumn, _ set: (inout DeviceLineDecoder) throws(LineFault) -> Void
     ) throws(LineFault) {
@@ -117,7 +118,7 @@ struct DeviceLineDecoder: RecordDecoder {
         }
     }
 
-    /// A key that stands twice would say two things.
+    /// Refuses a repeated key, because its values may contradict each other.
     private static func requireOnce(_ members: [JSONLineReader.Member]) throws(LineFault) {
         var known: Set<[UInt8]> = []
         for member in members where !known.insert(member.key).inserted {
@@ -160,7 +161,7 @@ struct DeviceLineDecoder: RecordDecoder {
     }
 }
 
-/// A column of a device import, CSV's or a key of JSON Lines.
+/// A column of a device import: a CSV column or a key of JSON Lines.
 enum DeviceColumn: Hashable, Sendable {
     case token, environment, topic, installationID, userID, locale, timeZone, country, appVersion, osVersion, model
     case alertsAllowed, registeredAt, lastSeenAt, badge, tags
@@ -179,7 +180,8 @@ enum DeviceColumn: Hashable, Sendable {
 
     static let required: [DeviceColumn] = [.token, .environment, .topic]
 
-    /// Whether a device is good without it: it says neither where pushes go nor which device this is.
+    /// Whether a device is good without the column. Such a column neither determines the destination nor identifies the
+    /// device.
     var isDispensable: Bool { !Self.required.contains(self) && self != .installationID }
 
     init?(named name: String) {
@@ -198,7 +200,7 @@ enum DeviceColumn: Hashable, Sendable {
         return Self.named.first { $0.column == self }?.name ?? ""
     }
 
-    /// For a name that is no column.
+    /// Returns advice for an unknown column name.
     static func advice(for name: String) -> String {
         let names = named.map(\.name)
         if let nearest = Suggestion.nearest(to: name, among: names) { return "did you mean \(quoted(nearest))?" }

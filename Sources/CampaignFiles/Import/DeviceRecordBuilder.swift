@@ -1,16 +1,16 @@
 import Model
 
-/// Why a line of an import cannot be used. Never holds a token.
+/// The reason why a line of an import cannot be used. It never contains a token.
 package struct LineFault: Error, Hashable, Sendable {
     package var reason: String
 }
 
-/// Puts one device together from the texts of its columns, checking each. Texts that repeat from line to line are
-/// made once.
+/// Builds one device from the texts of its columns, and checks each. Texts that repeat between lines are converted
+/// once.
 struct DeviceRecordBuilder {
     private typealias Checked = Result<String, LineFault>
 
-    /// The attributes of a line take the place of all that the device has.
+    /// Whether the attributes of a line replace all of the device's attributes.
     let replacesAttributes: Bool
     private var record: Partial
     private var environments = ByteCache<PushEnvironment?>()
@@ -42,7 +42,7 @@ struct DeviceRecordBuilder {
         var badge: Int?
         var tags: [String]?
         var attributes: [String: String]?
-        /// Whether the line has a place for attributes, if only an empty one.
+        /// Whether the line contains attributes, even empty ones.
         var namesAttributes = false
         var erased: Set<DeviceRecord.Erasure> = []
     }
@@ -56,7 +56,7 @@ struct DeviceRecordBuilder {
         record = Partial()
     }
 
-    /// The device, when nothing required is missing.
+    /// Returns the device. Throws if a required value is missing.
     func finish() throws(LineFault) -> DeviceRecord {
         guard let token = record.token else { throw LineFault(reason: "token is missing") }
         guard let environment = record.environment else { throw LineFault(reason: "environment is missing") }
@@ -84,7 +84,7 @@ struct DeviceRecordBuilder {
         return device
     }
 
-    /// An empty text leaves what is stored as it is, and ``EraseMarker`` takes it away.
+    /// Sets a value. An empty text leaves the stored value unchanged, and ``EraseMarker`` removes it.
     mutating func set(_ column: DeviceColumn, _ bytes: [UInt8], _ range: Range<Int>) throws(LineFault) {
         if column.isAttribute { record.namesAttributes = true }
         if range.isEmpty { return }
@@ -130,7 +130,7 @@ struct DeviceRecordBuilder {
         record.tags = tags
     }
 
-    /// An object of attributes, of which each is set by itself.
+    /// Begins an object of attributes. Each attribute is set separately.
     mutating func beginAttributes() {
         record.namesAttributes = true
     }
@@ -149,7 +149,7 @@ extension DeviceColumn {
         if case .attribute = self { true } else { self == .attributes }
     }
 
-    /// Nil: it cannot be taken away.
+    /// The removable value of the column. `nil` if it cannot be removed.
     fileprivate var erasure: DeviceRecord.Erasure? {
         switch self {
         case .token, .environment, .topic, .installationID, .registeredAt, .lastSeenAt, .badge, .tags: nil
@@ -167,12 +167,12 @@ extension DeviceColumn {
     }
 }
 
-/// Remembers what a piece of text became, for columns with few different values: a hash table of a fixed number of slots,
-/// in which a piece takes over the slot of another with the same hash.
+/// A cache of converted texts, for columns with few different values. It is a hash table with a fixed number of slots.
+/// A text replaces another text in the same slot.
 struct ByteCache<Value> {
     /// A power of two.
     private static var slotsCount: Int { 512 }
-    /// Longer ones are not remembered: they are rare, and what is remembered stays for long.
+    /// The maximum length of a cached text. Longer texts are rare, and cached texts stay in memory for long.
     private static var keyBytesMax: Int { 256 }
 
     private struct Entry {
@@ -182,7 +182,7 @@ struct ByteCache<Value> {
 
     private var entries: [Entry?] = Array(repeating: nil, count: slotsCount)
 
-    /// The value for these bytes, made now unless it is remembered.
+    /// Returns the cached value for these bytes, or creates it.
     mutating func value(_ bytes: [UInt8], _ range: Range<Int>, make: (ArraySlice<UInt8>) -> Value) -> Value {
         let index = Self.slot(of: bytes, range)
         if let entry = entries[index], Self.isEqual(entry.key, bytes, range) { return entry.value }

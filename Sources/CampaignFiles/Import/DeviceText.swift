@@ -1,6 +1,6 @@
 import Model
 
-/// Reads the text of one column of a device.
+/// Parsers for the texts of a device's columns.
 enum DeviceText {
     private static let identifierBytesMax = 256
 
@@ -22,8 +22,8 @@ enum DeviceText {
         PushEnvironment(rawValue: String(decoding: bytes, as: UTF8.self).lowercased())
     }
 
-    /// A bundle id; for the tokens of a push type with a suffix (`ProviderProtocol` section 4) the bundle id with it,
-    /// since such a token is good for nothing else.
+    /// Parses a bundle id, with the suffix of the push type if it has one (`ProviderProtocol` section 4). A token for
+    /// such a push type is valid for nothing else.
     static func topic(_ bytes: ArraySlice<UInt8>) -> Result<String, LineFault> {
         plain(bytes, "topic").flatMap { text in
             Topic.isWellFormed(text) ? .success(text) : .failure(LineFault(reason: "topic is no bundle id"))
@@ -36,7 +36,7 @@ enum DeviceText {
         }
     }
 
-    /// Only its form: a phone may know a zone that this machine does not know yet.
+    /// Checks only the form of a time zone: a device may know a zone that this machine does not know yet.
     static func timeZone(_ bytes: ArraySlice<UInt8>) -> Result<String, LineFault> {
         plain(bytes, "time_zone").flatMap { text in
             let fits = text.utf8.count <= 64 && text.utf8.allSatisfy { (0x2B...0x7A).contains($0) && $0 != 0x2C }
@@ -98,7 +98,7 @@ enum DeviceText {
         }
     }
 
-    /// ISO 8601, or seconds (10 digits) or milliseconds (13 digits) since 1970.
+    /// Parses ISO 8601, or seconds (10 digits) or milliseconds (13 digits) since 1970.
     static func time(
         _ bytes: [UInt8], _ range: Range<Int>, _ name: @autoclosure () -> String
     ) throws(LineFault) -> Timestamp {
@@ -117,7 +117,7 @@ enum DeviceText {
 
     private static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
 
-    /// `a;b`; blanks around and empty ones are dropped. Or a JSON list, which may hold any text.
+    /// Parses `a;b`, without surrounding blanks and empty tags, or a JSON list, which may contain any text.
     static func tags(_ bytes: ArraySlice<UInt8>) -> [String]? {
         if bytes.first == UInt8(ascii: "["), let list = JSONLineReader.texts(Array(bytes)) { return list }
         guard let text = String(validating: bytes, as: UTF8.self), !bytes.contains(where: isControl) else { return nil }

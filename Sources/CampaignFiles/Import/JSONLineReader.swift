@@ -1,10 +1,10 @@
-/// Reads one line of JSON Lines: an object of texts, numbers, booleans, lists of texts, and objects of such values.
-/// Straight from the bytes and no deeper than an import needs.
+/// Reads one line of JSON Lines: an object of texts, numbers, booleans, lists of texts, and objects of such values. It
+/// parses the bytes directly, and only as deeply as an import needs.
 struct JSONLineReader {
     indirect enum Value {
         case null
         case boolean(Bool)
-        /// As written.
+        /// A number as written.
         case number([UInt8])
         case text([UInt8])
         case list([Value])
@@ -32,7 +32,7 @@ struct JSONLineReader {
         return members
     }
 
-    /// The texts of a list; nil: it is no list of texts.
+    /// Returns the texts of a list. `nil` if the bytes are no list of texts.
     static func texts(_ bytes: [UInt8]) -> [String]? {
         guard bytes.first == UInt8(ascii: "[") else { return nil }
         var line = JSONLineReader(bytes: bytes, index: 1, end: bytes.count)
@@ -106,7 +106,7 @@ struct JSONLineReader {
         return Array(bytes[start..<index])
     }
 
-    /// The rest of a text behind its opening quote.
+    /// Reads the rest of a text after its opening quote.
     private mutating func text() throws(LineFault) -> [UInt8] {
         var text: [UInt8] = []
         while index < end {
@@ -166,7 +166,7 @@ struct JSONLineReader {
     }
 
     private mutating func skipBlanks() {
-        // A line holds no line feed; an object that comes alone may.
+        // A line contains no line feed, but a single object may.
         while index < end, Self.isBlank(bytes[index]) { index += 1 }
     }
 

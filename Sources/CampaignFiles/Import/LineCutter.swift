@@ -1,8 +1,8 @@
 import Foundation
 
-/// Cuts a file into records, one line each or, in CSV, more where quotes span lines.
+/// Splits a file into records. A record is one line, or in CSV several lines if quotes span them.
 struct LineCutter {
-    /// A record longer than this is rejected, so that one open quote cannot swallow a file.
+    /// The maximum size of a record. A longer one is rejected, so that one open quote cannot swallow the file.
     static let recordBytesMax = 1 << 16
 
     enum Format {
@@ -11,7 +11,7 @@ struct LineCutter {
     }
 
     enum Step {
-        /// The record's bytes in ``bytes`` without the line end; in CSV its fields are in ``fields``.
+        /// The record's bytes in ``bytes``, without the line end. In CSV, its fields are in ``fields``.
         case record(Range<Int>)
         case broken(Range<Int>, reason: String)
         case end
@@ -20,12 +20,12 @@ struct LineCutter {
     private var source: ByteSource
     var format: Format
     private(set) var fields: [CSVField] = []
-    /// The line the latest record began in, from 1.
+    /// The first line of the latest record, from 1.
     private(set) var line = 0
     private var nextLine = 1
-    /// Where the latest record began, for ``putBack()``.
+    /// The start of the latest record, for ``putBack()``.
     private var latestStart = 0
-    /// True when the latest record covers several lines by quotes.
+    /// Whether quotes in the latest record span several lines.
     private(set) var spansLines = false
 
     init(_ source: ByteSource, format: Format) {
@@ -38,14 +38,14 @@ struct LineCutter {
 
     func close() throws { try source.close() }
 
-    /// Makes the record that ``next()`` has just given the next one again.
+    /// Makes ``next()`` return the latest record again.
     mutating func putBack() {
         source.start = latestStart
         nextLine = line
     }
 
-    /// Gives back all but the first line of the record that ``next()`` has just given, when it turned out to be of no
-    /// use: its quotes may have swallowed good lines. The range is that first line's.
+    /// Puts all lines of the latest record except the first one back into the input. Use it for an unusable record,
+    /// whose quotes may have swallowed good lines. The result is the range of the first line.
     mutating func keepFirstLine() -> Range<Int> {
         putBack()
         nextLine += 1
@@ -53,7 +53,7 @@ struct LineCutter {
         return pass(lineEndingAt: end)
     }
 
-    /// The next record that is not blank.
+    /// Returns the next record that is not blank.
     mutating func next() throws(ImportError) -> Step {
         while true {
             let split = split()
@@ -96,7 +96,7 @@ struct LineCutter {
         }
     }
 
-    /// Gives up on the first line of a broken record only, so that the lines behind it are read as if it were not there.
+    /// Rejects only the first line of a broken record. The following lines are read as if that line did not exist.
     private mutating func reject(_ reason: String) throws(ImportError) -> Step {
         line = nextLine
         nextLine += 1
@@ -106,7 +106,7 @@ struct LineCutter {
                 return .broken(pass(lineEndingAt: end), reason: reason)
             }
             if source.isComplete { return .broken(pass(lineEndingAt: source.bytes.count), reason: reason) }
-            // Of a line without end only the beginning is kept.
+            // Only the beginning of a line without an end is kept.
             let kept = min(source.bytes.count - source.start, Self.recordBytesMax)
             try source.fillKeeping(kept)
             searched = source.start + kept
@@ -128,35 +128,35 @@ struct LineCutter {
     }
 }
 
-/// The bytes of a file in order, read in chunks; what has been used is dropped, so that memory stays flat. A pipe or a
-/// terminal may give nothing for as long as it likes: a task that is cancelled meanwhile ends the reading.
+/// The bytes of a file in order, read in chunks. Used bytes are dropped, so that memory use stays constant. A pipe or a
+/// terminal may provide no data for any time. Reading ends if the task is cancelled in the meantime.
 struct ByteSource {
     private static let chunkBytes = 1 << 18
-    /// How often it is asked, while nothing arrives, whether the task was cancelled.
+    /// The interval between checks for cancellation while no data arrives.
     private static let askEveryMilliseconds: Int32 = 100
 
     let path: String
     private let file: FileHandle
     private(set) var bytes: [UInt8] = []
-    /// The first byte that is not used yet.
+    /// The index of the first unused byte.
     var start = 0
-    /// True when ``bytes`` reaches to the end of the file.
+    /// Whether ``bytes`` reaches the end of the file.
     private(set) var isComplete = false
 
-    /// `-` is standard input.
+    /// Opens a file. `-` means standard input.
     init(path: String) throws(ImportError) {
         self.path = path == "-" ? "standard input" : path
         if path == "-" {
             file = .standardInput
             return
         }
-        // To open a pipe waits for its writer otherwise.
+        // Opening a pipe would otherwise wait for its writer.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw .unreadable(path: path, reason: String(cString: strerror(errno))) }
         file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     }
 
-    /// Adds the next chunk behind what is not used yet.
+    /// Adds the next chunk after the unused bytes.
     mutating func fill() throws(ImportError) {
         guard !isComplete else { return }
         let chunk = try readChunk()
@@ -166,7 +166,7 @@ struct ByteSource {
         bytes.append(contentsOf: chunk)
     }
 
-    /// Waits for the next bytes; none at the end of the file.
+    /// Waits for the next bytes. Returns none at the end of the file.
     private func readChunk() throws(ImportError) -> ArraySlice<UInt8> {
         var chunk = [UInt8](repeating: 0, count: Self.chunkBytes)
         while true {
@@ -182,13 +182,13 @@ struct ByteSource {
         }
     }
 
-    /// Like ``fill()``, after cutting what is not used yet to its first `count` bytes.
+    /// Truncates the unused bytes to the first `count`, then does the same as ``fill()``.
     mutating func fillKeeping(_ count: Int) throws(ImportError) {
         bytes.removeSubrange((start + count)...)
         try fill()
     }
 
-    /// Passes over UTF-8's byte order mark; refuses UTF-16.
+    /// Skips UTF-8's byte order mark, and refuses UTF-16.
     mutating func skipMark() throws(ImportError) {
         while bytes.count < 3, !isComplete { try fill() }
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { start = 3 }
@@ -197,7 +197,7 @@ struct ByteSource {
         }
     }
 
-    /// The first byte that is no blank, without using it.
+    /// Returns the first byte that is not a blank, and does not use it.
     mutating func peek() throws(ImportError) -> UInt8? {
         while true {
             if let byte = bytes[start...].first(where: { $0 > 0x20 }) { return byte }

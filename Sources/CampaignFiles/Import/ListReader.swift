@@ -1,18 +1,18 @@
-/// Makes values out of the records of one kind of list.
+/// Decodes the records of one kind of list into values.
 protocol RecordDecoder {
     associatedtype Value: Sendable
 
     /// - Parameters:
-    ///   - range: the record in `bytes`.
-    ///   - fields: its fields, in CSV.
+    ///   - range: the record's range in `bytes`.
+    ///   - fields: the record's fields, in CSV.
     mutating func decode(_ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]) throws(LineFault) -> Value
 
-    /// Why values of the latest record were left out, though the record is kept.
+    /// The reasons for values that were left out of the latest record, which is kept.
     var oddValues: [String] { get }
 
-    /// Where a device token stands in a record that is rejected, as far as that can be told.
+    /// Returns the range of the device token in a rejected record, as far as it is known.
     ///
-    /// - Parameter fields: nil for a record that could not be cut into fields.
+    /// - Parameter fields: the fields. `nil` if the record could not be split into fields.
     func tokenRange(_ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]?) -> Range<Int>?
 }
 
@@ -20,8 +20,8 @@ extension RecordDecoder {
     var oddValues: [String] { [] }
 }
 
-/// Reads a list of any length in batches, with memory that does not grow with the file. Records that cannot be used go to
-/// the rejects file with their line number and the reason; the others are kept.
+/// Reads a list of any length in batches. Memory use does not grow with the file. Unusable records go to the rejects
+/// file with their line number and the reason. The other records are kept.
 struct ListReader<Decoder: RecordDecoder> {
     private var cutter: LineCutter
     private var decoder: Decoder
@@ -29,21 +29,21 @@ struct ListReader<Decoder: RecordDecoder> {
     private var counts = ReadCounts()
 
     /// - Parameters:
-    ///   - cutter: stands at the first record, behind a header.
-    ///   - rejectsPath: nil: lines that cannot be used are counted only.
+    ///   - cutter: a cutter at the first record, after a header.
+    ///   - rejectsPath: `nil` means that unusable lines are only counted.
     init(_ cutter: LineCutter, _ decoder: Decoder, path: String, rejectsPath: String?) throws(ImportError) {
         self.cutter = cutter
         self.decoder = decoder
         if let rejectsPath { rejects = try RejectsFile(path: rejectsPath, input: path) }
     }
 
-    /// Gives each batch of at most `size` values to `body`, in the order of the file.
+    /// Passes each batch of at most `size` values to `body`, in the order of the file.
     consuming func forEachBatch(size: Int, _ body: ([Decoder.Value]) throws -> Void) throws -> ReadCounts {
         while let batch = try next(size) { try body(batch) }
         return try finish()
     }
 
-    /// As above, for a body that waits.
+    /// Does the same for an asynchronous body.
     consuming func forEachBatch(
         size: Int, isolation: isolated (any _Concurrency.Actor)? = #isolation,
         _ body: ([Decoder.Value]) async throws -> Void
@@ -55,7 +55,7 @@ struct ListReader<Decoder: RecordDecoder> {
         return try finish()
     }
 
-    /// The next values, at most `size`; nil at the end.
+    /// Returns the next values, at most `size`. `nil` at the end.
     private mutating func next(_ size: Int) throws -> [Decoder.Value]? {
         var batch: [Decoder.Value] = []
         batch.reserveCapacity(size)
@@ -67,7 +67,7 @@ struct ListReader<Decoder: RecordDecoder> {
             case .record(let range):
                 do throws(LineFault) {
                     let value = try decoder.decode(cutter.bytes, range, fields: cutter.fields)
-                    // Its quotes may have swallowed good lines.
+                    // The record's quotes may have swallowed good lines.
                     if cutter.spansLines, let odd = decoder.oddValues.first { throw LineFault(reason: odd) }
                     batch.append(value)
                     counts.good += 1

@@ -2,8 +2,8 @@ import Foundation
 import Model
 import OutputFiles
 
-/// Takes the lines that an import could not use: `line,reason,original text`, with tokens cut to their last 8
-/// characters. A file without lines is removed at the end if an import made it.
+/// Writes the unusable lines of an import: `line,reason,original text`, with only the last 8 characters of tokens. A
+/// file without lines is removed at the end if an import created it.
 struct RejectsFile {
     private static let originalBytesMax = 4096
     private static let flushBytes = 1 << 16
@@ -11,18 +11,18 @@ struct RejectsFile {
 
     private let path: String
     private let output: Result<OutputWriter, ImportError>
-    /// Made by an earlier import.
+    /// Whether an earlier import created the file.
     private let wasOurs: Bool
     private var waiting: [UInt8] = header
     private var count = 0
 
-    /// The path of an import whose caller names none.
+    /// Returns the path for an import whose caller names none.
     static func defaultPath(for input: String) -> String {
         input == "-" ? "stdin.rejects.csv" : input + ".rejects.csv"
     }
 
-    /// Restarts a file from an earlier import. `input` is the file being read. A default path that cannot be written is an
-    /// error only once a line is rejected.
+    /// Starts the file, and replaces one from an earlier import. `input` is the file being read. An unwritable default
+    /// path is an error only once a line is rejected.
     init(path: String, input: String) throws(ImportError) {
         self.path = path
         let own = URL(fileURLWithPath: path).resolvingSymlinksInPath()
@@ -59,7 +59,7 @@ struct RejectsFile {
         try written { () throws(OutputFault) in try writer.finish() }
     }
 
-    /// Writes what waits, so that an import that is broken off keeps the lines it rejected.
+    /// Writes the waiting lines, so that an interrupted import keeps its rejected lines.
     mutating func flush() throws {
         guard count > 0, !waiting.isEmpty else { return }
         let writer = try output.get()
@@ -71,22 +71,23 @@ struct RejectsFile {
         do {
             try body()
         } catch {
-            // The person who reads a pipe may have seen enough.
+            // The reader of a pipe may have closed it deliberately.
             guard !error.isReaderGone else { return }
             throw ImportError.rejectsUnwritable(path: path, reason: error.description)
         }
     }
 }
 
-/// Cuts what may be a device token to its last 8 characters, wherever in a broken line it stands.
+/// Shortens possible device tokens to their last 8 characters, anywhere in a broken line.
 enum TokenRedaction {
     private static let shown = 8
-    /// So many hex digits, blanks and `<>` between them not counted, are a token.
+    /// The minimum number of hex digits of a token. Blanks and `<>` between them do not count.
     private static let hexDigitsMin = 16
-    /// So many letters and digits on end may be a token in another notation.
+    /// The minimum number of consecutive letters and digits of a token in another notation.
     private static let lettersMin = 32
 
-    /// `token` is the range of the token's own field where it is known; it is cut whatever it holds.
+    /// Returns the line with shortened tokens. `token` is the range of the token's own field, if known. That field is
+    /// always shortened.
     static func redacted(_ bytes: [UInt8], _ range: Range<Int>, token: Range<Int>?) -> [UInt8] {
         var result: [UInt8] = []
         var index = range.lowerBound
@@ -97,7 +98,7 @@ enum TokenRedaction {
                 index = end
                 continue
             }
-            // The token's own field ends a run, so that its first byte is met above.
+            // A sequence ends before the token's own field, so that the check above finds the field's first byte.
             let limit = token.flatMap { $0.lowerBound > index ? min($0.lowerBound, range.upperBound) : nil }
             let end = runEnd(bytes, index..<(limit ?? range.upperBound))
             if end > index {
@@ -111,7 +112,7 @@ enum TokenRedaction {
         return result
     }
 
-    /// The end of what looks like a token and begins here; the beginning itself when nothing does.
+    /// Returns the end of a possible token that begins here, or the beginning itself if there is none.
     private static func runEnd(_ bytes: [UInt8], _ range: Range<Int>) -> Int {
         var digits = 0
         var end = range.lowerBound
@@ -144,6 +145,6 @@ enum TokenRedaction {
         }
     }
 
-    /// Letters and digits, and the four signs of base64 in its two alphabets.
+    /// Tells whether a byte is a letter, a digit, or one of the four signs of base64 in its two alphabets.
     private static func isLetter(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || "+/=_".utf8.contains(byte) }
 }

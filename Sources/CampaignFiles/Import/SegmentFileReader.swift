@@ -1,30 +1,30 @@
 package import Model
 
-/// Who belongs to a segment, as a member file names it.
+/// A member of a segment, as a member file names it.
 package enum SegmentMember: Hashable, Sendable {
     case installationID(String)
     case userID(String)
     case token(DeviceToken)
 }
 
-/// Reads the members of a segment: CSV with one column named `installation_id`, `user_id` or `token`, or just one
+/// Reads the members of a segment: CSV with one column named `installation_id`, `user_id` or `token`, or one
 /// installation id per line.
 package struct SegmentFileReader: Sendable {
     private let path: String
     private let rejectsPath: String?
 
-    /// `path` may be `-` for standard input; without `rejectsPath` lines that cannot be used are counted only.
+    /// Reads the file at `path`, or standard input for `-`. If `rejectsPath` is `nil`, unusable lines are only counted.
     package init(path: String, rejectsPath: String? = nil) {
         self.path = path
         self.rejectsPath = rejectsPath
     }
 
-    /// Gives each batch of at most `size` members to `body`, in the order of the file.
+    /// Passes each batch of at most `size` members to `body`, in the order of the file.
     package func forEachBatch(size: Int, _ body: ([SegmentMember]) throws -> Void) throws -> ReadCounts {
         try list().forEachBatch(size: size, body)
     }
 
-    /// As above, for a body that waits.
+    /// Does the same for an asynchronous body.
     package func forEachBatch(
         size: Int, isolation: isolated (any _Concurrency.Actor)? = #isolation,
         _ body: ([SegmentMember]) async throws -> Void
@@ -49,7 +49,7 @@ package struct SegmentFileReader: Sendable {
         return try ListReader(cutter, decoder, path: path, rejectsPath: rejectsPath)
     }
 
-    /// The known name that a first line resembles; ids do not look like one.
+    /// Returns the column name that a first line resembles. Ids do not look like one.
     private static func mistyped(_ name: String) -> String? {
         let columns = SegmentMemberDecoder.columns
         let hasDigits = name.contains { $0.isNumber }
@@ -57,7 +57,7 @@ package struct SegmentFileReader: Sendable {
     }
 }
 
-/// Turns a record of one field into a member.
+/// Decodes a record of one field into a member.
 struct SegmentMemberDecoder: RecordDecoder {
     static let columns = ["installation_id", "user_id", "token"]
 

@@ -1,12 +1,12 @@
 import Foundation
 import Model
 
-/// Reads a file that a person wrote, whole, with a clear diagnostic when that is not possible.
+/// Reads a whole file that a person wrote. Reports a clear diagnostic if that is not possible.
 package enum FileText {
-    /// 1 MiB: no campaign, template or configuration is that large.
+    /// The maximum size, 1 MiB, which no campaign, template or configuration needs.
     package static let bytesMax = 1 << 20
 
-    /// - Parameter takesPipes: a person has named it for this one call.
+    /// - Parameter takesPipes: whether pipes are allowed, because a person has named the file for this call.
     static func load(_ path: String, takesPipes: Bool = false) -> (text: String?, diagnostics: [Diagnostic]) {
         func refused(_ what: String, _ advice: String) -> (String?, [Diagnostic]) {
             (nil, [Diagnostic(path: path, what: what, advice: advice)])
@@ -22,13 +22,13 @@ package enum FileText {
         }
     }
 
-    /// Without the byte order mark that some editors put first.
+    /// Returns the text without the byte order mark that some editors add.
     static func withoutMark(_ text: String) -> String {
         guard text.unicodeScalars.first == "\u{FEFF}" else { return text }
         return String(text.unicodeScalars.dropFirst())
     }
 
-    /// The root object of a file; nil, with the reason in `collector`, when there is none.
+    /// Returns the root object of a file. `nil` if there is none. The reason is then in `collector`.
     static func root(of text: String, into collector: DiagnosticCollector, advice: String) -> Field? {
         guard let node = YAMLDocument.read(text, into: collector), !node.isNothing else {
             if !collector.hasErrors {
@@ -40,19 +40,18 @@ package enum FileText {
     }
 }
 
-/// The text of a file by lines, to find the location of a character inside a scalar.
+/// The text of a file by lines, for finding the location of a character inside a scalar.
 ///
-/// Finding one place costs no more than a binary search: what a scalar's characters are in the source is walked through
-/// once, whatever number of its places is asked for.
+/// Finding one position costs no more than a binary search. The characters of a scalar are matched to the source once,
+/// for any number of its positions.
 final class SourceLines {
     private let scalars: [Unicode.Scalar]
-    /// Index into ``scalars`` of each line's first character. Lines end where YAML 1.1 ends them.
+    /// The index in ``scalars`` of each line's first character. Lines end as in YAML 1.1.
     private let starts: [Int]
-    /// The scalar that was walked through last, by its start: for each of its characters and for its end the index into
-    /// ``scalars``.
+    /// The last matched scalar, by its start. It has the index in ``scalars`` of each of its characters and of its end.
     private var walked: (start: Int, text: [Unicode.Scalar], sources: [Int]) = (-1, [], [])
 
-    /// The run of blanks that was looked at last.
+    /// The last examined sequence of blanks.
     private var blanks = 0..<0
 
     init(_ text: String) {
@@ -75,8 +74,8 @@ final class SourceLines {
         return String(String.UnicodeScalarView(scalars[starts[number - 1]..<end]))
     }
 
-    /// The location of the `offset`-th Unicode scalar of `text`, a scalar that starts at `start`: found by walking source
-    /// and value side by side through quotes, escapes and folded lines. The start itself when they do not agree.
+    /// Returns the location of the `offset`-th Unicode scalar of `text`, a scalar that starts at `start`. Source and
+    /// value are matched through quotes, escapes and folded lines. Returns `start` if they do not match.
     func location(ofScalar offset: Int, of text: String, from start: SourceLocation) -> SourceLocation {
         guard let first = index(of: start) else { return start }
         if walked.start != first { walk(text, from: first) }
@@ -132,7 +131,7 @@ final class SourceLines {
         return here == value ? index + 1 : index
     }
 
-    /// True when only blanks stand between here and the end of the line, so that YAML folds it.
+    /// Tells whether only blanks follow up to the end of the line, so that YAML folds it.
     private func endsLineSoon(from start: Int) -> Bool {
         var index = blanks.contains(start) ? blanks.upperBound : start
         while index < scalars.count, scalars[index] == " " || scalars[index] == "\t" { index += 1 }

@@ -1,7 +1,7 @@
 package import Model
 
-/// Dates and times as people and backends write them: `2026-11-01`, `2026-11-01T09:00`, with seconds, fraction and
-/// offset or not; without an offset they are UTC. On bytes, because an import reads two per line.
+/// Dates and times as people and backends write them: `2026-11-01`, `2026-11-01T09:00`. Seconds, fraction and offset
+/// are optional, and the default offset is UTC. It parses bytes, because an import reads two times per line.
 package enum ISOTime {
     package static func parse(_ text: String) -> Timestamp? {
         let bytes = Array(text.utf8)
@@ -28,7 +28,7 @@ package enum ISOTime {
         else { return nil }
         var milliseconds = (hour * 60 + minute) * 60_000
         guard reader.skip(":") else { return milliseconds }
-        // A leap second counts as the one before it.
+        // A leap second counts as the second before it.
         guard let second = reader.number(digits: 2), second <= 60 else { return nil }
         milliseconds += min(second, 59) * 1000
         guard reader.skip(".") else { return milliseconds }
@@ -49,7 +49,7 @@ package enum ISOTime {
     }
 }
 
-/// Takes numbers of a fixed width and single characters off the front of some bytes.
+/// Reads numbers of a fixed width and single characters from the front of some bytes.
 private struct DigitReader {
     let bytes: [UInt8]
     var index: Int
@@ -73,7 +73,7 @@ private struct DigitReader {
         return number
     }
 
-    /// Digits after the point as milliseconds, further ones dropped.
+    /// Returns the digits after the point as milliseconds, and drops further digits.
     mutating func fraction() -> Int64? {
         guard var milliseconds = nextDigit() else { return nil }
         var count = 1

@@ -1,16 +1,16 @@
 import Model
 
-/// Walks one object of a file: looks at all its keys at once, then gives typed values one by one.
+/// Reads one object of a file. It checks all keys first, and then returns typed values one by one.
 struct ObjectReader {
     let location: SourceLocation
     let collector: DiagnosticCollector
     private let shape: ObjectShape
     private let fields: [String: Field]
     private let keyLocations: [String: SourceLocation]
-    /// Known keys that an unknown one was probably meant to be.
+    /// Known keys that an unknown key was probably meant to be.
     private let mistyped: Set<String>
 
-    /// Reports unknown keys, keys that stand twice and missing ones. Nil when the value is no object at all.
+    /// Reports unknown, repeated and missing keys. Returns `nil` if the value is not an object.
     init?(_ field: Field, _ shape: ObjectShape) {
         guard case .object(let members) = field.node.content else {
             field.refuse(.object(shape))
@@ -35,27 +35,27 @@ struct ObjectReader {
         refuseMissing()
     }
 
-    /// The value of a key; nil when it is absent, or when it does not fit, which is then reported.
+    /// Returns the value of a key. `nil` if the key is absent, or if its value does not fit, which is then reported.
     subscript<Value>(key: Key<Value>) -> Value? {
         fields[key.shape.name].flatMap(key.decoder.read)
     }
 
-    /// The value as it stands in the file.
+    /// Returns the value as written in the file.
     func field(_ name: String) -> Field? { fields[name] }
 
-    /// Where the key itself stands.
+    /// Returns the location of the key itself.
     func keyLocation(_ name: String) -> SourceLocation? { keyLocations[name] }
 
-    /// Where each key of the object stands.
+    /// The location of each key of the object.
     var locations: [String: SourceLocation] { keyLocations }
 
-    /// None of the keys is there, nor one that was probably meant to be.
+    /// Tells whether none of the keys is present, and no key was probably meant to be one of them.
     func lacks(_ names: [String]) -> Bool {
         names.allSatisfy { keyLocations[$0] == nil && !mistyped.contains($0) }
     }
 
-    /// The keys among these that have no value and should have one: required, there with a value that does not fit, or
-    /// written under a name like theirs.
+    /// Returns the keys among these that should have a value and have none. Such a key is required, has a value that
+    /// does not fit, or is written under a similar name.
     func unread(_ keys: [(name: String, isRead: Bool)]) -> Set<String> {
         let required = Set(shape.keys.filter(\.isRequired).map(\.name))
         let missing = keys.filter { key in
@@ -73,7 +73,7 @@ struct ObjectReader {
         }
     }
 
-    /// The key that was probably meant.
+    /// Reports an unknown key. Returns the key that was probably meant.
     private static func refuseUnknown(
         _ member: FileNode.Member, in shape: ObjectShape, _ collector: DiagnosticCollector
     ) -> String? {
@@ -89,7 +89,7 @@ struct ObjectReader {
 }
 
 extension Field {
-    /// False, after reporting, for a key that stands a second time in its object.
+    /// Reports a repeated key of an object. Returns false for it.
     func isFirst(_ member: FileNode.Member, seen: inout [String: SourceLocation]) -> Bool {
         guard let first = seen[member.key] else {
             seen[member.key] = member.location
@@ -101,7 +101,7 @@ extension Field {
         return false
     }
 
-    /// The members of an object with keys of the author's choosing; nil after reporting for anything else.
+    /// Returns the members of an object with keys of the author's choice. Reports any other value and returns `nil`.
     func members(_ shape: ValueShape) -> [FileNode.Member]? {
         guard case .object(let members) = node.content else {
             refuse(shape)
@@ -112,8 +112,8 @@ extension Field {
     }
 }
 
-/// Collects what is wrong with one file while it is read, so that everything is reported at once. One per reading of a
-/// file, never shared between threads.
+/// Collects the problems of one file during reading, so that all are reported together. Use one per reading of a file,
+/// on one thread only.
 final class DiagnosticCollector {
     let path: String
     let lines: SourceLines
@@ -121,10 +121,10 @@ final class DiagnosticCollector {
     var variableUses: [VariableUse] = []
     private var collected: [Diagnostic] = []
     private(set) var hasErrors = false
-    /// Problems beyond this many are summed up in one: it is probably the wrong file.
+    /// The maximum number of problems. Further ones are summarised as one, because the file is probably the wrong one.
     private static let diagnosticsMax = 200
 
-    /// The folder of the file with a slash behind it, empty for the current one.
+    /// The file's folder with a slash at the end. Empty for the current folder.
     var folder: String { path.lastIndex(of: "/").map { String(path[...$0]) } ?? "" }
 
     init(path: String, text: String = "") {
@@ -140,10 +140,10 @@ final class DiagnosticCollector {
         add(.warning, what, advice, at: location, rule: rule)
     }
 
-    /// Nothing more is taken: who looks for words to say can stop.
+    /// Whether no more problems are accepted. A caller can then skip the work of describing one.
     var isFull: Bool { collected.count > Self.diagnosticsMax }
 
-    /// In the order of the file.
+    /// The problems in the order of the file.
     var diagnostics: [Diagnostic] {
         collected.enumerated().sorted { left, right in
             (left.element.line, left.element.column, left.offset)
@@ -178,13 +178,13 @@ package struct VariableUse: Hashable, Sendable {
     package var location: SourceLocation
 }
 
-/// Where something a person wrote stands, for diagnostics.
+/// The location of something that a person wrote, for diagnostics.
 package struct SourceLocation: Hashable, Sendable {
-    /// From 1; 0 for the file as a whole.
+    /// The line from 1. 0 for the file as a whole.
     package var line: Int
-    /// From 1, counted in Unicode scalars.
+    /// The column from 1, counted in Unicode scalars.
     package var column: Int
-    /// Named in place of the file's path when the value came from elsewhere: an environment variable.
+    /// The name shown in place of the file's path if the value came from elsewhere: an environment variable.
     package var source: String?
 
     package init(line: Int = 0, column: Int = 0, source: String? = nil) {

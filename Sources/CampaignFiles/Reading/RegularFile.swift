@@ -1,32 +1,33 @@
 package import Foundation
 
-/// The bytes of a file that a person wrote. Reading a named pipe, a socket or a terminal waits for somebody who may never
-/// write, and a device such as `/dev/zero` never ends: only regular files are read, and never more than is asked for.
+/// Reads a file that a person wrote. Reading a named pipe, a socket or a terminal may wait for ever, and a device such
+/// as `/dev/zero` never ends. Only regular files are therefore read, up to a limit.
 package enum RegularFile {
-    /// Why there are no bytes, in words that go behind the file's name, with what to do.
+    /// The reason for a failure, as text to follow the file's name, with advice.
     package struct Fault: Error, Hashable, CustomStringConvertible {
         package var what: String
         package var advice: String
         package var description: String { "\(what); \(advice)" }
-        /// The same in a sentence that has named the file: `it is a folder; name a file inside it`.
+        /// The same as part of a sentence that has named the file: `it is a folder; name a file inside it`.
         package var sentence: String { (what == Self.missing ? "there is " : "it ") + description }
 
         fileprivate static let missing = "no such file"
     }
 
-    /// - Parameter takesPipes: a person has named it for this one call, as `<(command)` of a shell does.
+    /// - Parameter takesPipes: whether pipes are allowed, because a person has named the file for this call, such as
+    ///   `<(command)` in a shell.
     package static func read(
         _ path: String, bytesMax: Int = FileText.bytesMax, takesPipes: Bool = false
     ) throws(Fault) -> Data {
         var facts = stat()
         guard stat(path, &facts) == 0 else { throw unreadable() }
-        // Before it is opened: opening alone may do something to a device.
+        // This check comes before the open, because opening a device may have an effect.
         try check(facts.st_mode, takesPipes: takesPipes)
         let isRegular = facts.st_mode & S_IFMT == S_IFREG
         let descriptor = Foundation.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (isRegular ? O_NONBLOCK : 0))
         guard descriptor >= 0 else { throw unreadable() }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        // Another one may have taken its place meanwhile.
+        // Another file may have replaced this one in the meantime.
         guard fstat(descriptor, &facts) == 0 else { throw unreadable() }
         try check(facts.st_mode, takesPipes: takesPipes)
         let data: Data

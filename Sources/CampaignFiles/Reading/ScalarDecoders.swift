@@ -1,7 +1,7 @@
 import Model
 
 extension ValueDecoder {
-    /// A scalar whose text `parse` understands.
+    /// A scalar that `parse` accepts.
     static func parsed(
         _ words: String, example: String, form: TextForm = .free, _ parse: @escaping @Sendable (String) -> Value?
     ) -> ValueDecoder {
@@ -16,7 +16,7 @@ extension ValueDecoder {
         }
     }
 
-    /// The same with one more rule; `check` reports what it finds.
+    /// The same decoder with one more rule. `check` reports its problems.
     func checked(_ check: @escaping @Sendable (Value, Field) -> Void) -> ValueDecoder {
         ValueDecoder(shape: shape) { field in
             guard let value = read(field) else { return nil }
@@ -29,7 +29,8 @@ extension ValueDecoder {
 extension ValueDecoder where Value == String {
     static var text: ValueDecoder { parsed("a text", example: "") { $0 } }
 
-    /// A relative path in a file is taken from that file's folder, one in an environment variable from the current.
+    /// A path. A relative path in a file is relative to that file's folder, one in an environment variable to the
+    /// current folder.
     static var path: ValueDecoder {
         let written = parsed("a path", example: "/etc/fanfare/campaigns") { $0.isEmpty ? nil : $0 }
         return ValueDecoder(shape: written.shape) { field in
@@ -38,7 +39,8 @@ extension ValueDecoder where Value == String {
         }
     }
 
-    /// A path, or the URL of a database. No message repeats a part of the URL: it may be one of a password.
+    /// A path, or the URL of a database. No message repeats a part of the URL, because the part may belong to a
+    /// password.
     static var store: ValueDecoder {
         let shape = ValueShape.text(
             words: "the path of a SQLite file or a postgres:// URL", example: "/var/lib/fanfare/fanfare.sqlite")
@@ -48,7 +50,7 @@ extension ValueDecoder where Value == String {
                 _ = try PostgresAddress(url)
                 return url
             } catch {
-                // What is wrong, and behind the semicolon what to do.
+                // The problem, and after the semicolon the advice.
                 let parts = "\(error)".split(separator: "; ", maxSplits: 1).map(String.init)
                 field.error(parts[0], parts.count > 1 ? parts[1] : "")
                 return nil
@@ -56,13 +58,13 @@ extension ValueDecoder where Value == String {
         }
     }
 
-    /// A name for files, reports and command lines.
+    /// A name that is suitable for files, reports and command lines.
     static var name: ValueDecoder {
         let form = TextForm.patternOfPlain(ScalarPattern.name)
         return parsed("a name of letters, digits, - _ and . (at most 100)", example: "new-podcast", form: form) { $0 }
     }
 
-    /// `host:port`; an IPv6 address in brackets.
+    /// `host:port`, with an IPv6 address in brackets.
     static var hostAndPort: ValueDecoder {
         parsed("host:port", example: "\"127.0.0.1:8787\"", form: .pattern("^.+:[0-9]+$")) { text in
             guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
@@ -77,7 +79,7 @@ extension ValueDecoder where Value == String {
 }
 
 extension ValueDecoder where Value: RawRepresentable<String> & CaseIterable & SendableMetatype {
-    /// One of a few words.
+    /// One of a fixed set of words.
     static var word: ValueDecoder {
         let words = Value.allCases.map(\.rawValue)
         let shape = ValueShape.choice(words)
@@ -106,7 +108,7 @@ extension ValueDecoder where Value == Bool {
 }
 
 extension ValueDecoder where Value == Int {
-    /// Decimal digits, `_` allowed between them.
+    /// Decimal digits. `_` is allowed between them.
     static func integer(_ range: ClosedRange<Int>) -> ValueDecoder {
         let shape = ValueShape.integer(range)
         return ValueDecoder(shape: shape) { field in
@@ -179,7 +181,7 @@ extension ValueDecoder where Value == Duration {
 }
 
 extension UInt8 {
-    /// Of ASCII.
+    /// Whether the byte is an ASCII letter or digit.
     var isLetterOrDigit: Bool {
         switch self {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// Reads one type of value from a file, and knows its shape.
+/// A decoder of one type of value in a file, with the value's shape.
 struct ValueDecoder<Value>: Sendable {
     let shape: ValueShape
-    /// Nil when it does not fit; then the reason was reported.
+    /// Returns `nil` if the value does not fit. The reason was then reported.
     let read: @Sendable (Field) -> Value?
 }
 
-/// A key with the decoder of its value: the one declaration that readers, messages and the schema share.
+/// A key with the decoder of its value. Readers, messages and the schema share this declaration.
 struct Key<Value>: Sendable {
     let shape: KeyShape
     let decoder: ValueDecoder<Value>
@@ -20,9 +20,9 @@ struct Key<Value>: Sendable {
     }
 }
 
-/// A value under its key, with the collector of its problems.
+/// A value with its key and the collector of its problems.
 struct Field {
-    /// The key, or for an element of a list the list's key; empty for the file as a whole.
+    /// The key, or the list's key for an element of a list. Empty for the file as a whole.
     var name: String
     var node: FileNode
     var collector: DiagnosticCollector
@@ -37,7 +37,7 @@ struct Field {
         collector.warning(what, advice, at: location)
     }
 
-    /// Reports that the value is not what the shape asks for.
+    /// Reports that the value does not have the required shape.
     func refuse(_ shape: ValueShape) {
         if node.isNothing {
             error("\(quoted(name)) has no value", "give it \(shape.words) or remove the key")
@@ -48,7 +48,7 @@ struct Field {
         }
     }
 
-    /// The text of a scalar as written; nil after reporting for anything else.
+    /// Returns the text of a scalar as written. Reports any other value and returns `nil`.
     func text(_ shape: ValueShape) -> String? {
         guard let text = node.text, !node.isNothing else {
             refuse(shape)
@@ -57,7 +57,7 @@ struct Field {
         return text
     }
 
-    /// The location of a character of this scalar, counted in Unicode scalars from 0.
+    /// Returns the location of a character of this scalar. Characters are counted in Unicode scalars from 0.
     func location(ofScalar offset: Int) -> SourceLocation {
         guard location.source == nil, let text = node.text else { return location }
         return collector.lines.location(ofScalar: offset, of: text, from: location)
@@ -65,12 +65,12 @@ struct Field {
 }
 
 extension ValueDecoder {
-    /// An object with known keys, turned into a value by `build`.
+    /// Decodes an object with known keys. `build` converts it into a value.
     static func object(_ shape: ObjectShape, _ build: @escaping @Sendable (ObjectReader) -> Value?) -> ValueDecoder {
         ValueDecoder(shape: .object(shape)) { field in ObjectReader(field, shape).flatMap(build) }
     }
 
-    /// A list; elements that do not fit are reported and left out.
+    /// Decodes a list. Elements that do not fit are reported and left out.
     static func list<Element>(of element: ValueDecoder<Element>) -> ValueDecoder where Value == [Element] {
         let shape = ValueShape.list(element.shape)
         return ValueDecoder(shape: shape) { field in
@@ -85,9 +85,9 @@ extension ValueDecoder {
     }
 }
 
-/// What a key of a file may hold, as data: the readers check against it and a schema can be made from it.
+/// The allowed values of a key, as data. The readers check against it, and the schema is generated from it.
 package indirect enum ValueShape: Hashable, Sendable {
-    /// A text of some form, in words and with an example: "a duration", "4h".
+    /// A text of some form, with a description and an example: "a duration", "4h".
     case text(words: String, example: String = "", form: TextForm = .free)
     case integer(ClosedRange<Int>)
     case number(ClosedRange<Double>)
@@ -95,12 +95,12 @@ package indirect enum ValueShape: Hashable, Sendable {
     case choice([String])
     case object(ObjectShape)
     case list(ValueShape)
-    /// Keys of the author's own choosing, each with a value of the same shape.
+    /// Keys of the author's choice, each with a value of the same shape.
     case map(key: ValueShape, ValueShape)
     case either([ValueShape])
     case anything
 
-    /// For "expected …".
+    /// The description for "expected …".
     package var words: String {
         switch self {
         case .text(let words, _, _): words
@@ -127,25 +127,25 @@ package indirect enum ValueShape: Hashable, Sendable {
     }
 }
 
-/// What a text looks like: the one rule that the readers and the schema of an editor share.
+/// The form of a text. The readers and the schema for editors share this rule.
 package enum TextForm: Hashable, Sendable {
-    /// Anything written on one line, so that `42` and `yes` are texts too.
+    /// Any text on one line. `42` and `yes` are therefore texts too.
     case free
-    /// The same, with nothing at all besides.
+    /// Any text on one line, or no value.
     case freeOrNothing
-    /// A regular expression (ECMA 262 with its flag u) that the whole of every such text matches; plain numbers are
+    /// A regular expression (ECMA 262 with its flag u) that each such text matches as a whole. Plain numbers are
     /// refused.
     case pattern(String)
-    /// The same, with plain numbers besides.
+    /// A pattern as in ``pattern(_:)``, or a plain number.
     case patternOrNumber(String)
-    /// The same, for a text that a file may show as a number, or as true and false.
+    /// A pattern as in ``pattern(_:)``, for a text that may look like a number or a boolean in a file.
     case patternOfPlain(String)
-    /// The same, with a plain 0 besides.
+    /// A pattern as in ``pattern(_:)``, or a plain 0.
     case patternOrZero(String)
 }
 
 extension TextForm {
-    /// Whether a scalar has the form; what it means is for its reader to say.
+    /// Tells whether a scalar has the form. Its reader decides on its meaning.
     func accepts(_ node: FileNode) -> Bool {
         guard let text = node.text else { return false }
         switch self {
@@ -157,7 +157,7 @@ extension TextForm {
         }
     }
 
-    /// Character by character as an editor has it, which knows no letters made of several.
+    /// Matches by Unicode scalars, as an editor does, and not by composed characters.
     static func matches(_ text: String, _ pattern: String) -> Bool {
         expressions.withLock { known in
             if known[pattern] == nil { known[pattern] = try? Regex(pattern).matchingSemantics(.unicodeScalar) }
@@ -165,32 +165,33 @@ extension TextForm {
         }
     }
 
-    /// By their patterns, which are this program's own and few: a file of many keys would spend its time on making them.
+    /// The compiled expressions, by pattern. The patterns are few and fixed, and compiling them for each key takes too
+    /// long.
     private static let expressions = Mutex<[String: Regex<AnyRegexOutput>]>([:])
 }
 
-/// Regular expressions that stand in more than one place.
+/// Regular expressions that are used in several places.
 enum ScalarPattern {
-    /// As YAML 1.2 writes numbers; what else a programming language may call one is a text to an editor.
+    /// A number as in YAML 1.2. Other notations of numbers are texts to an editor.
     static let number = #"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$"#
     static let integer = "^[-+]?[0-9]+(_[0-9]+)*$"
-    /// Of an integer that only `_` between its digits makes a text.
+    /// An integer that is a text only because of `_` between its digits.
     static let groupedInteger = "^[-+]?[0-9]+(_[0-9]+)+$"
-    /// A campaign, a template or a variant. Its length is counted as an editor counts it.
+    /// The name of a campaign, a template or a variant. Its length is counted as an editor counts it.
     static let name = #"^[\p{Alphabetic}\p{N}_-][\p{Alphabetic}\p{N}._-]{0,99}$"#
-    /// A variable of a template.
+    /// The name of a variable of a template.
     static let variable = #"^[\p{Alphabetic}_][\p{Alphabetic}\p{M}\p{N}_-]*$"#
 }
 
 /// The keys of one object of a file.
 package struct ObjectShape: Hashable, Sendable {
-    /// As diagnostics name it: `campaign`, `pace`.
+    /// The name in diagnostics: `campaign`, `pace`.
     package var name: String
     package var doc: String
     package var keys: [KeyShape]
-    /// Where keys of the author's own choosing belong, who may have put them here; empty: nowhere.
+    /// Advice on where the author's own keys belong, for an author who may have put them here. Empty if nowhere.
     package var ownKeysAdvice: String
-    /// One of these keys has to be there; empty: none. The reader says so in words of its own.
+    /// Keys of which one must be present. Empty for no such rule. The reader reports the problem in its own words.
     package var oneOf: [String]
 
     package init(
@@ -204,7 +205,7 @@ package struct ObjectShape: Hashable, Sendable {
     }
 }
 
-/// One key: its name, what it may hold and what it means.
+/// One key: its name, its allowed values and its meaning.
 package struct KeyShape: Hashable, Sendable {
     package var name: String
     package var value: ValueShape

@@ -2,8 +2,8 @@ import Model
 
 /// Reads YAML into a ``FileNode``.
 ///
-/// What a text may cost is counted while it is read: 64 levels of nesting, 100,000 values, and 2 MiB of text in them. An
-/// alias counts as all that it stands for, each time. Reading stops at the first of these bounds.
+/// The cost of a text is limited during reading: 64 levels of nesting, 100,000 values, and 2 MiB of text in them. Each
+/// use of an alias counts as all that it stands for. Reading stops at the first exceeded limit.
 struct YAMLDocument {
     private static let depthMax = 64
     private static let nodesMax = 100_000
@@ -12,12 +12,12 @@ struct YAMLDocument {
     /// Thrown after the reason was reported.
     private struct Stop: Error {}
 
-    /// A value that is read, with what it costs each time it stands somewhere.
+    /// A value that was read, with its cost per use.
     fileprivate struct Part {
         var node: FileNode
         var nodes = 1
         var bytes = 0
-        /// Levels in it; 1: none inside.
+        /// The number of levels in the value. 1 if it contains no others.
         var height = 1
     }
 
@@ -26,10 +26,12 @@ struct YAMLDocument {
     private var anchors: [String: Part] = [:]
     private var nodes = 0
     private var bytes = 0
-    /// Said only of a text that is YAML to its end: what follows from a slip of form is not the author's meaning.
+    /// Problems of keys. They are reported only if the whole text is valid YAML, because a syntax error distorts what
+    /// follows.
     private var keyProblems: [(what: String, advice: String, location: SourceLocation)] = []
 
-    /// Nil when the text is not YAML (reported to `findings`) or holds nothing at all (not reported).
+    /// Reads a text. Returns `nil` if it is not YAML, which is reported to `collector`, or if it is empty, which is
+    /// not.
     static func read(_ text: String, into collector: DiagnosticCollector) -> FileNode? {
         TextWork.reader?.wasRead()
         do {
@@ -61,7 +63,7 @@ struct YAMLDocument {
         return root.node
     }
 
-    /// Reads the value that an event begins.
+    /// Reads the value that begins with an event.
     private mutating func part(_ event: YAMLEvent, depth: Int) throws -> Part {
         let part =
             switch event.kind {
@@ -86,7 +88,8 @@ struct YAMLDocument {
         return part
     }
 
-    /// The parts of a list and of an object were counted when they were read, those of an alias were not.
+    /// Counts a value. The parts of a list and of an object were counted when they were read. Those of an alias were
+    /// not.
     private mutating func count(_ part: Part, isAlias: Bool, depth: Int, at location: SourceLocation) throws {
         nodes += isAlias ? part.nodes : 1
         switch part.node.content {
@@ -137,14 +140,14 @@ struct YAMLDocument {
         return whole
     }
 
-    /// Nil after noting it for what is no key.
+    /// Returns the name of a key. Notes a problem and returns `nil` if the key is invalid.
     private mutating func name(_ key: FileNode, at location: SourceLocation) -> String? {
         guard let name = key.text else {
             keyProblems.append(
                 ("a key must be a text", "put texts with {{placeholders}} or brackets in quotes", location))
             return nil
         }
-        // As a key in quotes it is one like any other.
+        // In quotes, it is a key like any other.
         guard name != "<<" || !key.isPlain else {
             keyProblems.append(
                 (
@@ -204,7 +207,7 @@ struct FileNode: Sendable {
         case object([Member])
     }
 
-    /// One `key: value`, in the order written; a key that stands twice is two members.
+    /// One `key: value`, in the order written. A repeated key makes two members.
     struct Member: Sendable {
         var key: String
         var location: SourceLocation
@@ -213,21 +216,21 @@ struct FileNode: Sendable {
 
     var content: Content
     var location: SourceLocation
-    /// Written without quotes, so that `2` may be a number and `true` a boolean.
+    /// Whether the value was written without quotes, so that `2` may be a number and `true` a boolean.
     var isPlain: Bool
 
-    /// The text of a scalar exactly as written, `no` and `+1` included.
+    /// The text of a scalar exactly as written, including `no` and `+1`.
     var text: String? {
         if case .scalar(let text) = content { text } else { nil }
     }
 
-    /// `key:` with nothing behind it, `~` or `null`.
+    /// Whether the value is missing after `key:`, or is `~` or `null`.
     var isNothing: Bool {
         guard isPlain, let text else { return false }
         return ["", "~", "null", "Null", "NULL"].contains(text)
     }
 
-    /// What it is, in the words of a diagnostic: "expected a number, found …".
+    /// The kind of the value, for diagnostics: "expected a number, found …".
     var found: String {
         switch content {
         case .list: return "a list"
@@ -241,7 +244,7 @@ struct FileNode: Sendable {
     }
 }
 
-/// A text of the user in a message: in quotes, on one line, cut to 60 characters.
+/// Returns a user's text for a message: in quotes, on one line, cut to 60 characters.
 func quoted(_ text: String) -> String {
     let line = String(String.UnicodeScalarView(text.unicodeScalars.prefix(200))).onOneLine
     return line.count > 60 ? "\"\(line.prefix(57))…\"" : "\"\(line)\""

@@ -1,6 +1,6 @@
 import CYaml
 
-/// One step of a YAML text, with the place where it begins.
+/// One event of a YAML text, with its location.
 struct YAMLEvent {
     enum Kind {
         case scalar(String, isPlain: Bool)
@@ -11,14 +11,14 @@ struct YAMLEvent {
 
     var kind: Kind
     var location: SourceLocation
-    /// The name by which an alias calls it.
+    /// The name by which aliases refer to the value.
     var anchor: String?
 }
 
-/// Why the rest of a text is no YAML.
+/// The reason why the rest of a text is not YAML.
 struct YAMLFault: Error {
     enum Kind {
-        /// A byte that may not stand in YAML at all.
+        /// A byte that YAML does not allow.
         case character
         /// A text that begins at the location and does not end.
         case unclosed
@@ -30,10 +30,11 @@ struct YAMLFault: Error {
     var location: SourceLocation
 }
 
-/// Reads YAML step by step; no other file imports the YAML library. The reader decides after each step whether it goes on,
-/// so that a text costs no more than its reader allows.
+/// Reads YAML event by event. No other file imports the YAML library. The caller decides after each event whether to
+/// continue, so that a text costs no more than the caller allows.
 final class YAMLEvents {
-    /// A file needs none: `%YAML` and `%TAG` say what is so anyway. The library compares each with all before it.
+    /// The maximum number of directives. A file needs none: `%YAML` and `%TAG` change nothing. The library compares
+    /// each with all before it.
     private static let directivesMax = 16
 
     private let parser: UnsafeMutablePointer<yaml_parser_t>
@@ -76,7 +77,7 @@ final class YAMLEvents {
         switch event.type {
         case YAML_SCALAR_EVENT:
             let scalar = event.data.scalar
-            // It may hold NUL.
+            // The value may contain NUL.
             let value = UnsafeBufferPointer(start: scalar.value, count: scalar.length)
             let isPlain = scalar.style == YAML_PLAIN_SCALAR_STYLE || scalar.style == YAML_ANY_SCALAR_STYLE
             return found(.scalar(String(decoding: value, as: UTF8.self), isPlain: isPlain), anchor: scalar.anchor)
@@ -121,7 +122,7 @@ final class YAMLEvents {
         return location
     }
 
-    /// The line of the directive of this number; every line that begins with `%` counts as one.
+    /// Returns the line of the directive with this number. Every line that begins with `%` counts as one.
     private static func directive(_ bytes: UnsafeBufferPointer<UInt8>, number: Int) -> (line: Int, isFault: Bool) {
         var (line, count) = (1, 0)
         var isStart = true

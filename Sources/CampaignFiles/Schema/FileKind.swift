@@ -1,14 +1,14 @@
 import Foundation
 
 extension JSONSchema.File {
-    /// What a YAML file is: the kind that knows most of its keys, whatever their order. Of a text that no kind knows
-    /// anything of its path decides.
+    /// Returns the kind of a YAML file: the kind that knows most of its keys, in any order. If no kind knows any key,
+    /// the path decides.
     ///
-    /// - Parameter unsaved: what is to stand in the file; nil: what stands there.
+    /// - Parameter unsaved: the unsaved text of the file. `nil` to read the file.
     package static func of(path: String, unsaved: String? = nil) -> Self {
         let text = unsaved ?? (try? RegularFile.read(path)).map { String(decoding: $0, as: UTF8.self) } ?? ""
         let keys = keys(of: FileText.withoutMark(text))
-        // Where two know as many, the word that both have is a template's own.
+        // If two kinds know equally many, a template comes first.
         let known = [template, campaign, configuration].map { kind in
             (kind: kind, count: kind.shape.keys.count { keys.contains($0.name) })
         }
@@ -18,8 +18,8 @@ extension JSONSchema.File {
         return path.split(separator: "/").suffix(2).contains { $0.contains("template") } ? template : campaign
     }
 
-    /// Read line by line, so that a file with mistakes is still what it was meant to be; `{` begins one whose keys may
-    /// stand anywhere.
+    /// Returns the keys, read line by line, so that a file with mistakes is still recognised. The keys of a text that
+    /// begins with `{` may be anywhere in a line.
     private static func keys(of text: String) -> Set<String> {
         let isFlow = text.first { !$0.isWhitespace } == "{"
         let key = isFlow ? /["']?(\w+)["']?\s*:/ : /^["']?(\w+)["']?[ \t]*:/.anchorsMatchLineEndings()

@@ -1,7 +1,7 @@
 import Model
 
-/// JSON Schema (draft 2020-12) of the files people write, made from the shapes their readers use, so that an editor
-/// completes and checks them.
+/// The JSON Schema (draft 2020-12) of the files that people write. It is generated from the shapes that the readers
+/// use, so that an editor completes and checks the files.
 package enum JSONSchema {
     package enum File: String, CaseIterable, Sendable {
         case campaign, template, configuration
@@ -15,8 +15,9 @@ package enum JSONSchema {
         }
     }
 
-    /// The whole schema, indented, with a line end behind it. What it accepts may still be refused by `validate`, which
-    /// knows more; what it refuses is always wrong. What one text may look like is the same rule in both, ``TextForm``.
+    /// Returns the whole schema, indented, with a line end. `validate` makes further checks and may refuse a file that
+    /// the schema accepts. A file that the schema refuses is always invalid. Both use the same rule for texts,
+    /// ``TextForm``.
     package static func text(for file: File) -> String {
         let head: [(String, OrderedJSON)] = [
             ("$schema", .text("https://json-schema.org/draft/2020-12/schema")),
@@ -36,7 +37,7 @@ package enum JSONSchema {
             + (choices.isEmpty ? [] : [("anyOf", .array(choices))])
     }
 
-    /// The key's own sentence goes before that of the object it holds.
+    /// The key's own description replaces that of its value.
     private static func property(_ key: KeyShape) -> OrderedJSON {
         let value = members(of: key.value).filter { $0.0 != "description" }
         return .object([("description", .text(key.doc))] + value)
@@ -47,7 +48,7 @@ package enum JSONSchema {
         case .text(_, let example, let form): return members(of: form) + examples(example)
         case .integer(let range):
             let most = range.upperBound == .max ? [] : [("maximum", OrderedJSON.plain("\(range.upperBound)"))]
-            // Digits with `_` between them are texts to YAML 1.2.
+            // Digits with `_` between them are texts in YAML 1.2.
             let types: [(String, OrderedJSON)] = [
                 ("type", .array([.text("integer"), .text("string")])),
                 ("pattern", .text(ScalarPattern.groupedInteger)),
@@ -107,21 +108,21 @@ package enum JSONSchema {
 
     private static func examples(_ example: String) -> [(String, OrderedJSON)] {
         guard !example.isEmpty else { return [] }
-        // An example in quotes shows how YAML wants it; the value is what stands inside.
+        // An example in quotes shows the YAML notation. The value is the text inside the quotes.
         let bare = example.hasPrefix("\"") && example.hasSuffix("\"") ? String(example.dropFirst().dropLast()) : example
         return [("examples", .array([.text(bare)]))]
     }
 }
 
-/// A JSON value whose keys keep their order, to be read by people as well.
+/// A JSON value whose keys keep their order, so that people can read it.
 indirect enum OrderedJSON {
     case object([(key: String, value: OrderedJSON)])
     case array([OrderedJSON])
     case text(String)
-    /// A number or a word of JSON, as it is written.
+    /// A number or a keyword of JSON, as written.
     case plain(String)
 
-    /// Indented by two blanks a level; short lists on one line.
+    /// Returns the JSON text, indented by two blanks per level, with arrays on one line.
     func written(indent: String = "") -> String {
         switch self {
         case .plain(let text): return text

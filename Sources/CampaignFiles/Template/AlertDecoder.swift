@@ -9,7 +9,7 @@ extension ValueDecoder where Value == LocaleTag {
 extension LocaleTag {
     fileprivate static let pattern = "^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*$"
 
-    /// Stricter than reading what a device sends: a language has 2 or 3 letters, so that `german` is a mistake.
+    /// Parses a written tag more strictly than a device's tag. A language has 2 or 3 letters, so `german` is a mistake.
     fileprivate init?(written text: String) {
         guard TextForm.matches(text, Self.pattern), let tag = LocaleTag(text), let language = tag.subtags.first,
             language.utf8.count <= 3
@@ -19,7 +19,7 @@ extension LocaleTag {
 }
 
 extension ValueDecoder where Value == Template.Alert {
-    /// Blocks by language, or the keys of ``TemplateKeys/ByApp``.
+    /// Texts by language, or the keys of ``TemplateKeys/ByApp``.
     static var alert: ValueDecoder {
         let localized = ValueShape.map(
             key: ValueDecoder<LocaleTag>.locale.shape, .object(TemplateKeys.Localized.shape))

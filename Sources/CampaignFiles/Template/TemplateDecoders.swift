@@ -1,7 +1,7 @@
 import Model
 
 extension ValueDecoder where Value == TemplateText {
-    /// A text with `{{placeholders}}`, each checked and noted with its location.
+    /// A text with `{{placeholders}}`. Each placeholder is checked and recorded with its location.
     static var templateText: ValueDecoder {
         let shape = ValueShape.text(words: "a text")
         return ValueDecoder(shape: shape) { field in
@@ -44,7 +44,7 @@ extension ValueDecoder where Value == TemplateText {
 }
 
 extension ValueDecoder where Value == Template.Badge {
-    /// `3` sets, `+1` adds: YAML reads both as numbers, so the text as written decides.
+    /// `3` sets, `+1` adds. YAML reads both as numbers, so the text as written decides.
     static var badge: ValueDecoder {
         parsed(
             "a number from 0, or +n to add", example: "+1", form: .patternOrNumber(#"^\+?[0-9]+$"#)
@@ -119,8 +119,8 @@ extension ValueDecoder where Value == [TemplateValue.Member] {
     }
 }
 
-/// JSON values out of YAML ones: only `true`, `false`, `null` and decimal numbers are not texts. What other readers of
-/// YAML take for a number, `0x1F` or `1_000`, is refused: it would be sent as a text.
+/// Converts YAML values into JSON values. Only `true`, `false`, `null` and decimal numbers are not texts. A number in
+/// another YAML notation, `0x1F` or `1_000`, is refused, because it would be sent as a text.
 private enum CustomValueDecoder {
     static func members(_ members: [FileNode.Member], of field: Field) -> [TemplateValue.Member] {
         members.compactMap { member in
@@ -143,7 +143,7 @@ private enum CustomValueDecoder {
         }
     }
 
-    /// With a base, with `_` between digits, infinite, or none.
+    /// Numbers with a base, with `_` between digits, infinite numbers, and not-a-number.
     private static let numberElsewhere =
         #"^[-+]?(0[xX][0-9A-Fa-f_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9]+(_[0-9]+)+(\.[0-9_]*)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$"#
 
@@ -167,7 +167,7 @@ private enum CustomValueDecoder {
                 "put it in quotes if it is a text, or write the number in decimal digits")
             return nil
         }
-        // JSON has no leading zeros and no plus sign; such a text (a code, a phone number) stays a text.
+        // JSON allows no leading zeros and no plus sign. Such a text (a code, a phone number) stays a text.
         let digits = text.drop { $0 == "-" }
         let looksNumeric = text.utf8.allSatisfy { (0x30...0x39).contains($0) || "-+.eE".utf8.contains($0) }
         let hasZero = digits.hasPrefix("0") && digits.utf8.count > 1 && !digits.hasPrefix("0.")
@@ -184,15 +184,15 @@ private enum CustomValueDecoder {
         return .number(number)
     }
 
-    /// A number as it is written, digit by digit, so that nothing is lost to a type of the machine.
+    /// A number as written, digit by digit, so that no machine type loses precision.
     private struct Decimal: Equatable {
         private let isNegative: Bool
-        /// Without zeros at either end; empty: zero.
+        /// The digits without zeros at either end. Empty for zero.
         private let digits: [UInt8]
-        /// Of the last digit.
+        /// The exponent of the last digit.
         private let exponent: Int
 
-        /// Nil for what is no decimal number.
+        /// Returns `nil` if the text is not a decimal number.
         init?(_ text: String) {
             let parts = text.lowercased().split(separator: "e", omittingEmptySubsequences: false)
             let mantissa = parts[0].drop { $0 == "-" || $0 == "+" }
@@ -201,7 +201,7 @@ private enum CustomValueDecoder {
             guard (1...2).contains(halves.count), let written else { return nil }
             var digits = halves.flatMap { Array($0.utf8) }
             guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-            // No double has an exponent near this one, and the sums below stay far from an overflow.
+            // No double has an exponent near this one, and the sums below cannot overflow.
             guard (-1_000_000...1_000_000).contains(written) else { return nil }
             var exponent = written - (halves.count > 1 ? halves[1].utf8.count : 0)
             while digits.last == 0x30 {

@@ -4,19 +4,19 @@ package import Model
 package struct TemplateSource: Sendable {
     package var path: String
     package var template: Template
-    /// Where each key of the file stands.
+    /// The location of each key of the file.
     package var locations: [String: SourceLocation]
-    /// In the order of the file.
+    /// The uses of variables, in the order of the file.
     package var variableUses: [VariableUse]
-    /// Keys that should have a value and have none that could be read: what depends on them is not checked.
+    /// Keys that should have a value and have no readable one. Checks that depend on them are skipped.
     var unread: Set<String> = []
-    /// No error stands in the file itself. The template of a wrong file is as much of it as could be read.
+    /// Whether the file itself has no error. If it has, `template` contains only the readable part.
     package var isRight = true
 }
 
-/// Reads template files. All problems of a file are reported at once; there is a value only when none is an error.
+/// Reads template files. All problems of a file are reported together. There is a value only if none is an error.
 package enum TemplateFile {
-    /// The template alone.
+    /// Returns only the template.
     package static func read(text: String, path: String) -> (Template?, [Diagnostic]) {
         let (source, diagnostics) = source(text: text, path: path)
         return (source?.template, diagnostics)
@@ -28,16 +28,16 @@ package enum TemplateFile {
         return (right(draft), diagnostics)
     }
 
-    /// The template with the locations of its keys and placeholders.
+    /// Returns the template with the locations of its keys and placeholders.
     package static func source(text: String, path: String) -> (TemplateSource?, [Diagnostic]) {
         let (draft, diagnostics) = draft(text: text, path: path)
         return (right(draft), diagnostics)
     }
 
-    /// As ``load(path:)``, with as much of a wrong file as could be read: it can be checked against its campaign all the
-    /// same.
+    /// Reads a file as ``load(path:)`` does, and also returns the readable part of an invalid file, to check it against
+    /// its campaign.
     ///
-    /// - Parameter unsaved: what is to stand in the file; nil: what stands there.
+    /// - Parameter unsaved: the unsaved text of the file. `nil` to read the file.
     static func loadDraft(path: String, unsaved: String? = nil) -> (TemplateSource?, [Diagnostic]) {
         if let unsaved { return draft(text: unsaved, path: path) }
         let (text, diagnostics) = FileText.load(path)
@@ -45,7 +45,7 @@ package enum TemplateFile {
         return known.value(of: text, at: path) { draft(text: text, path: path) }
     }
 
-    /// A page of a campaign asks for each file several times, and files seldom change.
+    /// A page of a campaign reads each file several times, and files seldom change.
     private static let known = TextMemo<(TemplateSource?, [Diagnostic])>()
 
     private static func right(_ draft: TemplateSource?) -> TemplateSource? {
@@ -68,7 +68,7 @@ package enum TemplateFile {
         return (source, collector.diagnostics)
     }
 
-    /// The keys of the file, and the texts by language as `alert.pt-BR.title`.
+    /// Returns the locations of the file's keys, and of the texts by language as `alert.pt-BR.title`.
     private static func locations(_ reader: ObjectReader) -> [String: SourceLocation] {
         var locations = reader.locations
         guard case .object(let blocks)? = reader.field("alert")?.node.content else { return locations }
@@ -142,9 +142,9 @@ package enum TemplateFile {
     }
 }
 
-/// The keys of a Live Activity, which stand beside the others and belong together.
+/// The keys of a Live Activity, which are at the file's top level and belong together.
 enum LiveActivityDecoder {
-    /// Nil when the template has none of them.
+    /// Returns `nil` if the template has none of the keys.
     static func activity(_ reader: ObjectReader) -> LiveActivity? {
         let names = TemplateKeys.Activity.shapes.map(\.name)
         guard let first = names.compactMap(reader.keyLocation).min(by: { ($0.line, $0.column) < ($1.line, $1.column) })
@@ -155,7 +155,7 @@ enum LiveActivityDecoder {
             return nil
         }
         let event = reader[TemplateKeys.Activity.event]
-        // Read in any case, so that every mistake is reported.
+        // The keys are read in every case, so that every mistake is reported.
         var activity = LiveActivity(event: event ?? .update)
         activity.contentState = reader[TemplateKeys.Activity.contentState]
         activity.attributesType = reader[TemplateKeys.Activity.attributesType]
@@ -168,7 +168,8 @@ enum LiveActivityDecoder {
         return event == nil ? nil : activity
     }
 
-    /// `ProviderProtocol` section 5: what a start must hold, and what only a start or an end may.
+    /// Checks the keys that an event requires, and those that only a start or an end may have (`ProviderProtocol`
+    /// section 5).
     private static func check(_ event: LiveActivity.Event, _ reader: ObjectReader) {
         let required: [String] =
             switch event {
@@ -196,7 +197,7 @@ enum LiveActivityDecoder {
 
 /// Checks that depend on the push type a template is for (`ProviderProtocol` sections 4 and 5).
 package enum TemplateRules {
-    /// What a push of this type may and must hold.
+    /// Checks the allowed and required contents of a push of this type.
     package static func check(_ source: TemplateSource, for pushType: PushType) -> [Diagnostic] {
         let collector = DiagnosticCollector(path: source.path)
         let content = PushContent(pushType)
@@ -256,11 +257,11 @@ extension Template.Alert {
     }
 }
 
-/// Which keys of a template a type of push can carry.
+/// The keys of a template that a push type can carry.
 private struct PushContent {
     let name: String
     let allowed: Set<String>
-    /// What to do about any other.
+    /// The advice for any other key.
     let advice: String
 
     private static let always: Set<String> = ["template", "default_locale", "test", "lint"]

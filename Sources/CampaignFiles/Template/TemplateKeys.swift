@@ -27,7 +27,7 @@ package enum TemplateKeys {
         "test", .boolean, "true: it goes to single devices by test-send alone; a run of it is refused.")
     static let lint = Key("lint", .lint, "What `validate` warns of in these texts and is meant.")
 
-    /// The whole template file, as data.
+    /// The shape of the whole template file.
     package static let shape = ObjectShape(
         "template", "What a push says, apart from who gets it and when.",
         ownKeysAdvice: "put your own keys under custom, beside aps and not in it",
@@ -44,7 +44,7 @@ package enum TemplateKeys {
         static let shape = ObjectShape("lint", "What is meant as it stands.", [allow.shape])
     }
 
-    /// What a push to a Live Activity says besides its alert.
+    /// The content of a Live Activity push besides its alert.
     enum Activity {
         static let event = Key("event", ValueDecoder<LiveActivity.Event>.word, "What happens to the Live Activity.")
         static let contentState = Key("content_state", .members, "The new state, as the app's ContentState reads it.")
@@ -97,9 +97,9 @@ package enum TemplateKeys {
     }
 }
 
-/// The names Apple gives the keys of `aps` (`ProviderProtocol` section 5).
+/// Apple's names for the keys of `aps` (`ProviderProtocol` section 5).
 enum APSKey {
-    /// Names that an app would hardly choose for keys of its own.
+    /// Names that an app would hardly choose for its own keys.
     static let onlyInside: Set<String> = [
         "alert", "badge", "sound", "thread-id", "content-available", "mutable-content", "target-content-id",
         "interruption-level", "relevance-score", "filter-criteria", "content-changed", "content-state", "stale-date",
@@ -114,13 +114,14 @@ enum APSKey {
         "action-loc-key",
     ]
 
-    /// The template's name for the same thing.
+    /// Returns the template's name for the same key.
     static func inTemplate(_ name: String) -> String { name.replacing("-", with: "_") }
 }
 
-/// An object `aps`, as authors who know Apple's JSON may write it: refused with advice that fits, not as an unknown key.
+/// An `aps` object, as written by authors who know Apple's JSON. It is refused with fitting advice, not as an unknown
+/// key.
 enum APSObject {
-    /// The file without `aps`, after reporting it and every key inside that is the app's own.
+    /// Returns the file without `aps`, after reporting `aps` and every key in it that is the app's own.
     static func removed(from root: Field) -> Field {
         guard case .object(let members) = root.node.content, let aps = members.first(where: { $0.key == "aps" }) else {
             return root

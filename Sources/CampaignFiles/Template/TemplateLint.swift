@@ -1,8 +1,8 @@
 package import Model
 
-/// What is allowed and probably a mistake in the texts of templates, as warnings at their lines: ``LintRule`` names each.
+/// Warnings of probable mistakes in the texts of templates, at their lines. ``LintRule`` names each rule.
 package enum TemplateLint {
-    /// - Parameter values: of variables, where a campaign gives some.
+    /// - Parameter values: the values of variables, as far as a campaign provides them.
     package static func check(_ source: TemplateSource, values: [String: String] = [:]) -> [Diagnostic] {
         source.template.lint(values).map { finding in
             let key = "alert.\(finding.place.locale).\(finding.place.part)"
@@ -13,12 +13,13 @@ package enum TemplateLint {
         }
     }
 
-    /// With the values that a campaign has for its variables, and what it leaves without one.
+    /// Checks templates with a campaign's values of variables, and warns of variables without a value.
     package static func check(_ campaign: LocatedCampaign, _ templates: [TemplateSource]) -> [Diagnostic] {
         templates.flatMap { check($0, values: campaign.campaign.variables) } + neverFilled(campaign, templates)
     }
 
-    /// Of a feed's campaign it is an error: ``FeedTriggerRules``.
+    /// Warns of unset variables in a campaign with a schedule. For a feed's campaign, ``FeedTriggerRules`` makes it an
+    /// error.
     private static func neverFilled(_ source: LocatedCampaign, _ templates: [TemplateSource]) -> [Diagnostic] {
         let campaign = source.campaign
         guard let schedule = campaign.schedule, schedule.trigger != .none, campaign.feed == nil else { return [] }

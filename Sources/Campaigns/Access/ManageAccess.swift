@@ -2,11 +2,12 @@ package import Model
 import Sending
 package import Store
 
-/// Makes and revokes access tokens, says whose a secret is, and signs people in and out at the web's pages.
+/// Creates and revokes access tokens, finds the token or session of a secret, and signs people in and out at the web's
+/// pages.
 package struct ManageAccess: Sendable {
-    /// A use is put on record so often at most.
+    /// The minimum time between two recorded uses of a token, and between two extensions of a session.
     private static let useInterval: Duration = .seconds(300)
-    /// Of a session nobody uses.
+    /// The time after which an unused session ends.
     private static let sessionIdleMax: Duration = .seconds(12 * 3600)
     private static let sessionMax: Duration = .seconds(30 * 86_400)
 
@@ -16,10 +17,10 @@ package struct ManageAccess: Sendable {
     private let randomBytes: @Sendable (_ count: Int) -> [UInt8]
 
     /// - Parameters:
-    ///   - recent: of this process.
-    ///   - people: of the configuration. Its accounts are not given to tokens that are created here. Empty for the operator's
-    ///     own command.
-    ///   - randomBytes: from the system's source for keys, unless a test says otherwise.
+    ///   - recent: the cache of this process.
+    ///   - people: the people of the configuration. Their accounts are not given to tokens that are created here. Empty
+    ///     for the operator's own command.
+    ///   - randomBytes: the system's source for keys, unless a test replaces it.
     package init(
         store: any AccessLog, recent: RecentTokens = RecentTokens(), people: ConfiguredPeople = ConfiguredPeople(),
         randomBytes: @escaping @Sendable (_ count: Int) -> [UInt8] = { count in
@@ -33,11 +34,12 @@ package struct ManageAccess: Sendable {
         self.randomBytes = randomBytes
     }
 
-    /// A new token, and its secret, which is kept nowhere and shown now or never.
+    /// Creates a token and returns it with its secret. The store keeps only a hash of the secret, so the caller must
+    /// show the secret now.
     ///
     /// - Parameters:
-    ///   - topic: of the only app it is good for; nil: all.
-    ///   - expiresIn: nil: it does not end by itself.
+    ///   - topic: the only app that the token is good for; `nil` for all apps.
+    ///   - expiresIn: the token's lifetime; `nil` if the token does not expire.
     package func create(
         name: String, role: AccessRole, topic: String?, expiresIn: Duration?, by actor: Actor, now: Timestamp
     ) async throws -> (token: AccessToken, secret: String) {
@@ -66,13 +68,14 @@ package struct ManageAccess: Sendable {
         return (token, secret)
     }
 
-    /// All that there were, oldest first.
+    /// Returns all tokens, revoked and expired ones included, oldest first.
     package func list() async throws -> [AccessToken] { try await store.accessTokens() }
 
-    /// Whether there is a token that nobody revoked; one that has ended counts.
+    /// Returns whether a person created a token that is not revoked. An expired token counts; that of a sign-in link
+    /// does not.
     package func hasTokens() async throws -> Bool { try await store.hasAccessTokens() }
 
-    /// Ends a token and all sessions that came of it.
+    /// Revokes a token and ends all sessions that were opened with it.
     ///
     /// - Parameter text: its id or its name.
     package func revoke(_ text: String, by actor: Actor, now: Timestamp) async throws -> AccessToken {
@@ -80,8 +83,11 @@ package struct ManageAccess: Sendable {
         return try await store.revokeAccessToken(text, by: actor, now: now)
     }
 
-    /// The token whose secret this is, while the store cannot be asked as it was today; nil where it is nobody's, or its token is revoked or has ended. Found by its hash, so
-    /// that the time it takes tells nothing; and for a second not looked up again.
+    /// Returns the token that a secret belongs to; `nil` if no valid token has this secret. A revoked or expired token
+    /// is not valid.
+    ///
+    /// The look-up uses the hash, so that its duration reveals nothing about the secret. The result is cached for one
+    /// second. While the store is unreachable, a token that was looked up in the last 12 hours is still accepted.
     package func authenticate(_ secret: String, now: Timestamp) async throws -> AccessToken? {
         guard AccessSecret.isPlausible(secret) else { return nil }
         let hash = Self.hash(secret)
@@ -101,13 +107,13 @@ package struct ManageAccess: Sendable {
         }
         recent.remember(token, secretHash: hash, now: now)
         if token.lastUsedAt.map({ now - $0 >= Self.useInterval }) ?? true {
-            // Whoever asks gets an answer, also from a store that cannot be written to now.
+            // A caller gets a response even if the store cannot be written to now.
             try? await store.markAccessTokenUsed(token.id, now: now)
         }
         return token
     }
 
-    /// Signs the holder of a token in; returns the session's secret. It ends with the token.
+    /// Signs the holder of a token in and returns the session's secret. The session ends with the token.
     package func signIn(_ token: AccessToken, by actor: Actor, now: Timestamp) async throws -> String {
         let end = min(token.expiresAt ?? now + Self.sessionMax, now + Self.sessionMax)
         let session = WebSession(
@@ -121,8 +127,9 @@ package struct ManageAccess: Sendable {
         return secret
     }
 
-    /// The token of one sign-in link: an admin's, without a secret that anybody has. It exists to be listed and revoked, with
-    /// the session that comes of the link, and ends when that session can last no longer.
+    /// Creates the token of one sign-in link: an admin token whose secret is discarded. The token exists so that it can
+    /// be listed and revoked, together with the session that the link opens. It expires when that session can last no
+    /// longer.
     package func makeLinkToken(now: Timestamp) async throws -> AccessToken {
         let number = randomBytes(4).map { String(0x100 + Int($0), radix: 16).dropFirst() }.joined()
         let name = AccessToken.linkPrefix + number
@@ -133,10 +140,10 @@ package struct ManageAccess: Sendable {
             secretHash: Self.hash(makeSecret()), by: Actor("\(name) (sign-in link)", origin: .page))
     }
 
-    /// The session whose secret this is; nil where it is nobody's, or over. Using it keeps it alive: 12 hours from the last
-    /// use, 30 days from its beginning at most.
+    /// Returns the session that a secret belongs to; `nil` if no session has this secret, or the session is over. Each
+    /// use extends the session to 12 hours after that use, but at most to 30 days after its beginning.
     ///
-    /// - Parameter isUse: false: it is looked at alone.
+    /// - Parameter isUse: `false` if the call only looks at the session and must not extend it.
     package func session(_ secret: String, isUse: Bool = true, now: Timestamp) async throws -> WebSession? {
         guard AccessSecret.isPlausible(secret) else { return nil }
         let hash = Self.hash(secret)
@@ -167,21 +174,21 @@ package struct ManageAccess: Sendable {
         try await store.removeSession(secretHash: Self.hash(secret))
     }
 
-    /// For a link that lets somebody in once.
+    /// Returns the code of a sign-in link that works once.
     package func makeLinkCode() -> String { makeSecret() }
 
     private func makeSecret() -> String { AccessSecret.text(randomBytes(AccessSecret.byteCount)) }
 
     private static func hash(_ secret: String) -> String { ContentHash.sha256(Array(secret.utf8)) }
 
-    /// Names that stand for no holder of a token.
+    /// Returns whether Fanfare itself writes this name into the audit log. No token may have such a name.
     private static func isReserved(_ name: String) -> Bool {
         let name = name.lowercased()
         return ["terminal", "daemon", "fanfare", "unknown"].contains(name) || name.hasPrefix(AccessToken.linkPrefix)
     }
 
-    /// Throws if `people` says whose a token of this name, or of the id that it could get, is: an admin would make an account
-    /// of another person, and sign with it.
+    /// Throws if `people` assigns a token of this name, or of an id that the new token could get, to a person. An admin
+    /// could otherwise create an account of another person, and sign with it.
     private func requireNotPromised(_ name: String) async throws {
         if let person = people.person(ofTokenNamed: name) {
             throw Failure(
@@ -205,18 +212,18 @@ package struct AccessTokenResult: Codable, Hashable, Sendable {
     package var id: Int64
     package var name: String
     package var role: String
-    /// Absent: it is good for every app.
+    /// Absent if the token is good for every app.
     package var topic: String?
     /// `good`, `expired` or `revoked`.
     package var state: String
     package var createdAt: String
     package var createdBy: String
-    /// Absent: it does not end by itself.
+    /// Absent if the token does not expire.
     package var expiresAt: String?
     package var revokedAt: String?
-    /// To within some minutes; absent: it was never used.
+    /// Accurate to some minutes; absent if the token was never used.
     package var lastUsedAt: String?
-    /// Only in the answer to whoever made it.
+    /// Present only in the response to the caller that created the token.
     package var secret: String?
 
     package init(_ token: AccessToken, secret: String? = nil, now: Timestamp) {

@@ -1,22 +1,23 @@
 import Model
 import Synchronization
 
-/// Access tokens and sessions that were good a moment ago: an app's backend that registers devices by the thousand does not
-/// have its token looked up for each. Who revokes one is obeyed within a second.
+/// A cache of access tokens and sessions that were valid a moment ago. It spares a backend that registers thousands of
+/// devices one token look-up per request. A revocation takes effect within one second.
 ///
-/// While the store cannot be asked they are good for longer, as it cannot be asked for anything else either: whoever was let
-/// in today can still stop what is being sent.
+/// While the store is unreachable, cached tokens and sessions stay valid for 12 hours. A person who was let in that day
+/// can then still stop what is being sent.
 package final class RecentTokens: Sendable {
     private static let rememberedFor: Duration = .seconds(1)
     private static let rememberedWithoutStore: Duration = .seconds(12 * 3600)
-    /// More are forgotten, and looked up.
+    /// The maximum number of tokens, and of sessions. A full table is emptied, and its entries are looked up again.
     private static let countMax = 1_000
 
     private struct Seen<Value> {
         var value: Value
         var at: Timestamp
 
-        /// Nil where the wall clock has gone back, too: it will come to that moment again.
+        /// Returns `nil` if the value is older than `limit`, or if the wall clock now reads earlier than when the value
+        /// was seen. The clock will reach that moment again, which would extend the limit.
         func good(now: Timestamp, within limit: Duration) -> Value? {
             (.zero..<limit).contains(now - at) ? value : nil
         }
@@ -35,12 +36,12 @@ package final class RecentTokens: Sendable {
         state.withLock { $0.tokens[secretHash]?.good(now: now, within: Self.rememberedFor) }
     }
 
-    /// For whoever cannot ask the store.
+    /// Returns the cached token while the store is unreachable.
     func tokenWithoutStore(secretHash: String, now: Timestamp) -> AccessToken? {
         state.withLock { $0.tokens[secretHash]?.good(now: now, within: Self.rememberedWithoutStore) }
     }
 
-    /// For whoever cannot ask the store.
+    /// Returns the cached session while the store is unreachable.
     func sessionWithoutStore(secretHash: String, now: Timestamp) -> WebSession? {
         state.withLock { $0.sessions[secretHash]?.good(now: now, within: Self.rememberedWithoutStore) }
     }
@@ -59,7 +60,7 @@ package final class RecentTokens: Sendable {
         }
     }
 
-    /// Of a token or a session that is good no more.
+    /// Removes a token or a session that is no longer valid.
     func forget(secretHash: String) {
         state.withLock { state in
             state.tokens[secretHash] = nil

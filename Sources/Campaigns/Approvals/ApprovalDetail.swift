@@ -2,30 +2,33 @@ import Model
 import Sending
 import Store
 
-/// The stable shape of a plan to be approved, beside what its campaign sent the last time; keys are written in snake_case.
+/// The stable shape of a plan to be approved, compared with the last run of its campaign; keys are written in
+/// snake_case.
 package struct ApprovalDetailResult: Codable, Hashable, Sendable {
-    /// Something that a person looks at before they sign.
+    /// A fact that an approver checks before signing.
     package struct Fact: Codable, Hashable, Sendable {
-        /// `devices`, `audience`, `text de body`.
+        /// The name of the fact, such as `devices`, `audience` or `text de body`.
         package var name: String
-        /// Absent: there is none any more.
+        /// The value in this plan; absent if only the last run has the fact.
         package var now: String?
-        /// Of the last run; absent: it had none, or there was no run.
+        /// The value in the last run; absent if that run did not have the fact, or there was no run.
         package var before: String?
-        /// From the last run. False where there was none.
+        /// Whether the value differs from that of the last run; `false` if there was no run. Always `false` for
+        /// segments, the occurrence and the correction.
         package var differs: Bool
     }
 
     package var approval: ApprovalResult
-    /// The environments that it would reach now, in words: `PRODUCTION: 18,812 devices`; empty for nobody.
+    /// The environments that the plan would reach now, in words: `PRODUCTION: 18,812 devices`; empty if it reaches no
+    /// device.
     package var sentTo: String
-    /// The campaign's last run that was carried to its end.
+    /// The campaign's last finished run; absent if there is none.
     package var sinceRun: Int64?
     package var facts: [Fact]
 
     /// - Parameters:
-    ///   - segments: what the audience's segments hold, which is signed with it.
-    ///   - correction: that the campaign prepares, as it is now.
+    ///   - segments: the contents of the audience's segments, which are signed with the plan.
+    ///   - correction: the correction that the campaign prepares, as it is now.
     init(
         _ approval: ApprovalResult, _ definition: RunDefinition, segments: SegmentContents, correction: Template?,
         sentTo: String, previous: PreviousRun?
@@ -38,7 +41,7 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
             ApprovalFacts($0.run.definition, reach: $0.reach, occurrence: $0.run.occurrence)
         }
         let values = before.map { Dictionary($0.all) { first, _ in first } } ?? [:]
-        // Nobody knows what a segment was then.
+        // The contents of a segment at the last run are not recorded, so there is no value to compare with.
         facts = (segments.expressions.map { ($0, $1) } + segments.members.map { ($0, Self.words(ofMembers: $1)) })
             .sorted { $0.0 < $1.0 }
             .map { Fact(name: "segment \($0)", now: $1, before: nil, differs: false) }
@@ -47,7 +50,7 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
                 name: name, now: value, before: values[name],
                 differs: before != nil && values[name] != value && name != ApprovalFacts.occurrence)
         }
-        // Nor of a correction that was never sent.
+        // A correction that was never sent has no earlier value either.
         facts += (correction.map { ApprovalFacts(ofCorrection: $0, definition.variables) }?.all ?? []).map {
             Fact(name: $0, now: $1, before: nil, differs: false)
         }
@@ -57,7 +60,7 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
         }
     }
 
-    /// `3 members, 9f86d081884c`: enough digits to compare by eye.
+    /// Returns text such as `3 members, 9f86d081884c`, with enough digits of the hash to compare by eye.
     private static func words(ofMembers text: String) -> String {
         let parts = text.split(separator: " ")
         guard parts.count == 2, let count = Int(parts[0]) else { return "members" }
@@ -65,7 +68,7 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
     }
 }
 
-/// A plan in words, as whoever signs it reads it.
+/// The facts of a plan, in the words that an approver reads.
 private struct ApprovalFacts {
     static let occurrence = "occurrence"
 
@@ -100,7 +103,7 @@ private struct ApprovalFacts {
         add(template, "of the correction", variables)
     }
 
-    /// Sound, badge, links and all the rest, as Apple gets them.
+    /// Adds the payloads as APNs receives them, with sound, badge, links and all other keys.
     private mutating func addPayloads(_ definition: RunDefinition) {
         guard let renderers = try? VariantRenderers(definition) else { return }
         let names =
@@ -130,7 +133,7 @@ private struct ApprovalFacts {
 }
 
 extension TemplateText {
-    /// With the variables that are given; what a device fills in stays as it is written.
+    /// Returns the text with the given variables filled in. Placeholders for device fields stay as they are written.
     fileprivate func filled(_ variables: [String: String]) -> String {
         parts.map { part in
             switch part {
@@ -152,27 +155,28 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
         package var reach: Int
         package var isRejection: Bool
         package var reason: String?
-        /// Why it does not count, in words; absent: it does.
+        /// The reason why the signature does not count, in words; absent for a signature that counts and for a
+        /// rejection.
         package var fault: String?
     }
 
     package var campaign: String
     /// The app.
     package var topic: String
-    /// Absent: for a run that somebody starts.
+    /// Absent for a run that a person starts.
     package var occurrence: String?
     package var plan: String
     package var digest: String
     package var reach: Int
     package var state: String
     package var needs: Int
-    /// How many signatures are missing.
+    /// The number of missing signatures.
     package var missing: Int
     package var askedBy: String
     package var askedAt: String
     package var authors: [String]
     package var signatures: [Signature]
-    /// That was made with it.
+    /// The run that was created from the plan; absent if there is none.
     package var run: Int64?
 
     init(_ record: ApprovalRecord, _ people: People, _ policy: ApprovalPolicy, now: Timestamp) {

@@ -4,29 +4,30 @@ package import Model
 import Sending
 package import Store
 
-/// Asks for approval of plans, signs and rejects them, and says what a run must show before it is made.
+/// Requests approval of plans, signs and rejects them, and determines which approval a run needs before it is created.
 package struct ApprovePlans: Sendable {
     private static let openMax = 1000
     static let pastMax = 200
     private static let digestDigitsMin = 12
 
-    package typealias PlanStore = DeviceRegistry & ApprovalLog & RunLog & OutcomeReader
+    package typealias PlanStore = DeviceRegistry & ApprovalLog & RunLog & AuditLog & OutcomeReader
 
     let store: any PlanStore
     private let rules: ApprovalRules?
 
-    /// - Parameter rules: nil: nothing needs approval.
+    /// - Parameter rules: `nil` if no run needs approval.
     package init(store: any PlanStore, rules: ApprovalRules?) {
         self.store = store
         self.rules = rules
     }
 
-    /// What a run of so many devices must show; nil: nothing. Throws ``Unapproved`` for what no signature lets pass.
+    /// Returns the approval that a run needs; `nil` if it needs none. Throws ``Unapproved`` if no signature can permit
+    /// it.
     ///
     /// - Parameters:
-    ///   - occurrence: of the campaign's schedule; empty: a run that somebody starts.
-    ///   - files: hashes of those that the definition was read from, by path.
-    ///   - brokenGlass: why it is to start without signatures; nil: it is not.
+    ///   - occurrence: the occurrence of the campaign's schedule; empty for a run that a person starts.
+    ///   - files: the hashes of the files that the definition was read from, by path.
+    ///   - brokenGlass: the reason to start in an emergency without all signatures; `nil` for a normal start.
     package func demand(
         _ definition: RunDefinition, occurrence: String, reach: Int, by actor: Actor, now: Timestamp,
         files: [String: String] = [:], brokenGlass: String? = nil
@@ -56,7 +57,7 @@ package struct ApprovePlans: Sendable {
             people: people, request: request, brokenGlass: brokenGlass, segments: digest.segments)
     }
 
-    /// What somebody said no to does not go because it is for fewer by now, or since the rules have changed.
+    /// Throws if a person rejected the plan, even if it now reaches fewer devices or the rules have changed.
     private func requireNoRejection(
         _ definition: RunDefinition, _ occurrence: String, _ digest: String,
         _ refuse: (Unapproved.Cause) -> Unapproved
@@ -69,8 +70,8 @@ package struct ApprovePlans: Sendable {
         throw refuse(.rejected(by: no.name, reason: no.reason))
     }
 
-    /// Puts a plan on record to be signed, also one that was rejected before, and anew where a key can sign it no more; nil:
-    /// a run of it needs nobody's approval.
+    /// Records a plan that waits for approval, also after a rejection; returns `nil` if a run of it needs no approval.
+    /// Replaces a scheduled occurrence's open request if no signature counts and a key's signature would have lapsed.
     package func ask(
         _ definition: RunDefinition, occurrence: String, reach: Int, by actor: Actor, now: Timestamp,
         files: [String: String] = [:]
@@ -81,7 +82,7 @@ package struct ApprovePlans: Sendable {
         let request = demand.request
         let known = try await store.approval(
             campaign: request.campaign, occurrence: occurrence, digest: request.digest)
-        // Those of a run that somebody starts may be several at once, and end by themselves.
+        // Requests for runs that a person starts may coexist, and lapse automatically.
         if !occurrence.isEmpty, let known, known.request.state == .open,
             try await confirmed(now) - known.request.askedAt > demand.policy.rule.within,
             try await result(known, now: now).missing == known.request.needs
@@ -91,7 +92,7 @@ package struct ApprovePlans: Sendable {
         return try await result(record(demand, isAnew: true, by: actor, now: now), now: now)
     }
 
-    /// The people who signed another plan of the same campaign and occurrence, by name.
+    /// Returns the names of the people who signed another open plan of the same campaign and occurrence, in order.
     func signers(besides request: ApprovalRequest) async throws -> [String] {
         let others = try await store.approvals(in: [.open], limit: Self.openMax).filter {
             $0.request.campaign == request.campaign && $0.request.occurrence == request.occurrence
@@ -100,7 +101,7 @@ package struct ApprovePlans: Sendable {
         return Set(others.flatMap(\.signatures).filter { !$0.isRejection }.map(\.name)).sorted()
     }
 
-    /// Puts on record that a plan waits, and ends those that nothing waits for any more.
+    /// Records that a plan waits, and lapses the requests that are no longer needed.
     func record(
         _ demand: ApprovalDemand, isAnew: Bool, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalRecord {
@@ -108,8 +109,8 @@ package struct ApprovePlans: Sendable {
         return try await store.requestApproval(demand.request, isAnew: isAnew, by: actor)
     }
 
-    /// Ends plans of runs that somebody wanted to start, whose signatures could not count any more, and those of
-    /// occurrences that were sent otherwise. None lapses by a clock that was just set forward.
+    /// Lapses the plans of runs that a person wanted to start, once their signatures could no longer count. Lapses
+    /// those of occurrences that already have a run. A clock that was just set forward lapses no plan.
     package func lapse(now: Timestamp) async throws {
         let longest = rules?.rules.map(\.within).max() ?? ApprovalRules.Rule(above: 0, needs: 1).within
         try await store.lapseApprovals(before: confirmed(now) - longest)
@@ -119,9 +120,9 @@ package struct ApprovePlans: Sendable {
         ConfirmedTime(now, after: try await store.clockSteps(since: now - ConfirmedTime.confirmedAfter * 2)).moment
     }
 
-    /// What waits comes first.
+    /// Returns the plans, waiting ones first.
     ///
-    /// - Parameter includingPast: also those that nobody can sign any more.
+    /// - Parameter includingPast: whether to include plans that can no longer be signed.
     package func list(includingPast: Bool, now: Timestamp) async throws -> ApprovalListResult {
         var records = try await store.approvals(in: [.open], limit: Self.openMax)
         if includingPast {
@@ -132,14 +133,14 @@ package struct ApprovePlans: Sendable {
         return ApprovalListResult(approvals: records.map { result($0, people, now: now) })
     }
 
-    /// One that waits.
+    /// Returns one plan that waits for approval.
     ///
     /// - Parameter plan: as `fanfare plan` prints it, or the first digits of its digest.
     package func waiting(_ plan: String, now: Timestamp) async throws -> ApprovalResult {
         try await result(find(plan), now: now)
     }
 
-    /// The same beside the campaign's last run, with its devices counted.
+    /// Returns the same plan compared with the campaign's last run, with its devices counted.
     package func detail(_ plan: String, now: Timestamp) async throws -> ApprovalDetailResult {
         let record = try await find(plan)
         let campaign = record.request.definition.campaign
@@ -155,8 +156,8 @@ package struct ApprovePlans: Sendable {
 
     /// - Parameters:
     ///   - plan: as `fanfare plan` prints it, or the first digits of its digest.
-    ///   - shown: the plan with its reach as whoever signs has seen it; nil: the one that `plan` names.
-    ///   - isRejection: says no, which is the end of it.
+    ///   - shown: the plan with its reach as the approver has seen it; `nil` for the plan that `plan` names.
+    ///   - isRejection: whether to reject the plan, which closes it.
     package func sign(
         _ plan: String, shown: String? = nil, isRejection: Bool = false, reason: String?, by actor: Actor,
         now: Timestamp
@@ -176,15 +177,15 @@ package struct ApprovePlans: Sendable {
         return try await result(store.sign(record.request.id, signature, by: actor), now: now)
     }
 
-    /// What somebody without an account signs; see ``sign(_:signature:by:now:)``.
+    /// Returns the text that a person without an account signs; see ``sign(_:signature:by:now:)``.
     package func statement(_ plan: String) async throws -> String {
         SignedStatement(try await find(plan).request).text
     }
 
-    /// Takes a signature that was made elsewhere, by a key that `people` names. It is good as if it was made when the plan
-    /// was asked for: so it lapses whoever brings it again.
+    /// Accepts a signature that was made elsewhere, by a key that `people` names. The signature counts as made when the
+    /// plan was requested, so submitting it again does not extend it.
     ///
-    /// - Parameter signature: the path of a file, 64 bytes of Ed25519 over ``statement(_:)``.
+    /// - Parameter signature: the path of a file with 64 bytes, the Ed25519 signature of ``statement(_:)``.
     package func sign(
         _ plan: String, signature: String, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalResult {
@@ -219,10 +220,10 @@ package struct ApprovePlans: Sendable {
         return try await result(store.sign(record.request.id, signed, by: actor, now: now), now: now)
     }
 
-    /// Whether it is worth to make the run: the signatures suffice for as many as there are, or none are needed any more, or
-    /// the files say something else by now.
+    /// Returns whether it is worthwhile to create the run: its signatures suffice for the current devices, it needs
+    /// none any more, or the files have changed since the request.
     ///
-    /// - Parameter files: hashes of those that the definition was read from, by path.
+    /// - Parameter files: the hashes of the files that the definition was read from, by path.
     package func isReady(
         _ record: ApprovalRecord, _ definition: RunDefinition, files: [String: String], now: Timestamp
     ) async throws -> Bool {
@@ -231,7 +232,7 @@ package struct ApprovePlans: Sendable {
         guard rules?.rule(forReach: request.reach) != nil else { return true }
         if try await result(record, now: now).missing == 0 { return true }
         guard record.signatures.contains(where: { $0.reach != request.reach }) else { return false }
-        // Perhaps there are as many again as were signed.
+        // The audience may again have the size that was signed.
         var counted = record
         counted.request.reach = try await reach(of: definition, now: now)
         return try await result(counted, now: now).missing == 0
@@ -242,7 +243,7 @@ package struct ApprovePlans: Sendable {
         return try await store.reach(of: definition.campaign, budget: nil, waves: waves, now: now).total
     }
 
-    /// With as many devices on record as it would reach now, where a signature for as many as there were would not count.
+    /// Returns the record with its current reach, if a signature for the recorded reach would no longer count.
     private func recounted(
         _ record: ApprovalRecord, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalRecord {
@@ -258,7 +259,7 @@ package struct ApprovePlans: Sendable {
         return try await store.requestApproval(request, isAnew: false, by: actor)
     }
 
-    /// Whether a text names a plan, and not a run.
+    /// Returns whether a text names a plan rather than a run.
     package static func isPlan(_ text: String) -> Bool {
         PlanToken(text) != nil || PlanToken.isOutdated(text)
             || (text.utf8.count >= digestDigitsMin && text.allSatisfy(\.isHexDigit))
@@ -272,7 +273,7 @@ package struct ApprovePlans: Sendable {
 
     private func find(_ plan: String) async throws -> ApprovalRecord {
         if PlanToken.isOutdated(plan) { throw PlanToken.fault(plan) }
-        // By the digest alone: the short hashes in a token keep out nobody who looks for a match.
+        // Search by the digest alone: the short hashes in a token do not stop an attacker who searches for a match.
         let text = PlanToken(plan)?.digest ?? plan.lowercased()
         let found = try await Self.isPlan(plan) ? store.openApprovals(startingWith: text, limit: Self.openMax) : []
         guard let first = found.first else {
@@ -288,7 +289,7 @@ package struct ApprovePlans: Sendable {
         return first
     }
 
-    /// Nobody signs for a number of devices that they have not seen.
+    /// Throws unless the approver has seen the number of devices that the signature is for.
     private func requireShown(_ shown: String, _ request: ApprovalRequest) throws {
         let digits = request.digest.prefix(Self.digestDigitsMin)
         if PlanToken.isOutdated(shown) { throw PlanToken.fault(shown) }
@@ -309,7 +310,7 @@ package struct ApprovePlans: Sendable {
                 + "\(current.reach.grouped) by now; look at it again with `fanfare approvals \(digits)`")
     }
 
-    /// The page of a plan shows segments and the correction as they are now: so they must be what the plan stands for.
+    /// Throws if a segment or the prepared correction has changed. The plan's page shows both as they are now.
     private func requireUnchanged(_ request: ApprovalRequest) async throws {
         guard try await digest(request.definition, request.occurrence, [:]).text != request.digest else { return }
         throw Failure(
@@ -318,20 +319,20 @@ package struct ApprovePlans: Sendable {
                 + "ask anew with `fanfare plan \(request.campaign) --for-approval`, and look at it again")
     }
 
-    /// A signature that could not count is told at once.
+    /// Throws immediately if the signature could not count.
     private func requireCounts(_ actor: Actor, _ record: ApprovalRecord, _ people: People) throws {
         let person = people.person(actor.identity)
         guard people.knows(actor.identity) else {
             throw Failure(
                 .refused,
-                "\(actor.identity) is nobody's account in `people`, and cannot approve of "
+                "\(actor.identity) has no entry in `people`, and cannot approve "
                     + "\(record.request.words); the configuration says whose it is")
         }
         let other = record.signatures.first { $0.identity != actor.identity && people.person($0.identity) == person }
         if let other {
             throw Failure(
                 .refused,
-                "\(person) has signed \(record.request.words), with another account (\(other.name)); somebody else must"
+                "\(person) has signed \(record.request.words), with another account (\(other.name)); another person must"
             )
         }
     }
@@ -342,17 +343,17 @@ package struct ApprovePlans: Sendable {
         guard request.authors.contains(where: { people.person($0) == person }) else { return }
         throw Failure(
             .refused,
-            "\(person) had a hand in \(request.words), or asked for it, and cannot approve of it; somebody else must")
+            "\(person) had a hand in \(request.words), or asked for it, and cannot approve it; another person must")
     }
 
-    /// Throws where whoever wrote or started a run would let a stage of it begin, or an account that is nobody's, and a run
-    /// of so many devices is not theirs to approve.
+    /// Throws if the actor wrote or started the run, or if `people` does not list the actor's account. Applies only if
+    /// the rule for a run of this size excludes its authors.
     func requireOther(than run: Run, _ actor: Actor) async throws {
         guard let rules, rules.rule(forReach: run.counts.audience)?.notByAuthor == true else { return }
         let people = try await people()
         let person = people.person(actor.identity)
         guard people.knows(actor.identity) else {
-            throw Failure(.refused, "\(person) is nobody's account in `people`, and cannot approve of run \(run.id)")
+            throw Failure(.refused, "\(person) has no entry in `people`, and cannot approve run \(run.id)")
         }
         let made = EventFilter(run: run.id, kind: EventKind.runCreated.rawValue)
         let event = try await store.events(made, before: nil, limit: 1).events.first
@@ -362,7 +363,7 @@ package struct ApprovePlans: Sendable {
         guard authors.contains(where: { people.person($0) == person }) else { return }
         throw Failure(
             .refused,
-            "\(person) had a hand in run \(run.id), or started it, and cannot approve of its stages; somebody else must"
+            "\(person) had a hand in run \(run.id), or started it, and cannot approve its stages; another person must"
         )
     }
 
@@ -383,7 +384,7 @@ package struct ApprovePlans: Sendable {
 }
 
 extension ApprovalRules {
-    /// Returns whose the accounts are, tokens that are named by id included.
+    /// Returns the people with their accounts, including tokens that the configuration names by id.
     func people(in store: any ApprovalLog) async throws -> People {
         let ids = people.tokenIDs
         return people.people(tokenNames: ids.isEmpty ? [:] : try await store.tokenNames(of: ids))

@@ -1,9 +1,11 @@
 package import Model
 import Store
 
-/// A plan that was rejected, and is to be signed after all.
+/// Requests approval again for a plan that was rejected.
 extension ApprovePlans {
-    /// - Parameter digest: the whole of it, in hex.
+    /// Returns the rejected plan with this digest. Throws if no recently rejected plan has it.
+    ///
+    /// - Parameter digest: the complete digest, in hex.
     package func rejected(_ digest: String) async throws -> ApprovalRequest {
         let past = try await store.approvals(in: [.rejected], limit: Self.pastMax)
         guard let found = past.first(where: { $0.request.digest == digest }) else {
@@ -12,8 +14,8 @@ extension ApprovePlans {
         return found.request
     }
 
-    /// Puts the plan on record again, for as many devices as it would reach now. Throws if the files say something else by
-    /// now: then another plan is to be looked at.
+    /// Requests approval of the plan again, for as many devices as it would reach now. Throws if the files have changed
+    /// since then, because the approvers must then review another plan.
     package func askAgain(
         _ rejected: ApprovalRequest, in files: ManageFiles, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalResult {

@@ -1,10 +1,10 @@
 import Foundation
 import Synchronization
 
-/// Puts a whole new text in a file's place, or none of it: whoever reads the file meanwhile, a daemon or a person, sees the
-/// old text or the new one, and so does whoever looks after a crash.
+/// Replaces the whole text of a file, or leaves the file unchanged. Another reader, such as the daemon or a person,
+/// sees either the old or the new text, even after a crash.
 enum AtomicFile {
-    /// What is there under a name.
+    /// The entry that a path names.
     enum Entry: Hashable {
         case nothing
         case file(hash: String)
@@ -12,17 +12,17 @@ enum AtomicFile {
         case other
     }
 
-    /// Of all writers of this process: what was compared is still so when it is replaced.
+    /// Serialises this process's writers, so that compare-and-replace is atomic among them.
     private static let turn = Mutex(())
 
     static func entry(at path: String) throws -> Entry {
-        // Not following links.
+        // This call does not follow links.
         guard let facts = try? FileManager.default.attributesOfItem(atPath: path) else { return .nothing }
         guard facts[.type] as? FileAttributeType == .typeRegular else { return .other }
         return .file(hash: try FileHash.hash(of: path))
     }
 
-    /// Makes the change if the file is still as `expected` says, and returns what is there instead if it is not.
+    /// Writes the text if the file is still as `expected` says. Otherwise returns the entry that is there instead.
     static func write(_ text: String, to path: String, expecting expected: Entry) throws -> Entry? {
         try turn.withLock { _ in
             let found = try entry(at: path)
@@ -30,7 +30,7 @@ enum AtomicFile {
             let draft = draftPath(besides: path)
             defer { unlink(draft) }
             try save(text, to: draft, mode: mode(of: path))
-            // A link fails where somebody else has just made the file; a rename would take its place.
+            // `link` fails if another process has just created the file; `rename` would replace that file.
             let isDone = found == .nothing ? link(draft, path) == 0 : rename(draft, path) == 0
             if !isDone, errno == EEXIST { return try entry(at: path) }
             guard isDone else { throw fault(path) }
@@ -39,7 +39,7 @@ enum AtomicFile {
         }
     }
 
-    /// In the same folder, so that it can be renamed; no campaign's name begins with a dot.
+    /// Returns a path in the same folder, so that the file can be renamed. No campaign's name begins with a dot.
     private static func draftPath(besides path: String) -> String {
         let url = URL(filePath: path)
         return url.deletingLastPathComponent()
@@ -50,7 +50,7 @@ enum AtomicFile {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode ?? 0o644)
         guard descriptor >= 0 else { throw fault(path) }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        // What the file had counts, whatever the umask.
+        // The file keeps its own mode, regardless of the umask.
         if let mode, fchmod(descriptor, mode) != 0 { throw fault(path) }
         do {
             try file.write(contentsOf: Data(text.utf8))
@@ -72,7 +72,7 @@ enum AtomicFile {
         close(descriptor)
     }
 
-    /// After a call of the system that failed.
+    /// Returns the failure for `errno` after a system call that failed.
     private static func fault(_ path: String) -> Failure {
         let code = errno
         let advice =

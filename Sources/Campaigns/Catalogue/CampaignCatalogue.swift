@@ -2,29 +2,29 @@ import Foundation
 package import Model
 import CampaignFiles
 
-/// The campaigns of the configured folder as their files say, read again only where a file has changed.
+/// The campaigns of the configured folder as their files define them. A file is read again only after it has changed.
 ///
-/// A file that has become wrong keeps the campaign it held before, and says so in ``problems``. A folder that cannot be
-/// read, or has become empty, keeps all of them: a file system that is not mounted ends no schedule. See ``loss``.
+/// If a file becomes invalid, its earlier campaign stays in force, and ``problems`` says so. If the folder cannot be
+/// read or becomes empty, all campaigns stay in force, so that an unmounted file system ends no schedule. See ``loss``.
 package struct CampaignCatalogue {
     package struct Problem: Hashable {
         package var path: String
         package var diagnostics: [Diagnostic]
-        /// What is wrong with the folder itself.
+        /// The problem of the folder itself; `nil` for a problem of a file.
         package var text: String?
-        /// An earlier version of the file goes on being obeyed.
+        /// Whether an earlier version of the file stays in force.
         package var keepsOld: Bool
 
-        /// As `validate` prints them.
+        /// The messages as `validate` prints them.
         package var messages: [String] { text.map { [$0] } ?? diagnostics.map(\.description) }
     }
 
     private struct Entry {
-        /// Of the campaign's file and of the templates it names, as they were when it was read.
+        /// The marks of the campaign's file and of the templates that it names, as they were when it was read.
         var marks: [String: FileMark?]
         var ready: ReadyCampaign?
         var diagnostics: [Diagnostic]
-        /// Where the campaign's name stands.
+        /// The location of the campaign's name.
         var nameLocation = SourceLocation()
 
         var isCurrent: Bool { marks.allSatisfy { FileMark($0.key) == $0.value } }
@@ -34,15 +34,16 @@ package struct CampaignCatalogue {
     private var entries: [String: Entry] = [:]
     private var folder: String?
 
-    /// Why the folder gives no campaigns. The campaigns of an earlier look stay in force.
+    /// The reason why the folder gives no campaigns; `nil` if it gives some. The campaigns that were read earlier stay
+    /// in force.
     package private(set) var loss: Problem?
 
     package init() {}
 
-    /// Reads what has changed in the folders. Returns the paths that were read.
+    /// Reads again the campaigns whose files have changed, and returns the paths of their files.
     ///
-    /// - Parameter isAsked: a person asked for it, so that an empty folder removes all campaigns. A folder that cannot be
-    ///   read removes none.
+    /// - Parameter isAsked: whether a person requested it. An empty folder then removes all campaigns. A folder that
+    ///   cannot be read removes none.
     @discardableResult
     package mutating func refresh(campaigns: String, templates: String, isAsked: Bool = false) -> [String] {
         let isSameFolder = folder.map { $0 == campaigns } ?? true
@@ -86,7 +87,8 @@ package struct CampaignCatalogue {
         return Problem(path: folder, diagnostics: [], text: text, keepsOld: count > 0)
     }
 
-    /// In the order of their files. Of two files with one campaign's name the one called like it counts, else the first.
+    /// The valid campaigns, in the order of their files. If two files use the same campaign name, the file of that name
+    /// counts, otherwise the first.
     package var ready: [ReadyCampaign] {
         let owners = owners
         return sorted.compactMap { path, entry in
@@ -94,7 +96,7 @@ package struct CampaignCatalogue {
         }
     }
 
-    /// The file that counts, by campaign's name.
+    /// The file that counts, by campaign name.
     private var owners: [String: String] {
         let paths = Dictionary(grouping: entries.keys) { entries[$0]?.ready?.campaign.name ?? "" }
         return Dictionary(
@@ -103,7 +105,7 @@ package struct CampaignCatalogue {
             })
     }
 
-    /// What is wrong, file by file; warnings do not count.
+    /// The files with errors; warnings do not count.
     package var problems: [Problem] {
         let owners = owners
         return sorted.compactMap { path, entry in
@@ -120,7 +122,7 @@ package struct CampaignCatalogue {
         }
     }
 
-    /// The names under which campaigns stand in the folder, right or wrong.
+    /// The names of the campaigns in the folder, valid or not.
     package var names: Set<String> {
         Set(
             sorted.flatMap { path, entry in
@@ -128,13 +130,14 @@ package struct CampaignCatalogue {
             })
     }
 
-    /// What the runs of a campaign stand under, by its own name or by that of its file. Nil: there is none of either.
+    /// Returns the name that a campaign's runs are stored under, given its own name or that of its file; `nil` if
+    /// neither exists.
     package func runName(of name: String) -> String? {
         if entries.values.contains(where: { $0.ready?.campaign.name == name }) { return name }
         return entries.first { Self.fileName($0.key) == name }.map { $0.value.ready?.campaign.name ?? name }
     }
 
-    /// `new-podcast` of `campaigns/new-podcast.yaml`.
+    /// Returns `new-podcast` for `campaigns/new-podcast.yaml`.
     private static func fileName(_ path: String) -> String {
         ((path as NSString).lastPathComponent as NSString).deletingPathExtension
     }
@@ -142,7 +145,7 @@ package struct CampaignCatalogue {
     private var sorted: [(key: String, value: Entry)] { entries.sorted { $0.key < $1.key } }
 
     private static func entry(_ path: String, templates: String, before: ReadyCampaign?) -> Entry {
-        // Marks before reading: a change while it is read is seen the next time.
+        // Take the marks before reading, so that the next refresh sees a change made during the read.
         let mark = FileMark(path)
         let folder = CampaignFolder(campaigns: "", templates: templates)
         var named = before?.campaign.templatesNamed ?? []
@@ -168,13 +171,13 @@ package struct CampaignCatalogue {
     }
 }
 
-/// What tells one version of a file from another without reading it.
+/// A mark that distinguishes two versions of a file, without reading the file.
 package struct FileMark: Hashable {
     package var changedAt: Timestamp
     private var size: UInt64
     private var number: UInt64
 
-    /// Nil: there is no such file.
+    /// Returns `nil` if there is no such file.
     package init?(_ path: String) {
         guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
             let date = attributes[.modificationDate] as? Date

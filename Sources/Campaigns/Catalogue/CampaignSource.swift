@@ -9,7 +9,7 @@ package struct CampaignSource {
     package var template: Template
     package var variantTemplates: [String: Template]
     package var warnings: [Diagnostic]
-    /// The campaign's file and those of its templates, its prepared correction among them.
+    /// The campaign's file and those of its templates, including its prepared correction.
     package var files: [String]
 
     /// - Parameter nameOrPath: `new-podcast`, looked up in the configured folder, or the path of a file.
@@ -35,7 +35,7 @@ package struct CampaignSource {
                 })
     }
 
-    /// Whether a file is named, and not a campaign.
+    /// Returns whether the text is a file's path, not a campaign's name.
     package static func isPath(_ nameOrPath: String) -> Bool {
         nameOrPath.contains("/") || nameOrPath.hasSuffix(".yaml") || nameOrPath.hasSuffix(".yml")
     }
@@ -68,8 +68,8 @@ package struct CampaignSource {
 }
 
 extension Campaign {
-    /// The names of all templates that belong to the campaign, each once: its own, its variants', its prepared
-    /// correction. Every question whose a template is goes by this list.
+    /// The names of all templates that belong to the campaign, each once: its own, those of its variants, and its
+    /// prepared correction. Every check of which campaigns use a template relies on this list.
     package var templatesNamed: [String] {
         var seen: Set<String> = [""]
         let all = [template] + variants.map(\.template) + [correction].compactMap(\.self)
@@ -81,10 +81,10 @@ extension Campaign {
 package enum YAMLFolder {
     package static func files(in folder: String) -> [String] { (try? listing(of: folder).get()) ?? [] }
 
-    /// The files, or why the folder cannot be read.
+    /// Returns the files, or the reason why the folder cannot be read.
     package static func listing(of folder: String) -> Result<[String], FolderFault> {
         let folder = folder.count > 1 && folder.hasSuffix("/") ? String(folder.dropLast()) : folder
-        // Opened first: what Foundation throws does not always name the system's error.
+        // Open the folder first: an error from Foundation does not always name the system's error.
         guard let stream = opendir(folder) else {
             return .failure(FolderFault(description: String(cString: strerror(errno))))
         }
@@ -98,36 +98,37 @@ package enum YAMLFolder {
         }
     }
 
-    /// Why a folder cannot be read, in the system's words.
+    /// The reason why a folder cannot be read, in the system's words.
     package struct FolderFault: Error, Hashable, Sendable, CustomStringConvertible {
         package let description: String
     }
 
-    /// Without folder and extension.
+    /// Returns the names of the files without folder and extension.
     package static func names(in folder: String) -> [String] {
         files(in: folder).map { (($0 as NSString).lastPathComponent as NSString).deletingPathExtension }
     }
 }
 
 extension CampaignSource {
-    /// With the variables' defaults.
+    /// Returns the definition with the variables' defaults.
     package func definition(plannedAt: Timestamp) -> RunDefinition {
         RunDefinition(
             campaign: campaign, template: template, variantTemplates: variantTemplates,
             variables: campaign.variables, plannedAt: plannedAt)
     }
 
-    /// With the values given for this run. ``RunVariables/VariableError`` for unknown names and values left empty.
+    /// Returns the definition with the values given for this run. Throws ``RunVariables/VariableError`` for unknown
+    /// names.
     package func definition(with variables: [String: String], plannedAt: Timestamp) throws -> RunDefinition {
         var definition = definition(plannedAt: plannedAt)
         definition.variables = try RunVariables.merged(campaign, with: variables)
         return definition
     }
 
-    /// SHA-256 of its files, by path, for the record.
+    /// The SHA-256 of the files, by path, for the audit log.
     package var hashes: [String: String] { get throws { try FileHash.hashes(of: files) } }
 
-    /// The sources of the configured folder that a feed starts, and the paths of files that have errors.
+    /// Returns the sources of the configured folder that a feed starts, and the paths of files that have errors.
     package static func withFeeds(in configuration: Configuration) -> (sources: [CampaignSource], broken: [String]) {
         var sources: [CampaignSource] = []
         var broken: [String] = []
@@ -153,7 +154,7 @@ extension CampaignSource {
 
 /// A file that holds one secret, such as a password.
 package enum SecretFile {
-    /// Its text without blanks around it.
+    /// Returns the file's text without white space at its ends.
     package static func text(of path: String, holding what: String) throws -> String {
         do throws(RegularFile.Fault) {
             return String(decoding: try RegularFile.read(path), as: UTF8.self)
@@ -170,7 +171,7 @@ package enum FileHash {
         ContentHash.sha256([UInt8](try RegularFile.read(path)))
     }
 
-    /// By path, relative ones made absolute.
+    /// Returns the hashes by absolute path.
     package static func hashes(of paths: [String]) throws -> [String: String] {
         var hashes: [String: String] = [:]
         for path in paths { hashes[absolute(path)] = try hash(of: path) }
@@ -180,7 +181,7 @@ package enum FileHash {
     package static func absolute(_ path: String) -> String { URL(fileURLWithPath: path).standardizedFileURL.path }
 }
 
-/// The values a run's placeholders get: the campaign's defaults, overridden by what was given at the start.
+/// The values of a run's placeholders: the campaign's defaults, overridden by the values given at the start.
 package enum RunVariables {
     package enum VariableError: Error, Hashable, CustomStringConvertible {
         case unknown(String, campaign: String, suggestion: String?)
@@ -206,8 +207,8 @@ package enum RunVariables {
 }
 
 extension RunDefinition {
-    /// Variables the templates use that have no value yet, and the definition with their names in angle brackets
-    /// in their place, to look at.
+    /// Returns the definition for display, and the variables that the templates use but that have no value. In the
+    /// definition these variables have their names in angle brackets as values.
     package func filledForShow() -> (definition: RunDefinition, unset: [String]) {
         let templates = [template] + variantTemplates.values
         let unset = templates.reduce(into: Set<String>()) { $0.formUnion($1.unset(in: variables)) }.sorted()
@@ -218,7 +219,7 @@ extension RunDefinition {
 }
 
 extension Campaign {
-    /// The variant that was asked for by name; nil when none was.
+    /// Returns the index of the variant with this name; `nil` if no name is given.
     package func variantIndex(named name: String?) throws -> Int? {
         guard let name else { return nil }
         if let index = variants.firstIndex(where: { $0.name == name }) { return index }

@@ -4,21 +4,21 @@ package import Model
 import Sending
 package import Store
 
-/// Checks campaign, template and configuration files: every problem of every file at once. Touches no store.
+/// Checks campaign, template and configuration files, and reports every problem of every file at once. Uses no store.
 package struct CheckFiles: Sendable {
-    /// What was found, for a person and for a program.
+    /// The findings, for a person and for a program.
     package struct Checked: Sendable {
         package var checks: [CampaignCheck]
-        /// Each once, also where several campaigns use the template it is in.
+        /// The problems, each once even if several campaigns use the template that has it.
         package var diagnostics: [Diagnostic]
 
         package var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
         /// The topics of the devices that the campaigns are for.
         package var topics: Set<String> { Set(checks.compactMap { $0.loaded?.source?.campaign.deviceTopic }) }
 
-        /// Tells each campaign in which languages its devices get the default text.
+        /// Records for each campaign the languages whose devices get the default text.
         ///
-        /// - Parameter languages: of the devices of each topic, with how many of them there are.
+        /// - Parameter languages: the number of devices in each language, by topic.
         package mutating func add(languages: [String: [String: Int]]) {
             for index in checks.indices where checks[index].isRight {
                 guard let loaded = checks[index].loaded, let campaign = loaded.source?.campaign,
@@ -31,18 +31,20 @@ package struct CheckFiles: Sendable {
             }
         }
 
-        /// Nothing at all was found.
+        /// Whether there is no problem, not even a warning.
         package var isClean: Bool { diagnostics.isEmpty }
         package var result: ValidationResult { ValidationResult(checks, diagnostics) }
 
-        /// The addresses that the campaigns' templates hold, each once.
+        /// The links in the campaigns' templates, each once. Templates that allow dead links are left out.
         package var links: [String] {
             checks.flatMap { check in linked(check).flatMap { $0.links } }.reduce(into: []) {
                 if !$0.contains($1) { $0.append($1) }
             }
         }
 
-        /// - Parameter dead: why nobody answers, by address.
+        /// Adds a warning for each link that does not respond.
+        ///
+        /// - Parameter dead: the reason why a link does not respond, by address.
         package mutating func add(dead: [String: String]) {
             for index in checks.indices {
                 let found = linked(checks[index]).flatMap { source, links in
@@ -78,14 +80,16 @@ package struct CheckFiles: Sendable {
     private let drafts: [String: String]
 
     /// - Parameters:
-    ///   - configuration: given to check that each campaign's app is in it.
-    ///   - templates: where the templates are; nil: beside the campaigns' folder, or as configured.
-    ///   - configuredTemplates: the configured folder; throws where there is no configuration, or a wrong one.
+    ///   - configuration: if given, each campaign's app must be in it.
+    ///   - templates: the folder of the templates; `nil` for the one beside the campaigns' folder, or the configured
+    ///     one.
+    ///   - configuredTemplates: the configured folder; throws if there is no configuration, or an invalid one.
     ///   - environment: overrides keys of a configuration file.
-    ///   - devices: what the store holds, where there is one: a campaign may be for none of them.
-    ///   - now: given to refuse a start in the past; of drafts, only of one that changes the schedule of its file.
-    ///   - hasRun: whether an occurrence has a run already, so that its campaign was in time.
-    ///   - drafts: texts that are not saved yet, by path: each is checked as if it stood in its file.
+    ///   - devices: the device counts of the store, if there is one. They show a campaign that reaches no device.
+    ///   - now: if given, the check refuses a start in the past. A draft is refused only if it changes its file's
+    ///     schedule.
+    ///   - hasRun: whether an occurrence already has a run, so that its campaign started in time.
+    ///   - drafts: texts that are not saved yet, by path. Each is checked as if it were in its file.
     package init(
         configuration: Configuration?, templates: String?,
         configuredTemplates: @escaping @Sendable () throws -> String, environment: [String: String],
@@ -103,7 +107,7 @@ package struct CheckFiles: Sendable {
         self.drafts = drafts
     }
 
-    /// - Parameter paths: files, and folders whose YAML files are meant.
+    /// - Parameter paths: files, and folders whose YAML files are checked.
     package func check(_ paths: [String]) throws -> Checked {
         var checks = try paths.flatMap(expand).map(check)
         guard !checks.isEmpty else { throw Failure(.notFound, "no YAML files in \(paths.joined(separator: ", "))") }
@@ -116,7 +120,7 @@ package struct CheckFiles: Sendable {
         return Checked(checks: checks, diagnostics: Self.unique(checks.flatMap(\.diagnostics)))
     }
 
-    /// The other campaigns of the configured folder, when some of its files are among those that are checked.
+    /// Returns the other campaigns of the configured folder, if some of its files are among the checked ones.
     private func neighbours(of checks: [CampaignCheck]) -> [LocatedCampaign] {
         guard let folder = configuration?.campaigns else { return [] }
         let checked = Set(checks.map { FileHash.absolute($0.path) })
@@ -126,7 +130,8 @@ package struct CheckFiles: Sendable {
             .compactMap { CampaignFolder(campaigns: "", templates: "").source(path: $0) }
     }
 
-    /// What a campaign finds wrong in its template is wrong with the template, which is then not said to be ok.
+    /// Adds the problems that a campaign finds in its template to the template's own check. The template then is not
+    /// ok.
     private static func share(_ checks: inout [CampaignCheck]) {
         let found = Dictionary(grouping: unique(checks.flatMap(\.diagnostics))) { FileHash.absolute($0.path) }
         for index in checks.indices {
@@ -160,7 +165,7 @@ package struct CheckFiles: Sendable {
         }
     }
 
-    /// Refuses the only start of a campaign when it is over and nothing came of it. Warns of one that is due now.
+    /// Adds an error if the campaign's only start is past and has no run. Adds a warning if that start is due now.
     private func withStart(_ check: CampaignCheck) -> CampaignCheck {
         guard let now, let source = check.loaded?.source, let past = PastStart(source.campaign, now: now),
             setsSchedule(check.path, source.campaign), !hasRun(source.campaign.name, past.occurrence.key)
@@ -178,8 +183,8 @@ package struct CheckFiles: Sendable {
         return check
     }
 
-    /// Tells whether a start is for this check to judge. A draft does not answer for the schedule that its file has already,
-    /// so that a campaign that is over can still be edited, and it does not answer for other files.
+    /// Returns whether this check judges a file's start. A draft is not judged by a schedule that its file already has,
+    /// so that a finished campaign can still be edited. While there are drafts, other files are not judged.
     private func setsSchedule(_ path: String, _ campaign: Campaign) -> Bool {
         guard !drafts.isEmpty else { return true }
         guard drafts[path] != nil else { return false }
@@ -187,7 +192,8 @@ package struct CheckFiles: Sendable {
         return saved?.schedule != campaign.schedule
     }
 
-    /// The daemon reads what is in a configured folder as what the folder is for, whatever it looks like.
+    /// Returns the kind of a file. The daemon reads each file of a configured folder as the kind that the folder is
+    /// for, regardless of the file's content.
     private func kind(of path: String) -> JSONSchema.File {
         let looksLike = JSONSchema.File.of(path: path, unsaved: drafts[path])
         guard let configuration else { return looksLike }
@@ -205,7 +211,7 @@ package struct CheckFiles: Sendable {
         return diagnostics + (source.map { TemplateLint.check($0) } ?? [])
     }
 
-    /// Says where the app's devices are when there are none where the campaign goes.
+    /// Adds a problem that says where the app's devices are, if there are none where the campaign sends.
     private func withTopics(_ check: CampaignCheck) -> CampaignCheck {
         guard let source = check.loaded?.source, check.isRight,
             let other = OtherTopics(source.campaign, devices)
@@ -229,7 +235,7 @@ package struct CheckFiles: Sendable {
     }
 }
 
-/// What a look at files found: the stable shape of `validate --json`.
+/// The result of checking files: the stable shape of `validate --json`.
 package struct ValidationResult: Codable, Sendable {
     package struct Problem: Codable, Hashable, Sendable {
         package var path: String
@@ -238,14 +244,15 @@ package struct ValidationResult: Codable, Sendable {
         package var severity: String
         package var what: String
         package var advice: String
-        /// What a template writes under lint: {allow: [...]} to say that it is meant; absent: that cannot be said.
+        /// The rule that a template names under lint: {allow: [...]} to permit the finding; absent if it cannot be
+        /// permitted.
         package var rule: String?
     }
 
     package struct File: Codable, Hashable, Sendable {
         package var path: String
         package var ok: Bool
-        /// By locale, behind the variant's name if there is one.
+        /// The largest payload, by locale. If there are variants, the variant's name precedes the locale.
         package var payloadMaxBytes: [String: Int]
         /// The languages of the app's devices in which there is no text, most devices first. Absent without a store.
         package var fallbackLanguages: [String]?
@@ -253,8 +260,8 @@ package struct ValidationResult: Codable, Sendable {
 
     package var files: [File]
     package var problems: [Problem]
-    /// The caller may not start runs, and the text changes what starts automatically: saved, it waits for release. Absent
-    /// otherwise.
+    /// Whether the text waits for release once saved: the caller may not start runs, and the text changes what starts
+    /// automatically. Absent otherwise.
     package var held: Bool?
 
     package init(_ checks: [CampaignCheck], _ diagnostics: [Diagnostic]) {
@@ -272,17 +279,17 @@ package struct ValidationResult: Codable, Sendable {
     }
 }
 
-/// Everything that can be said about a file without a store.
+/// The results of all checks of a file that need no store.
 package struct CampaignCheck {
     package var path: String
-    /// Nil for files that are no campaigns.
+    /// `nil` for files that are not campaigns.
     package var loaded: LoadedCampaign?
     package var diagnostics: [Diagnostic]
-    /// The largest payload of each text; empty where there is none or the files are broken.
+    /// The largest payload of each text; empty if there is none or the files have errors.
     package var sizes: [Size] = []
-    /// The languages of the app's devices in which there is no text; `nil`: none, or they are not known.
+    /// The languages of the app's devices in which there is no text; `nil` if there are none, or they are unknown.
     package var fallbackLanguages: [String]?
-    /// The languages in which those devices get the text.
+    /// The languages of the text that those devices get.
     package var fallbacks: [String] = []
 
     package init(path: String, loaded: LoadedCampaign? = nil, diagnostics: [Diagnostic]) {
@@ -292,19 +299,19 @@ package struct CampaignCheck {
     }
 
     package struct Size {
-        /// The locale, behind the variant's name if there is one.
+        /// The locale, preceded by the variant's name if there is one.
         package var text: String
         package var bytes: Int
         package var limit: Int
     }
 
-    /// True when nothing is worse than a warning.
+    /// Whether no problem is worse than a warning.
     package var isRight: Bool { diagnostics.allSatisfy { $0.severity == .warning } }
 
     /// Checks a campaign file together with the templates it names.
     ///
     /// - Parameters:
-    ///   - configuration: given to check that the campaign's app is in it, with a credential that will do.
+    ///   - configuration: if given, the campaign's app must be in it, with a suitable credential.
     ///   - drafts: texts that are not saved yet, by path.
     package static func check(
         path: String, templatesFolder: String, configuration: Configuration? = nil, drafts: [String: String] = [:]
@@ -322,7 +329,7 @@ package struct CampaignCheck {
         return check
     }
 
-    /// Renders every locale of every variant with a long value in place of whatever is not known yet.
+    /// Renders every locale of every variant, with a long value for each variable that has no value yet.
     private mutating func measure() {
         guard let content = loaded?.content else { return }
         let campaign = content.campaign

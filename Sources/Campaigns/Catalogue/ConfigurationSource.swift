@@ -2,13 +2,13 @@ import CampaignFiles
 import Foundation
 package import Model
 
-/// Where the configuration is, and how it is read: the named file, `$FANFARE_CONFIG`, `./fanfare.yaml` or
-/// `/etc/fanfare/fanfare.yaml`, with the environment's keys laid over it.
+/// The place of the configuration, and the way it is read: the named file, `$FANFARE_CONFIG`, `./fanfare.yaml` or
+/// `/etc/fanfare/fanfare.yaml`. The environment's keys override those of the file.
 package struct ConfigurationSource: Sendable {
     private let named: String?
     private let environment: [String: String]
 
-    /// - Parameter named: the file a person named; nil: the first that is there.
+    /// - Parameter named: the file that a person named; `nil` for the first of the others that exists.
     package init(named: String?, environment: [String: String]) {
         self.named = named
         self.environment = environment
@@ -18,27 +18,27 @@ package struct ConfigurationSource: Sendable {
         [environment["FANFARE_CONFIG"], "fanfare.yaml", "/etc/fanfare/fanfare.yaml"].compactMap(\.self)
     }
 
-    /// The file that ``read()`` reads; nil when there is none.
+    /// The file that ``read()`` reads; `nil` if there is none.
     package var path: String? { named ?? candidates.first { FileManager.default.fileExists(atPath: $0) } }
 
-    /// Who says where the store is, for a person: the environment comes before the file.
+    /// The setting that names the store, for a person to read. The environment overrides the file.
     package var storeNamedBy: String {
         let variable = "FANFARE_STORE"
         guard environment[variable]?.isEmpty ?? true else { return variable }
         return "`store` in \(path ?? "the configuration")"
     }
 
-    /// Whether a person named a file, or one lies in the folder they are in.
+    /// Whether a person named a file, or the current folder holds a `fanfare.yaml`.
     package var isNear: Bool { named != nil || FileManager.default.fileExists(atPath: "fanfare.yaml") }
 
-    /// The configuration if there is one and it is right, without a word about it otherwise.
+    /// Returns the configuration if it exists and is valid. Otherwise returns `nil`, with no message.
     package func readIfRight() -> Configuration? {
         guard let path else { return nil }
         let (configuration, diagnostics) = ConfigurationFile.load(path: path, environment: environment)
         return diagnostics.allSatisfy { $0.severity == .warning } ? configuration : nil
     }
 
-    /// Reads and checks it.
+    /// Reads and checks the configuration.
     package func read() throws -> (configuration: Configuration, warnings: [Diagnostic]) {
         guard let path else {
             throw Failure(
@@ -63,8 +63,8 @@ package struct ServiceCredentials {
         folder = environment["CREDENTIALS_DIRECTORY"].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// `/etc/fanfare/keys/A.p8` is looked up as `A.p8`, and as `keys_A.p8`, the name it has when the unit loads its
-    /// whole folder as `keys`. A file without a copy is itself.
+    /// Returns the path of a file's copy, or of the file itself if there is no copy. The copy of
+    /// `/etc/fanfare/keys/A.p8` is named `A.p8`, or `keys_A.p8` if the unit loads the whole folder as `keys`.
     package func path(of file: String) -> String {
         guard let folder else { return file }
         let url = URL(fileURLWithPath: file)
@@ -73,7 +73,7 @@ package struct ServiceCredentials {
         return names.map { "\(folder)/\($0)" }.first { FileManager.default.fileExists(atPath: $0) } ?? file
     }
 
-    /// The configuration with the copies in place of what they are copies of.
+    /// Returns the configuration with the paths of the copies in place of the original paths.
     package func handedOver(_ configuration: Configuration) -> Configuration {
         guard folder != nil else { return configuration }
         var configuration = configuration
@@ -101,10 +101,10 @@ package struct ServiceCredentials {
 }
 
 extension Configuration {
-    /// Nil when the configuration does not know the app.
+    /// Returns `nil` if the configuration does not contain the app.
     package func appIfKnown(for topic: String) -> App? { apps.first { $0.topic == topic } }
 
-    /// Nil when the configuration does not know the app.
+    /// Returns `nil` if the configuration does not contain the app, or the app has no silent budget.
     package func silentBudget(for topic: String) -> SilentBudget? { appIfKnown(for: topic)?.silentBudget }
 
     package func app(for topic: String) throws -> App {

@@ -1,17 +1,17 @@
 import Model
 import Store
 
-/// The languages of an app's devices in which a campaign has no text, so that those devices get the default.
+/// The languages of an app's devices in which a campaign has no text, so that those devices get the default text.
 struct FallbackLanguages {
-    /// Most devices first.
+    /// The languages, those with most devices first.
     let names: [String]
-    /// What those devices get.
+    /// The languages of the text that those devices get.
     let shown: [String]
 
-    /// - Parameter languages: of the app's devices, with how many of them there are.
+    /// - Parameter languages: the number of the app's devices in each language.
     init(_ campaign: Campaign, _ templates: [Template], _ languages: [String: Int]) {
         let localized = templates.filter { campaign.templatesNamed.contains($0.name) && !$0.locales.isEmpty }
-        // A query may select anybody.
+        // An SQL query may select any device.
         let audience = campaign.audienceSQL == nil ? campaign.audience.expression : .everyone
         let selected = languages.keys.compactMap { LocaleTag($0) }.filter { audience.mayBe(true, for: $0) }
         let uncovered = selected.filter { tag in
@@ -26,7 +26,7 @@ struct FallbackLanguages {
         ).sorted()
     }
 
-    /// How many devices of an app there are in each language.
+    /// Returns the number of an app's devices in each language.
     static func languages(ofTopic topic: String, in store: any DeviceRegistry, now: Timestamp) async throws
         -> [String: Int]
     {
@@ -38,7 +38,7 @@ struct FallbackLanguages {
 }
 
 extension AudienceExpression {
-    /// Whether the expression may have this value for a device of which the language alone is known.
+    /// Returns whether the expression may have this value for a device of which only the language is known.
     fileprivate func mayBe(_ value: Bool, for tag: LocaleTag) -> Bool {
         switch self {
         case .everyone: value

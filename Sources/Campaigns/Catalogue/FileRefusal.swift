@@ -1,29 +1,30 @@
 package import Model
 
-/// Why a campaign or template file is not written. Whatever it is, the file stands as it stood.
+/// The reason why a campaign or template file is not written. In each case the file stays unchanged.
 package enum FileRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case editingIsOff
-    /// Whoever replaces a file says which text they have seen.
+    /// The caller gave no condition. A writer must say which text of the file it has seen.
     case unconditional(file: String, etag: String?)
-    /// The file holds a text that the caller has not seen: another user saved it meanwhile, or the file was to be new.
+    /// The file holds a text that the caller has not seen: another user saved it meanwhile, or the caller expected no
+    /// file.
     ///
     /// - Parameters:
-    ///   - etag: of the text that is there now; nil: the file is gone.
+    ///   - etag: the ETag of the current text; `nil` if the file is gone.
     case changedMeanwhile(file: String, etag: String?)
     case wrong([Diagnostic])
     case tooLarge(file: String, bytes: Int)
-    /// A new file was to be made under the name of one that is there.
+    /// A new file was requested under the name of an existing one.
     case taken(file: String)
-    /// What is there is no text that could be shown to whoever replaces it.
+    /// The existing file is not text, so that it cannot be shown to a caller who wants to replace it.
     case noText(file: String)
-    /// A name or a place that no file is written to.
+    /// A name or a place that Fanfare writes no file to.
     case unsuitable(String)
 
     package var description: String {
         switch self {
         case .editingIsOff:
             "files are not written by way of the web here: http.editing is off in the configuration; change the file where "
-                + "it is kept, or ask whoever runs Fanfare"
+                + "it is kept, or ask the operator"
         case .unconditional(let file, let etag?):
             "\(file) is there already; say with If-Match: \"\(etag)\" that it is this text you replace"
         case .unconditional(let file, nil): "\(file) is not there yet; say with If-None-Match: * that it is to be new"
@@ -45,12 +46,12 @@ package enum FileRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a campaign or template file may be called when it is made by way of the web: without a path, and nothing that a
-/// shell or an editor would read as something else.
+/// The rules for the name of a campaign or template file that is created through the web. A name has no path, and
+/// nothing that a shell or an editor would interpret.
 package enum FileName {
     private static let bytesMax = 100
 
-    /// In words; nil: there is none.
+    /// Returns the problem with a name, in words; `nil` if there is none.
     package static func problem(with name: String) -> String? {
         let letters = name.unicodeScalars.allSatisfy { scalar in
             ("a"..."z").contains(scalar) || ("A"..."Z").contains(scalar) || ("0"..."9").contains(scalar)

@@ -3,10 +3,11 @@ package import Model
 
 /// The stable shape of a campaign file in a list; keys are written in snake_case, times in ISO 8601 and UTC.
 package struct CampaignResult: Codable, Hashable, Sendable {
-    /// Of the file, without `.yaml`: what it is asked for by.
+    /// The name of the file without `.yaml`, by which a caller requests the campaign.
     package var name: String
     package var path: String
-    /// Its name as the file says, under which its runs stand; this and what follows is absent where it could not be read.
+    /// The campaign's name in the file, under which its runs are stored. Absent if the file could not be read, like the
+    /// properties from `topic` to `startedBy`.
     package var campaign: String?
     package var topic: String?
     package var pushType: String?
@@ -14,32 +15,32 @@ package struct CampaignResult: Codable, Hashable, Sendable {
     package var template: String?
     /// `schedule`, `feed` or `hand`.
     package var startedBy: String?
-    /// False: it has errors, and no run of it is started.
+    /// `false` if the file has errors, so that no run of it is started.
     package var ok: Bool
     package var errors: Int
     package var warnings: Int
-    /// The nearest ones; empty for what does not start by itself.
+    /// The next occurrences; empty for a campaign that no schedule starts.
     package var nextOccurrences: [ScheduleResult.Entry]
-    /// Absent: it has none.
+    /// Absent if the campaign has no run.
     package var lastRun: RunResult?
 }
 
-/// The stable shape of a campaign that is looked at: its text, what is wrong with it, and its templates.
+/// The stable shape of one campaign: its text, its problems, and its templates.
 package struct CampaignDetailResult: Codable, Hashable, Sendable {
     package var campaign: CampaignResult
-    /// Absent where the file cannot be read as text.
+    /// Absent if the file cannot be read as text.
     package var text: String?
-    /// SHA-256 of the text, to be given with what replaces it; absent with the text.
+    /// The SHA-256 of the text, which a caller gives to replace the text. Absent if `text` is absent.
     package var etag: String?
-    /// As `fanfare validate` has them, those in its templates among them.
+    /// The problems as `fanfare validate` reports them, including those in the campaign's templates.
     package var problems: [ValidationResult.Problem]
-    /// By locale, behind the variant's name if there is one.
+    /// The largest payload, by locale. If there are variants, the variant's name precedes the locale.
     package var payloadMaxBytes: [String: Int]
-    /// With their defaults; an empty one must be given to a run.
+    /// The variables with their defaults. A run must give a value for each empty one.
     package var variables: [String: String]
     package var variants: [String]
     package var templates: [TemplateDetailResult]
-    /// Whether files may be written by way of the web here.
+    /// Whether files may be written through the web.
     package var editing: Bool
 }
 
@@ -50,18 +51,18 @@ package struct TemplateResult: Codable, Hashable, Sendable {
     package var ok: Bool
     package var errors: Int
     package var warnings: Int
-    /// In the order of the file; empty where nothing is localized.
+    /// The locales in the order of the file; empty if the template is not localized.
     package var locales: [String]
     /// The campaign files that use it.
     package var campaigns: [String]
 }
 
-/// The stable shape of a template that is looked at.
+/// The stable shape of one template with its text and its problems.
 package struct TemplateDetailResult: Codable, Hashable, Sendable {
     package var template: TemplateResult
     package var text: String?
     package var etag: String?
-    /// Also those that a campaign finds in it.
+    /// The problems, including those that a campaign finds in the template.
     package var problems: [ValidationResult.Problem]
 }
 
@@ -71,9 +72,9 @@ package struct WrittenFileResult: Codable, Hashable, Sendable {
     package var path: String
     package var etag: String
     package var isNew: Bool
-    /// What is allowed and probably a mistake.
+    /// The findings that are allowed but are probably mistakes.
     package var warnings: [ValidationResult.Problem]
-    /// The change that waits for release: the file was not written. Absent: it was.
+    /// The id of the change that waits for release instead of being written. Absent if no change waits.
     package var held: Int64?
 }
 
@@ -84,7 +85,7 @@ extension ValidationResult.Problem {
             severity: diagnostic.severity.rawValue, what: diagnostic.what, advice: diagnostic.advice)
     }
 
-    /// As `fanfare validate` prints it.
+    /// The problem as `fanfare validate` prints it.
     package var description: String {
         Diagnostic(
             path: path, line: line, column: column, severity: Diagnostic.Severity(rawValue: severity) ?? .error,

@@ -4,10 +4,10 @@ package import Model
 import Sending
 package import Store
 
-/// The campaign and template files of the configured folders: listed, read, checked before they are saved, and written
-/// where the configuration allows it. The files stay the source of truth: each answer is read from them.
+/// Lists, reads, checks and writes the campaign and template files of the configured folders. Writing needs the
+/// configuration's permission. The files are the source of truth: each result is read from them.
 package struct ManageFiles: Sendable {
-    /// Of a text that comes by way of the web.
+    /// The maximum size of a text that arrives through the web.
     package static let bytesMax = 256 << 10
     private static let occurrencesShown = 3
 
@@ -16,15 +16,15 @@ package struct ManageFiles: Sendable {
     }
 
     let configuration: Configuration
-    let store: any RunLog & ChangeLog
+    let store: any RunLog & AuditLog & ChangeLog
     let waiting: WaitingCampaigns
     private let zone: TimeZone
 
     /// - Parameters:
-    ///   - zone: the operator's.
-    ///   - waiting: what is known of the texts that wait for release, in a process that serves many requests.
+    ///   - zone: the operator's time zone.
+    ///   - waiting: the cache of texts that wait for release, in a process that serves many requests.
     package init(
-        configuration: Configuration, store: any RunLog & ChangeLog, zone: TimeZone,
+        configuration: Configuration, store: any RunLog & AuditLog & ChangeLog, zone: TimeZone,
         waiting: WaitingCampaigns = WaitingCampaigns()
     ) {
         self.waiting = waiting
@@ -36,14 +36,14 @@ package struct ManageFiles: Sendable {
         self.zone = zone
     }
 
-    /// One file has one path, however its folder is written.
+    /// Removes a slash at the end, so that each file has one path however its folder is written.
     private static func withoutSlash(_ folder: String) -> String {
         folder.count > 1 && folder.hasSuffix("/") ? String(folder.dropLast()) : folder
     }
 
     // MARK: Campaigns
 
-    /// Of all files in the folder, right or wrong, in the order of their names.
+    /// Returns all campaign files of the folder, valid or not, in the order of their names.
     package func campaigns(now: Timestamp) async throws -> [CampaignResult] {
         let checked = try checked(YAMLFolder.files(in: configuration.campaigns))
         var results: [CampaignResult] = []
@@ -69,28 +69,29 @@ package struct ManageFiles: Sendable {
             } ?? [], editing: configuration.http.editing)
     }
 
-    /// The app a campaign belongs to, as far as its file says; an error when there is no such file.
+    /// Returns the topic of a campaign's app; `nil` if its file does not say it. Throws if there is no such file.
     package func topic(ofCampaign name: String) throws -> String? {
         located(try path(.campaign, name))?.campaign.topic
     }
 
-    /// What its runs stand under, as far as its file says; nil when there is no such file.
+    /// Returns the name that the campaign's runs are stored under; `nil` if there is no such file, or it does not say a
+    /// name.
     func runName(ofCampaign name: String) -> String? {
         let found = (try? path(.campaign, name)).flatMap(located)?.campaign.name
         return found.flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// Some campaign's file says nothing that could be understood, not even whose it is.
+    /// Whether the folder has a campaign file in which nothing could be understood, not even the app.
     package var hasUnreadableCampaigns: Bool {
         YAMLFolder.files(in: configuration.campaigns).contains { located($0) == nil }
     }
 
-    /// The same of a text that is not saved.
+    /// Returns the topic that an unsaved text names; `nil` if nothing in the text could be understood.
     package func topic(ofText text: String, name: String) -> String? {
         campaign(ofText: text, name: name)?.topic
     }
 
-    /// The templates that a text names which is not saved.
+    /// Returns the templates that an unsaved text names.
     package func templates(ofText text: String, name: String) -> [String] {
         campaign(ofText: text, name: name)?.templatesNamed ?? []
     }
@@ -100,7 +101,7 @@ package struct ManageFiles: Sendable {
         return CampaignFolder(campaigns: "", templates: "", drafts: [path: text]).source(path: path)?.campaign
     }
 
-    /// What the file says, whether right or wrong; `nil` if nothing in it could be understood.
+    /// Returns the campaign in the file, valid or not; `nil` if nothing in it could be understood.
     func campaign(ofFile name: String) -> Campaign? { (try? path(.campaign, name)).flatMap(located)?.campaign }
 
     /// The campaigns of the folder; `nil` for each file in which nothing could be understood.
@@ -110,12 +111,12 @@ package struct ManageFiles: Sendable {
 
     func campaign(ofPath path: String) -> Campaign? { located(path)?.campaign }
 
-    /// The campaign files of apps that are meant, those whose app cannot be read under no name.
+    /// Returns the campaign files of the selected apps. If an app cannot be read, `isMeant` gets an empty topic.
     package func paths(ofApps isMeant: (_ topic: String) -> Bool) -> Set<String> {
         Set(YAMLFolder.files(in: configuration.campaigns).filter { isMeant(located($0)?.campaign.topic ?? "") })
     }
 
-    /// A campaign to be planned, rendered or started: free of errors.
+    /// Returns a campaign to plan, render or start. Throws if its files have errors.
     ///
     /// - Parameter drafts: texts that are not saved yet, by path.
     package func source(_ name: String, drafts: [String: String] = [:]) throws -> CampaignSource {
@@ -137,7 +138,7 @@ package struct ManageFiles: Sendable {
         result.startedBy = campaign.feed != nil ? "feed" : timetable != nil ? "schedule" : "hand"
         result.nextOccurrences = (timetable?.occurrences(after: now, through: nil, atMost: Self.occurrencesShown) ?? [])
             .map { ScheduleResult.Entry(campaign, $0, timetable, zone: zone) }
-        // A campaign of another app may have had the same name.
+        // A campaign of another app may have had the same name: leave out that campaign's run.
         result.lastRun = try await store.latestRun(campaign: campaign.name)
             .flatMap { $0.definition.campaign.topic == campaign.topic ? RunResult($0) : nil }
         return result
@@ -159,7 +160,7 @@ package struct ManageFiles: Sendable {
         return try template(name, uses, asFoundIn: checked([path] + users)?.diagnostics ?? [])
     }
 
-    /// The apps whose campaigns use a template; none: nobody does.
+    /// Returns the topics of the apps whose campaigns use a template; empty if no campaign uses it.
     package func topics(ofTemplate name: String) -> [String] { uses()[name, default: []].map(\.topic) }
 
     private func template(
@@ -192,7 +193,7 @@ package struct ManageFiles: Sendable {
         var topic: String
     }
 
-    /// By template's name.
+    /// Returns the uses by template name.
     private func uses() -> [String: [Use]] {
         var uses: [String: [Use]] = [:]
         for path in YAMLFolder.files(in: configuration.campaigns) {
@@ -206,8 +207,8 @@ package struct ManageFiles: Sendable {
 
     // MARK: Checking a text
 
-    /// What `fanfare validate` would say of the file if it held this text; touches no disk. Of a template the campaigns
-    /// that use it are checked with it.
+    /// Returns what `fanfare validate` would report if the file held this text. Writes nothing to disk. A template is
+    /// checked together with the campaigns that use it.
     package func validate(
         _ kind: Kind, _ name: String, text: String, now: Timestamp
     ) async throws -> ValidationResult {
@@ -220,7 +221,7 @@ package struct ManageFiles: Sendable {
         return checked.result
     }
 
-    /// The errors that a text would bring: those in it, and those that others would have because of it.
+    /// Returns the errors that a text would cause, in itself and in other files, and the warnings in the text.
     func errors(
         of text: String, _ kind: Kind, _ name: String, path: String, now: Timestamp
     ) async throws -> (errors: [Diagnostic], warnings: [Diagnostic]) {
@@ -238,7 +239,7 @@ package struct ManageFiles: Sendable {
         kind == .campaign ? [] : uses()[name, default: []].map { "\(configuration.campaigns)/\($0.file)" }
     }
 
-    /// What the check of a start in the past has to know.
+    /// The facts that the check for a start in the past needs.
     private struct Starts {
         var now: Timestamp
         /// `campaign/occurrence` of due and past starts that have a run.
@@ -250,7 +251,7 @@ package struct ManageFiles: Sendable {
         return Starts(now: now, started: try await store.startedPast(campaign.map { [$0] } ?? [], now: now))
     }
 
-    /// Nil for no paths.
+    /// Returns `nil` if there are no paths.
     private func checked(
         _ paths: [String], drafts: [String: String] = [:], _ starts: Starts? = nil
     ) throws -> CheckFiles.Checked? {
@@ -268,7 +269,7 @@ package struct ManageFiles: Sendable {
     }
 }
 
-/// Where files are.
+/// The paths of files.
 extension ManageFiles {
     package func folder(_ kind: Kind) -> String {
         kind == .campaign ? configuration.campaigns : configuration.templates
@@ -276,7 +277,8 @@ extension ManageFiles {
 
     func newPath(_ kind: Kind, _ name: String) -> String { "\(folder(kind))/\(name).yaml" }
 
-    /// Of a file that stands in the folder, and of no other: a name with a path in it is none.
+    /// Returns the path of an existing file of the folder. Throws for any other name, including a name that contains a
+    /// path.
     package func path(_ kind: Kind, _ name: String) throws -> String {
         guard let path = YAMLFolder.files(in: folder(kind)).first(where: { Self.name(ofPath: $0) == name }) else {
             throw missing(kind, name)
@@ -284,7 +286,7 @@ extension ManageFiles {
         return path
     }
 
-    /// The same, or where a new one of that name would be.
+    /// Returns the path of an existing file, or the path that a new file of that name gets.
     package func pathOrNew(_ kind: Kind, _ name: String) throws -> String {
         if let path = try? path(kind, name) { return path }
         if let problem = FileName.problem(with: name) { throw FileRefusal.unsuitable(problem) }
@@ -293,7 +295,8 @@ extension ManageFiles {
 
     func isThere(_ kind: Kind, _ name: String) -> Bool { (try? path(kind, name)) != nil }
 
-    /// `x` of `x.yaml`; `x.yml` is called by its whole name, since nothing finds it by the short one.
+    /// Returns `x` for `x.yaml`. Returns the whole name of `x.yml`, because a look-up by the short name does not find
+    /// it.
     static func name(ofPath path: String) -> String {
         let file = (path as NSString).lastPathComponent
         return file.hasSuffix(".yaml") ? String(file.dropLast(5)) : file
@@ -303,7 +306,7 @@ extension ManageFiles {
         guard text.utf8.count <= bytesMax else { throw FileRefusal.tooLarge(file: path, bytes: text.utf8.count) }
     }
 
-    /// Nil and nil for what is no text: nobody has seen it, and so nobody replaces it.
+    /// Returns `nil` twice for a file that is not text. No caller can see such a file, and so no caller can replace it.
     static func text(of path: String) -> (text: String?, etag: String?) {
         guard let data = try? RegularFile.read(path), let text = String(validating: data, as: UTF8.self) else {
             return (nil, nil)
@@ -312,7 +315,7 @@ extension ManageFiles {
     }
 
     private func missing(_ kind: Kind, _ name: String) -> Failure {
-        // The nearest name may be that of another app's file.
+        // Suggest no name: the nearest one may be that of another app's file.
         Failure(
             .notFound,
             "no \(kind.rawValue) \"\(name)\" in \(folder(kind)); `fanfare validate` lists what is there")
@@ -321,17 +324,18 @@ extension ManageFiles {
 
 /// Writing.
 extension ManageFiles {
-    /// What whoever writes has seen of the file.
+    /// The state of the file that the writer has seen.
     package enum Condition: Hashable, Sendable {
         case new
-        /// By its SHA-256.
+        /// The SHA-256 of the file's text is `etag`.
         case unchanged(etag: String)
     }
 
-    /// Puts the text in the file's place, on record before it is done. ``FileRefusal`` where it is not done.
+    /// Replaces the text of a file, and records the write before it happens. Throws ``FileRefusal`` if the file is not
+    /// written.
     ///
-    /// - Parameter mayStart: whether the caller may start runs; if not, a text that would change what starts
-    ///   automatically is kept until it is released, and the file stays as it is.
+    /// - Parameter mayStart: whether the caller may start runs. If not, a text that would change what starts
+    ///   automatically waits for release, and the file stays unchanged.
     package func write(
         _ kind: Kind, _ name: String, text: String, _ condition: Condition?, mayStart: Bool, by actor: Actor,
         now: Timestamp
@@ -358,7 +362,7 @@ extension ManageFiles {
             name: name, path: path, etag: hash, isNew: expected == .nothing, warnings: warnings.map { .init($0) })
     }
 
-    /// What is there, which is what the condition says.
+    /// Returns the entry at the path, if it is the one that the condition expects. Throws otherwise.
     static func expected(_ condition: Condition?, at path: String) throws -> AtomicFile.Entry {
         let found = try AtomicFile.entry(at: path)
         guard let condition else {

@@ -2,9 +2,9 @@ import CampaignFiles
 import Foundation
 import Model
 
-/// Files that are begun by way of the web.
+/// The creation of files through the web.
 extension ManageFiles {
-    /// Throws ``FileRefusal`` for a name that no file can have, and for one that is there already.
+    /// Throws ``FileRefusal`` if no file can have this name, or if a file already has it.
     package func requireNew(_ kind: Kind, _ name: String) throws {
         if let problem = FileName.problem(with: name) { throw FileRefusal.unsuitable(problem) }
         let path = newPath(kind, name)
@@ -13,10 +13,10 @@ extension ManageFiles {
         }
     }
 
-    /// Where a file of this name would be, `campaigns/summer.yaml`.
+    /// Returns the path that a new file of this name gets, such as `campaigns/summer.yaml`.
     package func pathOfNew(_ kind: Kind, _ name: String) -> String { newPath(kind, name) }
 
-    /// The words of a notification, right as they stand.
+    /// Returns the text of a new template, a notification that is valid as it stands.
     package func beginningOfTemplate(_ name: String) -> String {
         """
         # The words of a notification, by language. {{title}} is a variable: the campaign names it, and a run gives its value.
@@ -46,11 +46,12 @@ extension ManageFiles {
         """
     }
 
-    /// Who gets it: nobody yet but devices with a tag, and never many, so that no mistake is a broadcast.
+    /// Returns the text of a new campaign. It reaches only devices with a tag, and at most 1000 of them, so that no
+    /// mistake becomes a broadcast.
     ///
     /// - Parameters:
-    ///   - topic: of the app.
-    ///   - template: whose variables it names.
+    ///   - topic: the app's topic.
+    ///   - template: the template whose variables the campaign names.
     package func beginningOfCampaign(_ name: String, topic: String, template: String) -> String {
         let used = (try? path(.template, template)).flatMap { TemplateFile.load(path: $0).0?.template.variables } ?? []
         let variables =
@@ -63,7 +64,7 @@ extension ManageFiles {
             \(used.sorted().map { "  \($0): \"\"\n" }.joined())
             """
         return """
-            # Who gets it, when, and within which limits. Nothing is sent before somebody has planned and started it.
+            # Who gets it, when, and within which limits. Nothing is sent before a person has planned and started it.
 
             campaign: "\(name)"
             topic: "\(topic)"

@@ -3,15 +3,16 @@ package import Model
 import Sending
 package import Store
 
-/// Changes that wait for release. A campaign that starts automatically sends what its files say, so an account that may
-/// not start runs does not change these files: its text waits until an account that may start runs releases it.
+/// Changes that wait for release. A campaign that starts automatically sends what its files say. An account that may
+/// not start runs therefore cannot change these files directly. Its text waits until an account that may start runs
+/// releases it.
 extension ManageFiles {
-    /// The number of changes that may wait. Each is at most ``bytesMax``.
+    /// The maximum number of changes that may wait. Each has at most ``bytesMax`` bytes.
     package static let changesMax = 100
 
-    /// Tells whether a text would change what starts automatically: the campaign as it is or as it would be, or a
-    /// campaign that uses the template. A campaign that waits for release counts, since its releaser has seen the
-    /// template. A campaign file that cannot be read counts as well.
+    /// Returns whether a text would change what starts automatically. For a campaign file, the current and the new
+    /// campaign count; for a template, the campaigns that use it. A campaign that waits for release counts, because its
+    /// releaser has seen the template. A campaign file that cannot be read counts as well.
     package func startsAutomatically(_ kind: Kind, _ name: String, text: String) async throws -> Bool {
         switch kind {
         case .campaign:
@@ -24,12 +25,14 @@ extension ManageFiles {
         }
     }
 
-    /// The campaigns of the folder and those that wait for release; `nil` for each in which nothing could be understood.
+    /// Returns the campaigns of the folder and those that wait for release; `nil` for each in which nothing could be
+    /// understood.
     private func campaignsToCome() async throws -> [CampaignNames?] {
         try await campaigns.map { $0.map(CampaignNames.init) } + changesToCome().map(\.names)
     }
 
-    /// The changed campaigns that wait for release; `nil` names for each in which nothing could be understood.
+    /// Returns the changed campaigns that wait for release, with `nil` names for each in which nothing could be
+    /// understood.
     private func changesToCome() async throws -> [(campaign: String, names: CampaignNames?)] {
         let changes = try await store.pendingChanges().filter { $0.kind == Kind.campaign.rawValue }
         waiting.keep(changes.map(\.hash))
@@ -41,8 +44,8 @@ extension ManageFiles {
         return found
     }
 
-    /// Returns what the waiting text of a campaign file names, once the inner `nil` if nothing in it could be understood, and
-    /// the outer one if it waits no more.
+    /// Returns what the waiting text of a campaign file names. The inner optional is `nil` if nothing in the text could
+    /// be understood. The outer optional is `nil` if the text no longer waits.
     package func names(ofWaiting id: Int64, _ name: String, hash: String) async throws -> CampaignNames?? {
         try await waiting.names(hash: hash) {
             try await store.pendingChange(id).map { change in
@@ -51,9 +54,10 @@ extension ManageFiles {
         }
     }
 
-    /// Throws if the segment belongs to the audience of a campaign that starts automatically, or limits whom tests reach.
+    /// Throws if the segment belongs to the audience of a campaign that starts automatically, or limits the devices of
+    /// tests.
     ///
-    /// - Parameter segments: all there are.
+    /// - Parameter segments: all segments of the store.
     package func requireStartsNothing(segment name: String, _ segments: [SegmentSummary]) async throws {
         var open = Set([configuration.testDevices].compactMap(\.self))
         for campaign in try await campaignsToCome() {
@@ -65,7 +69,7 @@ extension ManageFiles {
         var known = open
         while let next = open.popFirst() {
             guard next != name else { throw Self.audienceRefusal(name) }
-            // All that have the name, in whichever form its letters are composed.
+            // All segments with this name, in whichever Unicode form its letters are composed.
             let named = segments.lazy.filter { $0.name == next }.reduce(into: Set<String>()) { named, segment in
                 guard case .dynamic(let source) = segment.kind else { return }
                 named.formUnion((try? ExpressionText.parse(source, named: "expression"))?.segments ?? [])
@@ -75,8 +79,8 @@ extension ManageFiles {
         }
     }
 
-    /// Returns what needs a segment: campaigns of the folder, those as changes would make them that wait for release,
-    /// and `test_devices`. A campaign file that cannot be read may need it.
+    /// Returns the users of a segment: campaigns of the folder, changes of campaigns that wait for release, and
+    /// `test_devices`. A campaign file that cannot be read counts, because it may need the segment.
     package func users(ofSegment name: String) async throws -> [String] {
         var users = YAMLFolder.files(in: configuration.campaigns).compactMap { path -> String? in
             guard let campaign = campaign(ofPath: path) else { return "\(path), which cannot be read" }
@@ -89,7 +93,7 @@ extension ManageFiles {
         return users + (configuration.testDevices == name ? ["test_devices in the configuration"] : [])
     }
 
-    /// The campaign may be another app's: it is not named.
+    /// Returns the refusal, which does not name the campaign: the campaign may belong to another app.
     private static func audienceRefusal(_ segment: String) -> Failure {
         Failure(
             .refused,
@@ -142,7 +146,7 @@ extension ManageFiles {
         }
     }
 
-    /// Lists what waits, oldest first.
+    /// Lists the waiting changes, oldest first.
     package func changes() async throws -> [ChangeResult] {
         try await store.pendingChanges().map { try ChangeResult($0, self) }
     }
@@ -154,18 +158,18 @@ extension ManageFiles {
             change: try ChangeResult(change, self), text: change.text, current: live.flatMap { Self.text(of: $0).text })
     }
 
-    /// Puts a waiting text in its file's place, if the file is still as the author has seen it.
+    /// Replaces a file's text with the waiting text, if the file is still as the author has seen it.
     package func release(_ id: Int64, by actor: Actor, now: Timestamp) async throws -> ChangeResult {
         guard configuration.http.editing else { throw FileRefusal.editingIsOff }
         let change = try await pending(id)
         let result = try ChangeResult(change, self)
         let (kind, path) = (try kind(of: change), result.path)
-        // A release that was cut short has written the file.
+        // An interrupted release may have written the file already.
         if try AtomicFile.entry(at: path) != .file(hash: change.hash) {
             guard !result.isOutdated else { throw Self.outdated(change, path) }
             let errors = try await errors(of: change.text, kind, change.name, path: path, now: now).errors
             guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
-            // The author is on record for the text, so that they cannot approve its plan.
+            // Record the author of the text, so that the author cannot approve its plan.
             try await store.recordEvent(
                 kind: .fileWritten, run: nil, actor: change.author,
                 detail: "\(change.words), released by \(actor.name)",
@@ -179,7 +183,7 @@ extension ManageFiles {
         return result
     }
 
-    /// Drops a waiting text.
+    /// Removes a waiting text, and records the rejection.
     package func reject(_ id: Int64, reason: String?, by actor: Actor, now: Timestamp) async throws -> ChangeResult {
         let reason: String? = try RecordedReason.checked(reason)
         let change = try await pending(id)
@@ -226,7 +230,7 @@ extension PendingChange {
 }
 
 extension Campaign {
-    /// A schedule or a feed starts it.
+    /// Whether a schedule or a feed starts the campaign.
     package var startsAutomatically: Bool { schedule != nil || feed != nil }
 
     /// The segments that its audience and its stages name.
@@ -249,7 +253,7 @@ package struct ChangeResult: Codable, Hashable, Sendable {
     /// SHA-256 of the waiting text.
     package var etag: String
     package var isNew: Bool
-    /// The file is another one than the author has seen: the change cannot be released.
+    /// Whether the file has changed since the author saw it, so that the change cannot be released.
     package var isOutdated: Bool
 
     init(_ change: PendingChange, _ files: ManageFiles) throws {
@@ -266,14 +270,14 @@ package struct ChangeResult: Codable, Hashable, Sendable {
         isOutdated = found != expected && found != .file(hash: change.hash)
     }
 
-    /// One line for a person.
+    /// The change in one line, for a person to read.
     package var words: String {
         "change \(id) of \(kind) \(name), by \(author) at \(askedAt), waits for release by an account that may start runs"
             + (isOutdated ? "; the file has changed since" : "")
     }
 }
 
-/// The stable shape of a change that is looked at.
+/// The stable shape of one change with its text.
 package struct ChangeDetailResult: Codable, Hashable, Sendable {
     package var change: ChangeResult
     package var text: String

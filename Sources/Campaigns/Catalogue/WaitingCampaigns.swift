@@ -1,7 +1,7 @@
 import Model
 import Synchronization
 
-/// What a campaign's text names, as far as access and release depend on it.
+/// The names in a campaign's text that access and release depend on.
 package struct CampaignNames: Hashable, Sendable {
     package var topic: String
     package var templates: Set<String>
@@ -19,17 +19,17 @@ package struct CampaignNames: Hashable, Sendable {
     }
 }
 
-/// What the texts of campaign files that wait for release name, so that a text of the largest size is not read again for each
-/// request. It is kept by the hash of the text, for as many texts as may wait (``ManageFiles/changesMax``).
+/// A cache of the names in campaign texts that wait for release, so that a large text is not parsed for each request.
+/// The key is the hash of the text. The cache holds as many texts as may wait (``ManageFiles/changesMax``).
 package final class WaitingCampaigns: Sendable {
-    /// By SHA-256 of the text in hex. The inner optional is `nil` if nothing in the text could be understood.
+    /// The names by SHA-256 of the text in hex. The inner optional is `nil` if nothing in the text could be understood.
     private let known = Mutex<[String: CampaignNames?]>([:])
 
     package init() {}
 
-    /// Returns what is known, or reads it.
+    /// Returns the cached names, or reads them.
     ///
-    /// - Parameter read: returns `nil` for a text that waits no more, which is not kept.
+    /// - Parameter read: returns `nil` for a text that no longer waits. This result is not cached.
     func names(hash: String, _ read: () async throws -> CampaignNames??) async rethrows -> CampaignNames?? {
         if let names = known.withLock({ $0[hash] }) { return names }
         guard let names = try await read() else { return nil }
@@ -40,7 +40,7 @@ package final class WaitingCampaigns: Sendable {
         return names
     }
 
-    /// Forgets the texts that wait no more.
+    /// Removes the texts that no longer wait.
     func keep(_ hashes: [String]) {
         let hashes = Set(hashes)
         known.withLock { known in known = known.filter { hashes.contains($0.key) } }

@@ -2,12 +2,12 @@ import Model
 package import Sending
 package import Store
 
-/// How many devices there are, for pages that say so each time they are looked at: counting reads the whole table, which
-/// takes seconds for millions of devices.
+/// The number of devices, for pages that show it on each request. Counting reads the whole table, which takes seconds
+/// for millions of devices.
 package struct CachedDeviceCounts: Sendable {
     private enum Subject { case allDevices }
 
-    /// A store that is no larger has no more devices than are counted while the page waits.
+    /// The maximum size of a store whose devices are counted while the page waits.
     package static let countedAtOnceBytesMax = 4 << 20
     private static let countEvery: Duration = .seconds(60)
 
@@ -26,13 +26,13 @@ package struct CachedDeviceCounts: Sendable {
         counted = CountedBehind(gate, clock: clock, every: Self.countEvery)
     }
 
-    /// As they were counted last; nil: they are being counted.
+    /// Returns the latest counts; `nil` while the devices are being counted for the first time.
     package func latest() async throws -> DeviceCountsResult? {
         if let counts = try await countedAtOnce() { return counts }
         return try await counted.latest(.allDevices, count: count).map { DeviceCountsResult($0.figure, at: $0.at) }
     }
 
-    /// The same for whoever needs them: waits where there are none.
+    /// Returns the latest counts, and waits for them if there are none yet.
     package func awaited() async throws -> DeviceCountsResult {
         if let counts = try await countedAtOnce() { return counts }
         let counts = try await counted.awaited(.allDevices, count: count)
@@ -47,7 +47,7 @@ package struct CachedDeviceCounts: Sendable {
     @Sendable private func count() async throws -> [DeviceCount] { try await store.deviceCounts() }
 }
 
-/// The stable shape of how many devices there were at some moment.
+/// The stable shape of the device counts at one moment.
 package struct DeviceCountsResult: Codable, Hashable, Sendable {
     /// ISO 8601, UTC.
     package var countedAt: String

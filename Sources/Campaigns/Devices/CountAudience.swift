@@ -2,7 +2,7 @@ import CampaignFiles
 package import Model
 import Store
 
-/// Says how many devices an expression selects, while somebody writes it.
+/// Counts the devices that an expression selects, while a person writes it.
 package struct CountAudience: Sendable {
     private let store: any DeviceRegistry
     private let now: @Sendable () -> Timestamp
@@ -12,12 +12,12 @@ package struct CountAudience: Sendable {
         self.now = now
     }
 
-    /// What is wrong with an expression, by its places; empty: it can be counted.
+    /// Returns the problems of an expression, by position; empty if the expression can be counted.
     package func problems(in expression: String) -> [ExpressionProblemResult] {
         AudienceParser.parse(expression).1.map { ExpressionProblemResult($0, in: expression) }
     }
 
-    /// The segments that an expression names.
+    /// Returns the segments that an expression names.
     package func segments(in expression: String) -> Set<String> {
         AudienceParser.parse(expression).0?.segments ?? []
     }
@@ -28,12 +28,12 @@ package struct CountAudience: Sendable {
         try await count(ExpressionText.parse(expression, named: "expression"), topic: topic, pushType: pushType)
     }
 
-    /// How many devices of a topic are in a segment.
+    /// Returns the number of devices of a topic in a segment.
     package func devices(inSegment name: String, topic: String) async throws -> Int {
         try await count(.segment(name), topic: topic, pushType: .alert).selected
     }
 
-    /// Reads the whole device table, within the caller's ``ReadAllowance``.
+    /// Counts the devices of an audience. Reads the whole device table, within the caller's ``ReadAllowance``.
     private func count(
         _ audience: AudienceExpression, topic: String, pushType: PushType
     ) async throws -> ExpressionCountResult {
@@ -43,13 +43,13 @@ package struct CountAudience: Sendable {
     }
 }
 
-/// Something wrong with an expression.
+/// A problem of an expression.
 package struct ExpressionProblemResult: Codable, Hashable, Sendable {
-    /// From 1, in characters.
+    /// The position of the problem, from 1, in characters.
     package var column: Int
     package var what: String
     package var advice: String?
-    /// As the command line writes it: `expression:1:14: error: what; what to do`.
+    /// The problem as the command line prints it: `expression:1:14: error: what; what to do`.
     package var text: String
 
     init(_ problem: AudienceProblem, in expression: String) {
@@ -63,16 +63,16 @@ package struct ExpressionProblemResult: Codable, Hashable, Sendable {
     }
 }
 
-/// Who an expression selects: what `POST /api/v1/segments/count` answers.
+/// The devices that an expression selects: the response of `POST /api/v1/segments/count`.
 package struct ExpressionCountResult: Codable, Hashable, Sendable {
     package var topic: String
     package var pushType: String
-    /// Devices that it selects, whether they may be sent to or not.
+    /// The selected devices, whether they may be sent to or not.
     package var selected: Int
-    /// Those a campaign of that push type would be sent to.
+    /// The devices that a campaign of this push type would send to.
     package var reach: Int
     package var byEnvironment: [String: Int]
-    /// Selected, and not sent to, by reason.
+    /// The selected devices that would not be sent to, by reason.
     package var suppressed: [String: Int]
     package var at: String
 

@@ -6,23 +6,23 @@ package import Store
 package struct ImportDevices: Sendable {
     private static let batchMax = 20_000
 
-    private let store: any DeviceRegistry & RunLog
+    private let store: any DeviceRegistry & AuditLog
     private let now: @Sendable () -> Timestamp
 
-    package init(store: any DeviceRegistry & RunLog, now: @escaping @Sendable () -> Timestamp) {
+    package init(store: any DeviceRegistry & AuditLog, now: @escaping @Sendable () -> Timestamp) {
         self.store = store
         self.now = now
     }
 
-    /// Reads the whole file; cancelled, it stops between two batches, and the same call goes on from there.
+    /// Reads the whole file. After a cancellation it stops between two batches, and the same call completes the import.
     ///
     /// - Parameters:
     ///   - path: CSV or JSON Lines; `-` for standard input.
-    ///   - rejects: where bad lines go; nil: beside the file.
-    ///   - replacesAttributes: the attributes of a line take the place of all that its device has.
-    ///   - isDryRun: says what would change, and changes nothing.
-    ///   - progress: told how many devices were read so far.
-    ///   - ordering: told how many they are, where what is left to do for them takes its time.
+    ///   - rejects: the file for rejected lines; `nil` for one beside the input file.
+    ///   - replacesAttributes: whether the attributes of a line replace all attributes of its device.
+    ///   - isDryRun: whether to report the changes without making them.
+    ///   - progress: receives the number of devices read so far.
+    ///   - ordering: receives the number of devices, if the work that remains for them takes time.
     package func run(
         path: String, format: ImportFormat?, rejects: String?, replacesAttributes: Bool = false, isDryRun: Bool,
         progress: (Int) -> Void, ordering: (Int) -> Void = { _ in }
@@ -44,7 +44,7 @@ package struct ImportDevices: Sendable {
                 try Task.checkCancellation()
             }
         } catch {
-            // What stopped it is said; a store that cannot be put in order now is by whoever opens it next.
+            // Report the first error. If the store cannot be put in order now, the next process that opens it does so.
             _ = try? await devices?.finish(now: now())
             throw error
         }
@@ -61,14 +61,14 @@ package struct ImportDevices: Sendable {
         return result
     }
 
-    /// Puts a finished import on record.
+    /// Records a finished import.
     package func record(path: String, _ summary: String, by actor: Actor) async throws {
         try await store.recordEvent(
             kind: .devicesImported, run: nil, actor: actor, detail: "\(path): \(summary)", now: now())
     }
 }
 
-/// What an import did: the stable shape of `devices import --json`. Every line read is counted once.
+/// The result of an import: the stable shape of `devices import --json`. Every line read is counted once.
 package struct ImportResult: Codable, Hashable, Sendable {
     package var dryRun: Bool
     package var read = 0
@@ -79,7 +79,7 @@ package struct ImportResult: Codable, Hashable, Sendable {
     package var merged = 0
     package var rejected = 0
     package var rejectsFile: String?
-    /// Values that were left out of devices that were kept. Absent: none.
+    /// The values that were left out, although their devices were imported; absent if there are none.
     package var oddValues: [OddValues]?
 
     /// Values left out for one reason.
@@ -94,7 +94,7 @@ package struct ImportResult: Codable, Hashable, Sendable {
             self.firstLine = firstLine
         }
 
-        /// `line 17: locale is no language tag; ...`
+        /// The values in words, such as `line 17: locale is no language tag; ...`.
         package var words: String {
             let others = lines > 1 ? " and \((lines - 1).grouped) more" : ""
             return "line \(firstLine)\(others): \(reason); the value was left out and the device kept"
@@ -116,7 +116,7 @@ package struct ImportResult: Codable, Hashable, Sendable {
     package var sum: Int { inserted + updated + unchanged + tokensReplaced + merged }
 }
 
-/// Where the bad lines of an import go unless somebody names a file.
+/// The file for the rejected lines of an import.
 package enum RejectsPath {
     package static func path(for file: String, named: String?) -> String {
         named ?? ImportError.rejectsPath(for: file)

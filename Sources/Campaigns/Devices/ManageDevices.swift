@@ -4,39 +4,40 @@ package import Store
 
 /// Finds, exports and prunes devices.
 package struct ManageDevices: Sendable {
-    private let store: any DeviceRegistry & RunLog
+    private let store: any DeviceRegistry & AuditLog
 
-    package init(store: any DeviceRegistry & RunLog) {
+    package init(store: any DeviceRegistry & AuditLog) {
         self.store = store
     }
 
-    /// Those a person may mean, at least one.
+    /// Returns the devices that a text may mean, at least one.
     package func find(_ text: String) async throws -> [StoredDevice] { try await DeviceLookup.devices(text, in: store) }
 
-    /// The same as results: of the apps that whoever asks may see.
+    /// Returns the same devices as results, limited to the apps that the caller may see.
     package func found(_ text: String, sees: (_ topic: String) -> Bool) async throws -> [DeviceResult] {
         let found = try await find(text).filter { sees($0.record.topic) }
         guard !found.isEmpty else { throw DeviceLookup.nothing(text) }
         return found.map(DeviceResult.init)
     }
 
-    /// Those that there is a device of, or was.
+    /// Returns the topics that have or had a device.
     package func topics() async throws -> Set<String> { try await store.topics() }
 
-    /// How many there are, by topic, environment and status. Reads all devices: for pages there is ``CachedDeviceCounts``.
+    /// Returns the number of devices by topic, environment and status. Reads all devices; pages use
+    /// ``CachedDeviceCounts``.
     package func counts() async throws -> [DeviceCountResult] {
         try await store.deviceCounts().map(DeviceCountResult.init)
     }
 
-    /// Hands out the suspended ones in batches. Returns how many.
+    /// Passes the suspended devices to `batch`, and returns their number.
     package func suspended(batch: @escaping @Sendable ([StoredDevice]) throws -> Void) async throws -> Int {
         try await store.devices(withStatus: .suspended, batch: batch)
     }
 
-    /// Hands out the devices as CSV that an import reads back as they are, whole tokens in it, the heading first. Returns
-    /// how many.
+    /// Passes the devices to `batch` as CSV, the heading first, and returns their number. The CSV contains whole
+    /// tokens, so that an import reads the devices back unchanged.
     ///
-    /// - Parameter expression: an audience expression; nil: all.
+    /// - Parameter expression: an audience expression; `nil` for all devices.
     package func export(
         matching expression: String?, topic: String?, now: Timestamp,
         batch: @escaping @Sendable (String) throws -> Void
@@ -48,15 +49,15 @@ package struct ManageDevices: Sendable {
         }
     }
 
-    /// Puts an export on record, once the file that holds it is there.
+    /// Records an export, once its file exists.
     package func recordExport(of count: Int, to target: String?, by actor: Actor, now: Timestamp) async throws {
         try await store.recordEvent(
             kind: .devicesExported, run: nil, actor: actor,
             detail: "\(count.counted("device"))" + (target.map { " to \($0)" } ?? ""), now: now)
     }
 
-    /// Deletes one device at somebody's word. One that was sent background pushes lately keeps an empty row, so that
-    /// registering it again does not open its silent budget.
+    /// Deletes one device on request. A device that recently got background pushes keeps an empty row, so that a new
+    /// registration does not reset its silent budget.
     package func remove(_ device: Int64, by actor: Actor, now: Timestamp) async throws -> DeviceRemovalResult {
         guard let removal = try await store.removeDevice(device, now: now, by: actor) else {
             throw StoreError.noSuchDevice(device)
@@ -64,7 +65,7 @@ package struct ManageDevices: Sendable {
         return DeviceRemovalResult(device: device, deleted: removal == .deleted)
     }
 
-    /// The same of the one that an app knows by its installation's id.
+    /// Deletes the device of a topic with this installation id.
     package func remove(
         installation: String, topic: String, by actor: Actor, now: Timestamp
     ) async throws -> DeviceRemovalResult {
@@ -77,7 +78,8 @@ package struct ManageDevices: Sendable {
         return try await remove(found.id, by: actor, now: now)
     }
 
-    /// Deletes devices gone or not seen since before a moment; with `isDryRun` they are only counted.
+    /// Deletes devices that are gone since before `goneBefore`, or not seen since `notSeenSince`. With `isDryRun`, only
+    /// counts them.
     package func prune(
         goneBefore: Timestamp?, notSeenSince: Timestamp?, topic: String?, isDryRun: Bool, by actor: Actor,
         now: Timestamp
@@ -87,10 +89,10 @@ package struct ManageDevices: Sendable {
     }
 }
 
-/// The stable shape of what became of a device that somebody removed.
+/// The stable shape of the result of removing a device.
 package struct DeviceRemovalResult: Codable, Hashable, Sendable {
     package var device: Int64
-    /// False: nothing is sent to it any more, and its row is pruned later.
+    /// `false` if the device's row is kept and pruned later. Nothing is sent to the device any more.
     package var deleted: Bool
 
     package init(device: Int64, deleted: Bool) {
@@ -134,7 +136,7 @@ package enum DeviceCSV {
             + [badge, tags(record.tags ?? []), attributes(record.attributes ?? [:])]
     }
 
-    /// `a;b`, or a JSON list where that would be read as other tags.
+    /// Returns `a;b`, or a JSON list if an import would read that text as other tags.
     private static func tags(_ tags: [String]) -> String {
         let isPlain = tags.allSatisfy { tag in
             !tag.isEmpty && !tag.hasPrefix(" ") && !tag.hasSuffix(" ") && EraseMarker.escaped(tag) == tag
@@ -144,7 +146,7 @@ package enum DeviceCSV {
         return isPlain ? tags.joined(separator: ";") : StoredJSON.array(tags)
     }
 
-    /// A JSON object; nothing for a device without any.
+    /// Returns a JSON object; empty for a device without attributes.
     private static func attributes(_ attributes: [String: String]) -> String {
         attributes.isEmpty ? "" : StoredJSON.object(attributes.mapValues(EraseMarker.escaped))
     }
@@ -160,7 +162,7 @@ package struct DeviceResult: Codable, Hashable, Sendable {
     package var token: String
     package var status: String
     package var statusReason: String?
-    /// Since when it is suspended or gone.
+    /// The time since which the device is suspended or gone.
     package var statusAt: String?
     package var locale: String?
     package var timeZone: String?
@@ -174,10 +176,10 @@ package struct DeviceResult: Codable, Hashable, Sendable {
     /// The number on the app's icon, as far as it is known.
     package var badge: Int
     package var tags: [String]
-    /// Absent where they are not shown: some may be secrets of the device.
+    /// Absent if they are not shown, because some may be secrets of the device.
     package var attributes: [String: String]?
 
-    /// With its attributes.
+    /// Returns the device with its attributes.
     package static func whole(_ device: StoredDevice) -> DeviceResult {
         var result = DeviceResult(device)
         result.attributes = device.record.attributes ?? [:]
@@ -209,7 +211,7 @@ package struct DeviceResult: Codable, Hashable, Sendable {
     }
 }
 
-/// How many devices there are of one kind: the stable shape of each entry of `devices show --json` without a device.
+/// The number of devices of one kind: the stable shape of each entry of `devices show --json` without a device.
 package struct DeviceCountResult: Codable, Hashable, Sendable {
     package var topic, environment, status: String
     package var count: Int
@@ -222,9 +224,9 @@ package struct DeviceCountResult: Codable, Hashable, Sendable {
     }
 }
 
-/// The devices a person means.
+/// The look-up of the devices that a person means.
 package enum DeviceLookup {
-    /// Those it may mean, at least one; an old token finds the device that had it.
+    /// Returns the devices that a text may mean, at least one. A former token finds the device that had it.
     package static func devices(_ text: String, in store: any DeviceRegistry) async throws -> [StoredDevice] {
         let found = try await store.devices(matching: text)
         if !found.isEmpty { return found }
@@ -243,12 +245,12 @@ package enum DeviceLookup {
         text.count > 16 ? "…" + text.suffix(8) : text
     }
 
-    /// The one of a topic.
+    /// Returns the one device of a topic that a text means.
     ///
     /// - Parameters:
     ///   - text: an installation id, a user id, a token or its last 8 characters.
-    ///   - topic: as devices are registered under it.
-    ///   - sees: whether whoever asks may learn of a device of a topic; of others it is as if there were none.
+    ///   - topic: the topic under which the device is registered.
+    ///   - sees: whether the caller may learn of a device of a topic. Any other device is treated as absent.
     package static func device(
         _ text: String, topic: String, in store: any DeviceRegistry, sees: (_ topic: String) -> Bool = { _ in true }
     ) async throws -> StoredDevice {

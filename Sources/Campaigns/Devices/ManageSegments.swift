@@ -2,51 +2,52 @@ import CampaignFiles
 package import Model
 package import Store
 
-/// Named sets of devices: imported, defined by an expression, listed and shown.
+/// Imports, defines, lists and shows segments, which are named sets of devices.
 package struct ManageSegments: Sendable {
     private static let batchMax = 10_000
     private static let nameBytesMax = 100
     package static let membersMax = 1000
-    /// What lines of members may do.
+    /// The modes of an import of members.
     package static let modes = SegmentImportMode.allCases.map(\.rawValue)
 
-    private let store: any DeviceRegistry & RunLog
+    private let store: any DeviceRegistry & AuditLog
 
-    package init(store: any DeviceRegistry & RunLog) {
+    package init(store: any DeviceRegistry & AuditLog) {
         self.store = store
     }
 
-    /// All. With `now` dynamic ones are counted then, over all devices, which takes seconds for millions; with nil they have
-    /// the count of when they were defined, and this is cheap.
+    /// Returns all segments. With `now`, dynamic segments are counted at that moment over all devices, which takes
+    /// seconds for millions of devices. With `nil`, they have the count from their definition, which is cheap.
     package func list(now: Timestamp?) async throws -> [SegmentResult] {
         try await store.segments(now: now).map(SegmentResult.init)
     }
 
-    /// One, with up to `sampleMax` of its devices.
+    /// Returns one segment, with up to `sampleMax` of its devices.
     package func show(_ name: String, sampleMax: Int, now: Timestamp) async throws -> SegmentDetail {
         try await store.segment(name, now: now, sampleMax: sampleMax)
     }
 
-    /// One, counted now.
+    /// Returns one segment, counted now.
     package func summary(_ name: String, now: Timestamp) async throws -> SegmentResult {
         SegmentResult(try await store.segment(name, now: now, sampleMax: 0).summary)
     }
 
-    /// What is said where the segment that somebody names is not there; nil: it is another error.
+    /// Returns the message for a segment that does not exist; `nil` for any other error.
     package static func missing(_ error: any Error) -> String? {
         guard case StoreError.noSuchSegment? = error as? StoreError else { return nil }
         return "\(error)"
     }
 
-    /// The same error without the name of another segment, for who may not know of all.
+    /// Returns the same error without the name of another segment, for a caller who may not know all segments.
     package static func withoutSuggestion(_ error: any Error) -> any Error {
         guard case StoreError.noSuchSegment(let name, _)? = error as? StoreError else { return error }
         return StoreError.noSuchSegment(name, suggestion: nil)
     }
 
-    /// A page of its devices, in order of id; it may have fewer than `limit`, or none, and still be followed by others.
+    /// Returns a page of a segment's devices, in order of id. A page may have fewer than `limit` devices, or none,
+    /// although other pages follow.
     ///
-    /// - Parameter cursor: of the page before; nil for the first.
+    /// - Parameter cursor: the cursor that the previous page gave; `nil` for the first page.
     package func members(of name: String, cursor: String?, limit: Int, now: Timestamp) async throws
         -> SegmentMembersResult
     {
@@ -57,10 +58,10 @@ package struct ManageSegments: Sendable {
             segment: name, devices: page.devices.map(DeviceResult.init), next: page.next.map(PageCursor.text))
     }
 
-    /// Names an audience expression.
+    /// Defines a segment by an audience expression.
     ///
-    /// - Parameter condition: what the caller has seen of the segment; `nil`: it is replaced whatever it is. Throws
-    ///   ``SegmentRefusal`` where it is something else.
+    /// - Parameter condition: the state of the segment that the caller has seen; `nil` to replace the segment in any
+    ///   state. Throws ``SegmentRefusal`` if the segment has another state.
     package func define(
         _ name: String, expression: String, _ condition: Condition? = nil, by actor: Actor, now: Timestamp
     ) async throws -> SegmentSummary {
@@ -77,16 +78,16 @@ package struct ManageSegments: Sendable {
         return try await store.segment(name, now: now, sampleMax: 0).summary
     }
 
-    /// Removes a segment that nothing needs; its devices stay.
+    /// Removes a segment that has no users. Its devices stay.
     ///
-    /// - Parameter others: what needs it in the files, see ``ManageFiles/users(ofSegment:)``.
+    /// - Parameter others: the users of the segment in the files, see ``ManageFiles/users(ofSegment:)``.
     package func remove(_ name: String, usedBy others: [String], by actor: Actor, now: Timestamp) async throws {
         try await store.removeSegment(name, usedBy: others, now: now, by: actor)
     }
 
-    /// Sets members from lines that arrive in pieces.
+    /// Returns an import that sets members from lines that arrive in pieces.
     ///
-    /// - Parameter topic: only devices of this topic.
+    /// - Parameter topic: the topic of the devices that the lines may name; `nil` for any topic.
     package func change(_ name: String, mode: String, topic: String?) async throws -> MemberLines {
         try await check(name)
         guard let mode = SegmentImportMode(rawValue: mode) else {
@@ -95,13 +96,13 @@ package struct ManageSegments: Sendable {
         return MemberLines(try await store.importSegment(name, mode: mode, topic: topic), of: name)
     }
 
-    /// Puts a change of members on record.
+    /// Records a change of members.
     package func recordChange(of name: String, _ words: String, by actor: Actor, now: Timestamp) async throws {
         try await store.recordEvent(
             kind: .segmentChanged, run: nil, actor: actor, detail: "\(name): \(words)", now: now)
     }
 
-    /// Throws for a new name that is not in its plain spelling. A segment that has such a name already keeps it.
+    /// Throws for a new name that is not in its plain spelling. An existing segment keeps such a name.
     private func check(_ name: String) async throws {
         let isLine = name.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
         guard name.hasVisibleSign, name.utf8.count <= Self.nameBytesMax, isLine else {
@@ -117,11 +118,11 @@ package struct ManageSegments: Sendable {
                 + "segment than \"\(plain)\"; write \"\(plain)\"")
     }
 
-    /// Sets members from a file, as a whole or not at all.
+    /// Sets members from a file, either all of them or none.
     ///
     /// - Parameters:
     ///   - path: CSV with one column of ids, or one installation id a line; `-` for standard input.
-    ///   - topic: only devices of this topic.
+    ///   - topic: the topic of the devices that the lines may name; `nil` for any topic.
     package func importMembers(
         of name: String, path: String, mode: SegmentImportMode, topic: String?, rejects: String?,
         now: @Sendable () -> Timestamp
@@ -144,7 +145,7 @@ package struct ManageSegments: Sendable {
 /// The stable shape of a segment in `segments list|show|define --json`.
 package struct SegmentResult: Codable, Hashable, Sendable {
     package var name: String
-    /// `static`: imported; `dynamic`: whoever the expression selects.
+    /// `static` for imported members, `dynamic` for the devices that an expression selects.
     package var kind: String
     package var expression: String?
     package var count: Int
@@ -178,7 +179,7 @@ package struct SegmentDetailResult: Codable, Hashable, Sendable {
 package struct SegmentMembersResult: Codable, Hashable, Sendable {
     package var segment: String
     package var devices: [DeviceResult]
-    /// Absent: this was the last page.
+    /// Absent on the last page.
     package var next: String?
 
     package init(segment: String, devices: [DeviceResult], next: String?) {

@@ -2,11 +2,11 @@ import CampaignFiles
 package import Model
 import Store
 
-/// An import of members whose lines arrive in pieces: all of it shows with ``commit(now:)``, nothing before or without.
-/// One task at a time.
+/// An import of members whose lines arrive in pieces. The change becomes visible as a whole with ``commit(now:)``, and
+/// never before it. For use by one task at a time.
 package struct MemberLines {
     private static let batchMax = 5_000
-    /// Rejected lines that are named; all are counted.
+    /// The maximum number of rejected lines that are listed. All rejected lines are counted.
     private static let rejectsMax = 100
 
     private let segment: String
@@ -46,7 +46,7 @@ package struct MemberLines {
         batch.removeAll(keepingCapacity: true)
     }
 
-    /// Nothing more arrives: makes the change.
+    /// Makes the change, once all lines have arrived.
     package mutating func commit(now: Timestamp) async throws -> SegmentChangeResult {
         arriving.end()
         try await read()
@@ -58,7 +58,7 @@ package struct MemberLines {
     }
 }
 
-/// What a change of members did: as `segments import --json`, and which lines were of no use.
+/// The result of a change of members, as in `segments import --json`, with the rejected lines.
 package struct SegmentChangeResult: Codable, Hashable, Sendable {
     package struct Reject: Codable, Hashable, Sendable {
         package var line: Int
@@ -72,15 +72,15 @@ package struct SegmentChangeResult: Codable, Hashable, Sendable {
     package var alreadyIn: Int
     package var removed: Int
     package var unmatched: Int
-    /// The first hundred.
+    /// The first 100 rejected lines.
     package var rejects: [Reject]
 
     package var words: String { Self.words(of: numbers) ?? "" }
 
-    /// For an address, in which nobody is to write words of their own.
+    /// The counts for a web address. They are numbers, so that a forged address cannot show a text of its own.
     package var numbers: [Int] { [read, added, removed, unmatched, rejected] }
 
-    /// Of ``numbers``; nil for others.
+    /// Returns the description of ``numbers``; `nil` for a list that is not valid.
     package static func words(of numbers: [Int]) -> String? {
         guard numbers.count == 5, numbers.allSatisfy({ $0 >= 0 }) else { return nil }
         return "\(numbers[0].counted("line")), \(numbers[1].counted("device")) added, \(numbers[2]) removed, "

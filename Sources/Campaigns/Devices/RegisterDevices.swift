@@ -2,22 +2,22 @@ import CampaignFiles
 package import Model
 import Store
 
-/// Registers devices for the backend of an app: one by one, or many that it streams.
+/// Registers devices for the backend of an app: one by one, or many in a stream.
 package struct RegisterDevices: Sendable {
     /// A device that was registered alone.
     package struct Registered: Sendable {
         package var result: DeviceResult
-        /// There was none of this installation.
+        /// Whether there was no device of this installation.
         package var isNew: Bool
     }
 
-    private let store: any DeviceRegistry & RunLog
+    private let store: any DeviceRegistry & AuditLog
     private let queue: RegistrationQueue
     private let given: GivenDevices
     private let now: @Sendable () -> Timestamp
 
     init(
-        store: any DeviceRegistry & RunLog, queue: RegistrationQueue, given: GivenDevices,
+        store: any DeviceRegistry & AuditLog, queue: RegistrationQueue, given: GivenDevices,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.store = store
@@ -26,7 +26,8 @@ package struct RegisterDevices: Sendable {
         self.now = now
     }
 
-    /// One, as a line of `devices import` has it; of topic and installation the address decides.
+    /// Registers one device from a body in the form of a line of `devices import`. The request's path gives the topic
+    /// and the installation.
     package func register(_ body: [UInt8], topic: String, installation: String) async throws -> Registered {
         let record: DeviceRecord
         do throws(LineFault) {
@@ -44,10 +45,10 @@ package struct RegisterDevices: Sendable {
         return Registered(result: DeviceResult(device), isNew: registered.effect == .inserted)
     }
 
-    /// Registers the good ones of the lines at hand in one transaction, and says of each line what became of it. A store that
-    /// does not take them leaves all of them as they were, which is said in each.
+    /// Registers the valid lines that have arrived in one transaction, and returns a result for each line. If the store
+    /// fails, it stores none of them, and each result says so.
     ///
-    /// - Parameter isAllowed: whether devices of a topic may be registered by whoever asks.
+    /// - Parameter isAllowed: whether the caller may register devices of a topic.
     package func register(
         _ lines: inout DeviceLines, isAllowed: (_ topic: String) -> Bool
     ) async -> [RegistrationLineResult] {
@@ -72,7 +73,7 @@ package struct RegisterDevices: Sendable {
         return results
     }
 
-    /// Fills in what became of the records, which are those of the results without a status, in order.
+    /// Fills in the results of the records. These are the results without a status, in the same order.
     private func store(_ records: [DeviceRecord], in results: inout [RegistrationLineResult]) async {
         guard !records.isEmpty else { return }
         let places = results.indices.filter { results[$0].status.isEmpty }
@@ -88,7 +89,7 @@ package struct RegisterDevices: Sendable {
         }
     }
 
-    /// Puts on record what was streamed.
+    /// Records the counts of a stream.
     package func record(_ counts: RegistrationCountsResult, by actor: Actor) async throws {
         guard counts.read > 0 else { return }
         try await store.recordEvent(
@@ -99,9 +100,9 @@ package struct RegisterDevices: Sendable {
     }
 }
 
-/// Lines of devices that arrive in pieces, those that are whole at hand.
+/// Lines of devices that arrive in pieces, with a batch of the complete ones.
 package struct DeviceLines {
-    /// Of lines that one transaction takes: senders wait for it.
+    /// The maximum number of lines in one transaction. The limit is low because senders wait for the transaction.
     private static let batchMax = 2_000
 
     private var arriving = ArrivingDevices()
@@ -111,10 +112,10 @@ package struct DeviceLines {
 
     package var isEmpty: Bool { batch.isEmpty }
     package mutating func append(_ piece: [UInt8]) { arriving.append(piece) }
-    /// Nothing more arrives: what is left is the last line.
+    /// Ends the input: the remaining bytes are the last line.
     package mutating func end() { arriving.end() }
 
-    /// Reads what is whole. True: as many lines are at hand as belong together, and there may be more.
+    /// Reads the complete lines into the batch. Returns `true` if the batch is full; more lines may follow.
     package mutating func gather() -> Bool {
         while batch.count < Self.batchMax {
             guard let line = arriving.next() else { return false }
@@ -129,19 +130,19 @@ package struct DeviceLines {
     }
 }
 
-/// What became of one line of devices that were streamed in. The last line of the answer is about none of them: it has the
-/// status `done` and the counts.
+/// The result of one line of a stream of devices. The last line of the response belongs to no device: it has the status
+/// `done` and the counts.
 package struct RegistrationLineResult: Codable, Hashable, Sendable {
     package static let rejected = "rejected"
-    /// The store did not take it; the same line may be sent again.
+    /// The store did not store the line. The caller may send the same line again.
     package static let notStored = "not_stored"
     package static let done = "done"
 
-    /// From 1, blank ones counted.
+    /// The number of the line, from 1, counting blank lines.
     package var line: Int?
     /// `inserted`, `updated`, `unchanged`, `token_replaced`, `merged`, `rejected` or `not_stored`.
     package var status: String
-    /// Why it was rejected or not stored.
+    /// The reason for `rejected` or `not_stored`.
     package var reason: String?
     package var counts: RegistrationCountsResult?
 
@@ -155,7 +156,7 @@ package struct RegistrationLineResult: Codable, Hashable, Sendable {
 
     package var isGood: Bool { status != Self.rejected && status != Self.notStored }
 
-    /// As JSON and a line end. By hand, since there may be millions.
+    /// Appends the result as JSON with a line end. The JSON is written by hand, because there may be millions of lines.
     package func append(to bytes: inout [UInt8]) {
         bytes += "{".utf8
         if let counts { bytes += "\"counts\":\(counts.json),".utf8 }
@@ -171,7 +172,7 @@ package struct RegistrationLineResult: Codable, Hashable, Sendable {
     }
 }
 
-/// What became of all lines; each that was read counts once.
+/// The counts of all lines. Each line that was read counts once.
 package struct RegistrationCountsResult: Codable, Hashable, Sendable {
     package var read = 0
     package var inserted = 0
@@ -204,8 +205,8 @@ package struct RegistrationCountsResult: Codable, Hashable, Sendable {
     }
 }
 
-/// The body of a single registration, as a line of `devices import` has it: for the document alone, since it is read by
-/// the import's rules.
+/// The body of a single registration, in the form of a line of `devices import`. This type only documents the API,
+/// because the import's rules read the body.
 package struct DeviceRegistrationBody: Codable, Sendable {
     package var token: String
     /// `production` or `sandbox`.
@@ -222,9 +223,9 @@ package struct DeviceRegistrationBody: Codable, Sendable {
     package var alertsAllowed: Bool?
     package var registeredAt: String?
     package var lastSeenAt: String?
-    /// The number on the app's icon: an app that clears it says 0.
+    /// The number on the app's icon. An app that clears it sends 0.
     package var badge: Int?
     package var tags: [String]?
-    /// Set beside those that are stored.
+    /// Added to the attributes that are stored.
     package var attributes: [String: String]?
 }

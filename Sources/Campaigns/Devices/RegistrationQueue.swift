@@ -2,14 +2,14 @@ import Model
 import Store
 import Synchronization
 
-/// Registers devices that come one by one, many of them in a transaction: what a commit costs is paid once for all who
-/// ask within some milliseconds, and each is answered after it.
+/// Registers devices that arrive one by one, many of them in a transaction. Callers within some milliseconds share the
+/// cost of one commit. Each caller gets its response after the commit.
 ///
-///     idle     -> flushing (somebody asks)
-///     flushing -> idle (a batch is stored, and nobody waits)
+///     idle     -> flushing (a caller registers a device)
+///     flushing -> idle (a batch is stored, and no caller waits)
 package final class RegistrationQueue: Sendable {
     private static let batchMax = 1_000
-    /// Further ones are told to come again.
+    /// The maximum number of waiting callers. Further callers are told to retry.
     private static let waitingMax = 10_000
 
     private struct Waiting {
@@ -27,7 +27,7 @@ package final class RegistrationQueue: Sendable {
     private let now: @Sendable () -> Timestamp
     private let gather: @Sendable () async -> Void
 
-    /// - Parameter gather: returns when those who ask at about the same time may have asked.
+    /// - Parameter gather: returns when other callers have had time to join the batch.
     init(
         store: any DeviceRegistry, now: @escaping @Sendable () -> Timestamp,
         gather: @escaping @Sendable () async -> Void = { try? await Task.sleep(for: .milliseconds(3)) }
@@ -37,7 +37,7 @@ package final class RegistrationQueue: Sendable {
         self.gather = gather
     }
 
-    /// Returns when the device is stored; throws when it is not.
+    /// Returns when the device is stored; throws if it is not.
     func register(_ record: DeviceRecord) async throws -> RegisteredDevice {
         try await withCheckedThrowingContinuation { continuation in
             let (isFull, begins) = state.withLock { state in
@@ -51,7 +51,8 @@ package final class RegistrationQueue: Sendable {
                     throwing: Failure(
                         .tryAgain, "\(Self.waitingMax) registrations wait for the store already; send it again"))
             }
-            // It ends when nobody waits; a request that goes away must not take the others' transaction with it.
+            // The task ends when no caller waits. It belongs to no request, so that a cancelled request does not abort
+            // the transaction of the others.
             if begins { Task { await flush() } }
         }
     }

@@ -1,14 +1,16 @@
 import Sending
 
 extension ManageSegments {
-    /// What whoever defines a segment has seen of it.
+    /// The state of a segment that the caller has seen before defining it.
     package enum Condition: Hashable, Sendable {
-        /// There is none of that name.
+        /// No segment has this name.
         case new
-        /// It has the expression of this ``SegmentResult/tag``.
+        /// The segment's expression has this ``SegmentResult/tag``.
         case unchanged(tag: String)
 
-        /// - Parameter known: the segment as it is; `nil`: there is none.
+        /// Throws ``SegmentRefusal`` if the segment is not in this state.
+        ///
+        /// - Parameter known: the segment as it is now; `nil` if there is none.
         func require(_ name: String, _ known: SegmentResult?) throws {
             switch (self, known) {
             case (.new, nil): break
@@ -21,13 +23,14 @@ extension ManageSegments {
     }
 }
 
-/// Why a segment is not defined: it is not as the caller has seen it. It stands as it stood.
+/// The reason why a segment is not defined: it is not in the state that the caller has seen. The segment stays
+/// unchanged.
 package enum SegmentRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case taken(SegmentResult)
     case changedMeanwhile(SegmentResult)
     case gone(String)
 
-    /// The segment as it is; `nil`: there is none.
+    /// The segment as it is now; `nil` if there is none.
     package var known: SegmentResult? {
         switch self {
         case .taken(let known), .changedMeanwhile(let known): known
@@ -50,6 +53,6 @@ package enum SegmentRefusal: Error, Hashable, Sendable, CustomStringConvertible 
 }
 
 extension SegmentResult {
-    /// Tells one expression from another: its SHA-256 in hex. `nil`: the segment has members that were given.
+    /// The SHA-256 of the expression in hex, which identifies it; `nil` for a segment of imported members.
     package var tag: String? { expression.map { ContentHash.sha256(Array($0.utf8)) } }
 }

@@ -7,27 +7,27 @@ package enum GuardName: String, Hashable, Sendable, CaseIterable {
     case maxReach = "max_reach"
     case minReach = "min_reach"
     case maxGrowth = "max_growth"
-    /// Not a key: a stage for seeds in which there are none.
+    /// Not a key: a stage for seeds contains no device.
     case seeds
     /// Not a key of the campaign: a template that is for tests.
     case testTemplate = "test_template"
     /// Not a key: no text of the campaign fits into a payload.
     case payload
 
-    /// Whether a person may send all the same.
+    /// Whether a person may override the guard.
     package var mayBeOverridden: Bool { self != .testTemplate && self != .payload }
 }
 
-/// A guard of the campaign that says no, with its figures.
+/// A guard of the campaign that refuses the run, with its figures.
 package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case maxReach(reach: Int, limit: Int)
     case minReach(reach: Int, limit: Int)
-    /// - Parameter run: the last finished run, that reached `before` devices.
+    /// - Parameter run: the last finished run, which reached `before` devices.
     case maxGrowth(reach: Int, before: Int, run: Int64, limitPercent: Double)
     /// - Parameter stage: from 1.
     case seeds(stage: Int)
     case testTemplate(String)
-    /// - Parameter bytes: of the smallest payload of all texts.
+    /// - Parameter bytes: the size of the smallest payload of all texts.
     case payload(bytes: Int, limit: Int)
 
     package var name: GuardName {
@@ -46,7 +46,7 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
             + (name.mayBeOverridden ? "; --override-guard \(name.rawValue) sends all the same, and is recorded" : "")
     }
 
-    /// What was found and what is allowed.
+    /// The value that was found, and the value that is allowed.
     package var facts: String {
         switch self {
         case .maxReach(let reach, let limit):
@@ -74,7 +74,8 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// A template that no run may send, or texts of which none fits; reads nothing from the store.
+    /// Returns refusals for a template that no run may send, and for texts of which none fits into a payload. Reads
+    /// nothing from the store.
     static func check(_ definition: RunDefinition) -> [GuardRefusal] {
         let campaign = definition.campaign
         let used = campaign.variants.isEmpty ? [definition.template] : Array(definition.variantTemplates.values)
@@ -107,17 +108,17 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// Growth in percent, as guards compare it and people read it.
 package enum Percent {
-    /// True when `now` is more than `limit` percent above `before`; from nothing, any growth is too much.
+    /// Returns whether `now` is more than `limit` percent above `before`. From zero, any growth is too much.
     static func exceeds(_ limit: Double, from before: Int, to now: Int) -> Bool {
         now > before && Double(now - before) * 100 > limit * Double(before)
     }
 
-    /// True when `now` is more than `limit` percent above or below `before`.
+    /// Returns whether `now` is more than `limit` percent above or below `before`.
     static func differs(by limit: Double, from before: Int, to now: Int) -> Bool {
         Double(abs(now - before)) * 100 > limit * Double(before)
     }
 
-    /// `16.7 % more`, `4 % fewer`; with nothing before, `more`.
+    /// Returns text such as `16.7 % more` or `4 % fewer`. Returns `more` if `before` is zero.
     package static func growth(from before: Int, to now: Int) -> String {
         let word = now < before ? "fewer" : "more"
         guard before > 0 else { return word }
@@ -125,9 +126,9 @@ package enum Percent {
     }
 }
 
-/// The last run of a campaign that was carried to its end: what growth and changes are measured against.
+/// The last finished run of a campaign. Growth and changes are measured against it.
 package struct PreviousRun: Hashable, Sendable {
-    /// Left out whatever was sent: the audience selected them, but they were never to be reached.
+    /// The reasons for which a run does not reach a device from the start, although the audience selects the device.
     private static let leftOutReasons: Set<String> = [
         SuppressionReason.alertsNotAllowed.rawValue, SuppressionReason.wrongEnvironment.rawValue,
         SuppressionReason.tokenGone.rawValue, SuppressionReason.holdout.rawValue,
@@ -135,10 +136,10 @@ package struct PreviousRun: Hashable, Sendable {
     ]
 
     package var run: Run
-    /// How many devices it was for, without those that it left out from the start.
+    /// The number of devices that the run was for, less those that it left out from the start.
     package var reach: Int
 
-    /// Nil when no run of the campaign has finished. Runs of a single test device do not count.
+    /// Returns `nil` if no run of the campaign has finished. Runs of a single test device do not count.
     package static func find(campaign: String, in store: any RunLog & OutcomeReader) async throws -> PreviousRun? {
         guard let run = try await store.latestRun(campaign: campaign, state: .finished) else { return nil }
         guard run.counts.suppressed > 0 else { return PreviousRun(run: run, reach: run.counts.audience) }

@@ -2,31 +2,31 @@ package import Model
 import Sending
 package import Store
 
-/// A run of which no device gets anything, and why. Its author never had that in mind, so people and the JSON hear of it.
-/// Whether such a run is a success is ``Store/RunSuccess``'s to say.
+/// A run in which no device gets anything, and the reason. The author of a campaign never intends this, so people and
+/// the JSON are told. ``Store/RunSuccess`` decides whether such a run is a success.
 package struct NobodyReached: Codable, Hashable, Sendable, CustomStringConvertible {
     package enum Reason: String, Codable, Hashable, Sendable, CaseIterable {
-        /// The store has none where the push goes, and none under the app's other topics.
+        /// The store has no device where the push goes, and none under the app's other topics.
         case noDevice = "no_device"
         case noDeviceMatches = "no_device_matches"
         /// The audience's devices are registered under another topic of the app.
         case otherTopic = "other_topic"
-        /// Somebody is selected, and all of them get nothing.
+        /// The audience selects devices, and all of them get nothing.
         case allLeftOut = "all_left_out"
     }
 
     package var reason: Reason
-    /// In words, with what to do where something can be done.
+    /// The reason in words, with a remedy if there is one.
     package var detail: String
 
-    package var description: String { "nobody is reached: \(detail)" }
+    package var description: String { "no device is reached: \(detail)" }
 
     private init(_ reason: Reason, _ detail: String) {
         self.reason = reason
         self.detail = detail
     }
 
-    /// Of a run that would start now; nil when somebody is reached, if only later.
+    /// Returns the reason for a run that would start now; `nil` if any device is reached, even if only later.
     static func of(_ plan: Plan, in store: any DeviceRegistry, now: Timestamp) async throws -> NobodyReached? {
         guard plan.selected > 0 else {
             return try await selectingNobody(plan.definition.campaign, plan.otherTopics, store)
@@ -41,7 +41,7 @@ package struct NobodyReached: Codable, Hashable, Sendable, CustomStringConvertib
         return leavingOut(left, of: plan.selected)
     }
 
-    /// Of a run that is over; nil when anything was sent of it, or it was cut short.
+    /// Returns the reason for a run that is over; `nil` if any push was sent, or the run was cut short.
     package static func of(
         _ run: Run, in store: any DeviceRegistry & OutcomeReader, now: Timestamp
     ) async throws -> NobodyReached? {
@@ -53,7 +53,7 @@ package struct NobodyReached: Codable, Hashable, Sendable, CustomStringConvertib
             return try await selectingNobody(campaign, other, store)
         }
         let report = try await store.report(run.id)
-        // Requests of which none was accepted for certain: APNs may have accepted one whose response was lost.
+        // A request was made, even if none was certainly accepted: APNs may have accepted one whose response was lost.
         guard report.attempts == 0 else { return nil }
         return leavingOut(
             report.suppressed.reduce(into: [:]) { $0[$1.reason, default: 0] += $1.count }, of: counts.audience)

@@ -2,20 +2,20 @@ package import CampaignFiles
 package import Model
 package import Store
 
-/// Devices that a campaign cannot reach because they are registered under another topic of the app: each type of push with
-/// a suffix has tokens of its own, which are imported under the topic with the suffix (`ProviderProtocol` section 4).
+/// Devices that a campaign cannot reach because they are registered under another topic of the app. Each push type with
+/// a suffix has its own tokens, which are imported under the topic with the suffix (`ProviderProtocol` section 4).
 package struct OtherTopics: Hashable, Sendable, CustomStringConvertible {
     package struct Topic: Hashable, Sendable {
         package var name: String
         package var devices: Int
     }
 
-    /// Where the campaign's devices should be.
+    /// The topic under which the campaign's devices should be registered.
     package let topic: String
     package let pushType: PushType
-    /// Where they are, most devices first; never empty.
+    /// The topics under which the devices are registered, most devices first; never empty.
     package let found: [Topic]
-    /// False: there is none at all where the campaign's devices should be.
+    /// Whether any active device is registered under ``topic``.
     private let isAnyInPlace: Bool
 
     private init?(_ campaign: Campaign, _ found: [Topic], isAnyInPlace: Bool) {
@@ -34,8 +34,8 @@ package struct OtherTopics: Hashable, Sendable, CustomStringConvertible {
             + "that the app gets for \(pushType.rawValue) pushes with topic \(topic)"
     }
 
-    /// From what the store holds of the app, whatever the audience: nil when there is a device where the push goes, or
-    /// nowhere else either.
+    /// Checks the app's devices in the store, for any audience. Returns `nil` if a device is registered where the push
+    /// goes, or if the app has no device under another topic either.
     package init?(_ campaign: Campaign, _ counts: [DeviceCount]) {
         let active = counts.filter { $0.status == .active }
         guard !active.contains(where: { $0.topic == campaign.deviceTopic }) else { return nil }
@@ -48,7 +48,8 @@ package struct OtherTopics: Hashable, Sendable, CustomStringConvertible {
             }, isAnyInPlace: false)
     }
 
-    /// For an audience that selects nobody where the push goes: what it selects under the app's other topics.
+    /// Returns what an audience selects under the app's other topics. The caller has found that it selects no device
+    /// where the push goes.
     static func selected(
         by campaign: Campaign, in store: any DeviceRegistry, now: Timestamp
     ) async throws -> OtherTopics? {
@@ -68,7 +69,7 @@ package struct OtherTopics: Hashable, Sendable, CustomStringConvertible {
             isAnyInPlace: counts.contains { $0.status == .active && $0.topic == campaign.deviceTopic })
     }
 
-    /// At the line that says where the push goes.
+    /// Returns a warning at the line that determines where the push goes.
     package func diagnostic(of source: LocatedCampaign) -> Diagnostic {
         let location = source.locations["push_type"] ?? SourceLocation()
         return Diagnostic(

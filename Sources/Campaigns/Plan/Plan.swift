@@ -1,30 +1,30 @@
 package import Model
 import Sending
 
-/// What a run would do, as far as can be told now.
+/// The expected course of a run, as far as it is known now.
 package struct Plan: Hashable, Sendable {
-    /// One text that a template can render, who gets it, and how large it is.
+    /// One text that a template can render, with the devices that get it, and its size.
     package struct Block: Hashable, Sendable {
-        /// Nil in a campaign without variants.
+        /// `nil` in a campaign without variants.
         package var variant: String?
-        /// The locale's tag, `all` when nothing is localized.
+        /// The locale's tag; `all` if nothing is localized.
         package var locale: String
         package var devices: Int
         /// The languages of these devices, the most frequent first.
         package var languages: [Language]
-        /// The smallest payload that this text can make, with empty device fields.
+        /// The smallest payload that this text can produce, with empty device fields.
         package var payloadMinBytes: Int
-        /// The largest payload this text can make, with long device fields.
+        /// The largest payload that this text can produce, with long device fields.
         package var payloadMaxBytes: Int
         package var sample: String
     }
 
-    /// The devices of one language, and whether the text they get is in it.
+    /// The devices of one language, and whether they get a text in it.
     package struct Language: Hashable, Sendable {
-        /// As stored with the devices; nil: not known.
+        /// The language as stored with the devices; `nil` if it is not known.
         package var tag: String?
         package var devices: Int
-        /// False when no text fits the language, so that these devices get the default one.
+        /// `false` if no text fits the language, so that these devices get the default text.
         package var isCovered: Bool
     }
 
@@ -53,29 +53,29 @@ package struct Plan: Hashable, Sendable {
     package var stages: [PlannedStage]
     /// For background pushes.
     package var silentBudget: SilentForecast?
-    /// For a campaign whose class frequency caps name.
+    /// For a campaign whose class is named by a frequency cap.
     package var capped: CappedForecast?
     /// For a campaign with quiet hours.
     package var quiet: QuietForecast?
-    /// Against the campaign's last finished run; nil when there is none.
+    /// The changes since the campaign's last finished run; `nil` if there is none.
     package var difference: RunDifference?
-    /// Names this plan, so that `run` can be held to it.
+    /// The name of this plan, which `run` can be required to match.
     package var token: PlanToken
-    /// Why `run` would refuse.
+    /// The reasons why `run` would refuse.
     package var refusals: [GuardRefusal]
-    /// Environments that the app has no key for, with their devices.
+    /// The environments that the app has no key for, with their devices.
     package var keyless: [KeylessDevices] = []
-    /// Where the devices are that the audience would select, when it selects nobody.
+    /// The app's other topics with devices that the audience would select, if it selects none under its own topic.
     package var otherTopics: OtherTopics?
-    /// Why no device gets anything; nil: some do.
+    /// The reason why no device gets anything; `nil` if some do.
     package var nobody: NobodyReached?
-    /// Why the run would wait for a person, by the volume brake; nil: it would not.
+    /// The reason why the volume brake would hold the run for a person; `nil` if it would not.
     package var brake: String?
-    /// Whose signatures the run needs, or why no signature would do; nil: none.
+    /// The signatures that the run needs, or the reason why no signature suffices; `nil` if it needs none.
     package var approval: String?
-    /// Segments that it leaves out, and that have nobody in them: an opt-out list that was emptied lets everybody in.
+    /// The empty segments that the audience excludes. An opt-out list that was emptied excludes no device.
     package var emptyExclusions: [String] = []
-    /// What is doubtful about the values of its variables, see ``Model/RunDefinition/lintOfValues()``.
+    /// The doubtful values of the variables, see ``Model/RunDefinition/lintOfValues()``.
     package var lint: [String] = []
 
     package var byEnvironment: [(environment: PushEnvironment, count: Int)] {
@@ -84,15 +84,15 @@ package struct Plan: Hashable, Sendable {
         }
     }
 
-    /// Devices whose payload would be over the limit, whatever their fields are: nothing is sent to them.
+    /// The devices whose payload would be over the limit with any device fields. Nothing is sent to them.
     package var tooLarge: Int {
         blocks.filter { $0.payloadMinBytes > payloadLimitBytes }.reduce(0) { $0 + $1.devices }
     }
 
-    /// Everybody the audience selects, with those who are left out.
+    /// All devices that the audience selects, including those that are left out.
     package var selected: Int { reach.total + reach.suppressed.values.reduce(0, +) }
 
-    /// Devices in a language that no text fits, by what they get instead.
+    /// The devices in a language that no text fits, with the text that they get instead.
     package var uncovered: [(language: String, devices: Int, text: String)] {
         var found: [String: (devices: Int, text: String)] = [:]
         for block in blocks {
@@ -107,7 +107,7 @@ package struct Plan: Hashable, Sendable {
 }
 
 extension Plan.Header {
-    /// What every push of the run would carry beside its token and id, in the order of Apple's documentation.
+    /// Returns what every push of the run would carry beside its token and id, in the order of Apple's documentation.
     package static func all(_ definition: RunDefinition) -> [Plan.Header] {
         let campaign = definition.campaign
         let run = Run(
@@ -139,7 +139,7 @@ extension Plan.Header {
     }
 }
 
-/// Devices of an environment that the app has no key for: nothing can be sent to them.
+/// Devices of an environment that the app has no key for. Nothing can be sent to them.
 package struct KeylessDevices: Hashable, Sendable, CustomStringConvertible {
     package var environment: PushEnvironment
     package var devices: Int

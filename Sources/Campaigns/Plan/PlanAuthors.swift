@@ -4,23 +4,29 @@ import Model
 import Sending
 import Store
 
-/// Who made what a plan is made of since its campaign was sent the last time with signatures, so that none of them approves of it: who
-/// wrote its files by pages and API as the audit has it, who committed them where they stand in a git work tree, whose a
-/// file is that changed otherwise, and who defined the segments that it names.
+/// The people who changed any part of a plan since its campaign was last sent with signatures. None of them may approve
+/// the plan. These people are listed:
 ///
-/// A file that is as it was sent then has no authors: the run has its hash on record. What went to so few that nobody had
-/// to sign it was seen by nobody else. What cannot be known is no nobody, but somebody unknown, for whoever signs to see.
+/// - the authors of its files who wrote them through pages and API, according to the audit log
+/// - the authors of its files' commits, if the files are in a git work tree
+/// - the owners of files that were changed in another way
+/// - the people who defined the segments that it names
+///
+/// A file that has not changed since that run has no authors: the run's record has its hash. A run that was too small
+/// to need signatures does not count, because no second person saw it. If authorship cannot be determined, an author
+/// "unknown" is listed, so that approvers see it.
 struct PlanAuthors: Sendable {
     private static let eventsMax = 1000
     private static let unknownPrefix = "unknown: "
 
-    let store: any RunLog & DeviceRegistry & ApprovalLog
+    let store: any RunLog & AuditLog & DeviceRegistry & ApprovalLog
     let rules: ApprovalRules
 
-    /// Accounts, see ``Actor/identity``; of a commit `git:anna@example.org`; and `unknown: ` with what is not known.
+    /// Returns accounts, see ``Actor/identity``. The author of a commit has the form `git:anna@example.org`. An unknown
+    /// author has the form `unknown: ` with a description of what is not known.
     ///
-    /// - Parameter files: SHA-256 in hex of those that the definition was read from, by path; empty: they are looked for
-    ///   in the folders of the configuration.
+    /// - Parameter files: the SHA-256 in hex of the files that the definition was read from, by path. If empty, the
+    ///   files are searched for in the configured folders.
     func authors(of definition: RunDefinition, files: [String: String] = [:]) async throws -> Set<String> {
         guard let folders = rules.files else { return [] }
         let campaign = definition.campaign
@@ -32,7 +38,7 @@ struct PlanAuthors: Sendable {
         let writes = try await events(.fileWritten)
         for (path, hash) in files where hash.isEmpty || sent[path] != hash {
             let known = writes.all.filter { $0.files[path] != nil }
-            // Newest first; what stood there before the last run was sent with it.
+            // The writes are newest first. A text that was in place before the last run was sent with that run.
             let since = known.prefix { sent[path] == nil || $0.files[path] != sent[path] }
             authors.formUnion(since.map(\.actor.identity))
             if writes.isCut, since.count == known.count { authors.insert(Self.unknown("who wrote \(path) before")) }
@@ -46,7 +52,8 @@ struct PlanAuthors: Sendable {
         return authors
     }
 
-    /// Without what a hook says that started this, or somebody who would show another repository.
+    /// Returns the environment without git's variables. A git hook that started this process sets them, or a person who
+    /// wants to show another repository.
     static func gitEnvironment(_ environment: [String: String]) -> [String: String] {
         environment.filter { !$0.key.hasPrefix("GIT_") }.merging(
             ["GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"]) { $1 }
@@ -54,7 +61,7 @@ struct PlanAuthors: Sendable {
 
     private static func unknown(_ what: String) -> String { unknownPrefix + what }
 
-    /// Hashes by path; of a file that cannot be read an empty one.
+    /// Returns the hashes by path. The hash of a file that cannot be read is empty.
     private static func files(of campaign: Campaign, in folders: ApprovalRules.Files) -> [String: String] {
         let folder = CampaignFolder(campaigns: folders.campaigns, templates: folders.templates)
         let own = YAMLFolder.files(in: folders.campaigns).filter {
@@ -72,7 +79,7 @@ struct PlanAuthors: Sendable {
         return try await store.events(filter, before: nil, limit: 1).events.first?.files ?? [:]
     }
 
-    /// Newest first.
+    /// Returns the events, newest first.
     private func events(
         _ kind: EventKind, since: Timestamp? = nil
     ) async throws -> (all: [StoreEvent], isCut: Bool) {
@@ -81,7 +88,8 @@ struct PlanAuthors: Sendable {
         return (events, events.count == Self.eventsMax)
     }
 
-    /// Of the segments that an audience names, and those that these name; of all where it is SQL.
+    /// Returns the people who changed the segments that an audience names, and the segments that these name. For an SQL
+    /// audience this includes all segments.
     private func whoDefinedSegments(of campaign: Campaign, since: Timestamp?) async throws -> Set<String> {
         var names = (campaign.stages ?? []).reduce(into: campaign.audience.expression.segments) { names, stage in
             names.formUnion(stage.seeds?.segments ?? [])
@@ -91,7 +99,7 @@ struct PlanAuthors: Sendable {
         if campaign.audienceSQL != nil { names.formUnion(segments.map(\.name)) }
         var open = names
         while let name = open.popFirst() {
-            // All that have the name, in whichever form its letters are composed.
+            // All segments with this name, in whichever Unicode form its letters are composed.
             let named = segments.lazy.filter { $0.name == name }.reduce(into: Set<String>()) { named, segment in
                 guard case .dynamic(let source) = segment.kind else { return }
                 named.formUnion((try? ExpressionText.parse(source, named: "expression"))?.segments ?? [])
@@ -111,11 +119,12 @@ struct PlanAuthors: Sendable {
 }
 
 extension PlanAuthors {
-    /// Who committed a file since it was sent; its owner where it is not as it was committed, nor as somebody wrote it.
+    /// Returns the people who committed a file since it was sent. Includes the file's owner if its content was neither
+    /// committed nor written by a known person.
     ///
     /// - Parameters:
-    ///   - hash: of what is to be sent; empty: nobody can read it.
-    ///   - sent: of what was sent the last time.
+    ///   - hash: the hash of the content to be sent; empty if the file cannot be read.
+    ///   - sent: the hash of the content that was sent the last time.
     private static func whoCommitted(
         _ path: String, hash: String, sent: String?, isWritten: Bool
     ) -> Set<String> {
@@ -136,7 +145,7 @@ extension PlanAuthors {
         return authors
     }
 
-    /// Of a file that is a symbolic link, who made it point where it does.
+    /// Returns the people who made a symbolic link point to its target; empty for a file that is not a link.
     private static func whoLinked(_ path: String, to target: String) -> Set<String> {
         guard let text = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else { return [] }
         let url = URL(fileURLWithPath: path)
@@ -148,7 +157,7 @@ extension PlanAuthors {
         return history.people
     }
 
-    /// Its owner, and somebody unknown where others may write to it as well.
+    /// Returns the owner of a file, and an unknown author if other accounts may write to it as well.
     private static func writers(of path: String) -> Set<String> {
         let facts = try? FileManager.default.attributesOfItem(atPath: path)
         guard let owner = facts?[.ownerAccountName] as? String else { return [unknown("whose \(path) is")] }
@@ -158,17 +167,17 @@ extension PlanAuthors {
     }
 }
 
-/// One file as git knows it. A repository's own settings run nothing here, and neither do those of the environment.
+/// One file as git knows it. Neither the repository's settings nor those of the environment can run a program here.
 private struct GitFile {
     struct History {
-        /// Whether it was committed as it is to be sent.
+        /// Whether the content to be sent was committed.
         var hasContent = false
         var people: Set<String> = []
-        /// False: there are more commits than were looked at, or the repository has not all of them.
+        /// `false` if there are more commits than were read, or the repository does not have all of them.
         var isWhole = true
     }
 
-    /// A change of it, newest first.
+    /// One change of the file. Lists of changes are newest first.
     private struct Change {
         var commit: String
         var blob = ""
@@ -176,19 +185,19 @@ private struct GitFile {
     }
 
     private static let commitsMax = 50
-    /// Nobody looks at signatures, pages or fetches, and the folder may be another account's.
+    /// Settings that turn off signatures, pagers, hooks and fetches, and accept a folder of another account.
     private static let settings = [
         "safe.directory=*", "core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false",
         "core.pager=cat", "core.quotePath=false",
     ]
 
     private let root: String
-    /// From the root.
+    /// The path from the root.
     private let path: String
 
-    /// Nil: it is in no work tree.
+    /// Returns `nil` if the file is in no work tree.
     ///
-    /// - Parameter file: without links in its folder.
+    /// - Parameter file: the path of the file. Its folder contains no symbolic link.
     init?(_ file: String) {
         var folder = URL(fileURLWithPath: file).deletingLastPathComponent()
         while !FileManager.default.fileExists(atPath: folder.appending(path: ".git").path) {
@@ -199,27 +208,31 @@ private struct GitFile {
         path = String(file.dropFirst(root == "/" ? 1 : root.count + 1))
     }
 
-    /// Author, committer and co-authors of each commit up to the latest with the content that is to be sent that is not part
-    /// of the one which has the content that was: so those of an older branch that was merged since are among them, and those
-    /// of next week's text are not. All of the latest where none has it. Nil: git cannot be asked.
+    /// Returns the author, committer and co-authors of the commits since the file was sent; `nil` if git cannot be
+    /// queried.
+    ///
+    /// The commits end with the latest commit that has the content to be sent, or with `HEAD` if there is none. They
+    /// leave out the history of the commit that has the content sent the last time. An older branch that was merged
+    /// since is therefore included, and a later commit with next week's text is not.
     ///
     /// - Parameters:
-    ///   - sent: SHA-256 in hex; nil: nothing is on record.
-    ///   - content: the same, of what is to be sent.
+    ///   - sent: the SHA-256 in hex of the content sent the last time; `nil` if none is recorded.
+    ///   - content: the SHA-256 in hex of the content to be sent.
     func history(since sent: String?, of content: String) -> History? {
         guard let shallow = text(["rev-parse", "--is-shallow-repository"]) else { return nil }
         guard let head = git(["cat-file", "blob", "HEAD:\(path)"]) else { return History() }
         guard let changes = changes() else { return nil }
         let top = changes.firstIndex { hash(of: $0) == content }
         let base = changes.firstIndex { change in sent.map { hash(of: change) == $0 } ?? false }
-        // An older one that stands there again was put there by somebody.
+        // If the file on disk has the content of an older commit, a person put it back: the content does not count as
+        // committed.
         var history = History(
             hasContent: ContentHash.sha256(Array(head)) == content || top != nil && !isOnDisk(content))
         let end = top.map { changes[$0].commit } ?? "HEAD"
         let range = base.map { "\(changes[$0].commit)..\(end)" } ?? end
         let names = Set([path] + changes[...max(base ?? changes.count - 1, top ?? 0)].flatMap(\.names)).sorted()
         history.isWhole = base != nil || shallow != "true\n"
-        // Of merges only those that made something of their own.
+        // Include a merge only if it changed something itself.
         for which in [["--full-history", "--no-merges"], ["--merges"]] {
             guard let people = people(range, which, names) else { return nil }
             history.people.formUnion(people.accounts)
@@ -228,7 +241,7 @@ private struct GitFile {
         return history
     }
 
-    /// SHA-256 in hex of the file as a change has left it; nil: it was removed, or cannot be read.
+    /// Returns the SHA-256 in hex of the file after a change; `nil` if the change removed it, or it cannot be read.
     private func hash(of change: Change) -> String? {
         change.blob.isEmpty ? nil : git(["cat-file", "blob", change.blob]).map { ContentHash.sha256(Array($0)) }
     }
@@ -246,7 +259,7 @@ private struct GitFile {
                 changes.append(Change(commit: String(line)))
                 continue
             }
-            // `:100644 100644 <before> <after> M`, then a name, or two of a renamed file.
+            // `:100644 100644 <before> <after> M`, then a name, or two names for a renamed file.
             let fields = line.split(separator: "\t").map(String.init)
             let facts = fields[0].split(separator: " ")
             guard facts.count == 5, let last = changes.indices.last else { return nil }
@@ -270,7 +283,7 @@ private struct GitFile {
             if lines[0].isEmpty { isWhole = false }
             for line in lines where !line.isEmpty {
                 let mail = line.firstMatch(of: /<([^<>]+)>\s*$/).map { String($0.1) } ?? String(line)
-                // A set holds one of two spellings: the one that `people` may name.
+                // A set keeps one of two equal Unicode spellings: keep the one that `people` may name.
                 accounts.insert("git:" + mail.precomposedStringWithCanonicalMapping)
             }
         }
@@ -281,7 +294,7 @@ private struct GitFile {
         git(words).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// What it prints; nil: it failed, takes too long, or is not installed.
+    /// Returns what git prints; `nil` if git fails, takes too long, or is not installed.
     private func git(_ words: [String]) -> Data? {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -301,8 +314,8 @@ private struct GitFile {
     }
 }
 
-/// The bridge between a task and git: a thread of its own, because git may take 10 s for each question. On a machine with
-/// two processors one such wait would hold half of the threads that tasks share, which also send pushes.
+/// The bridge between a task and git: a separate thread, because git may take 10 s for each query. On a machine with
+/// two processors, one such wait would block half of the threads that tasks share. These threads also send pushes.
 private enum GitThread {
     static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in

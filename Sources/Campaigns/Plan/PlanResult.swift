@@ -3,10 +3,10 @@ import Model
 /// The stable shape of `plan --json`; keys are written in snake_case, times in ISO 8601 and UTC.
 package struct PlanResult: Codable, Hashable, Sendable {
     package struct Language: Codable, Hashable, Sendable {
-        /// Absent: the devices' language is not known.
+        /// Absent if the devices' language is not known.
         package var locale: String?
         package var devices: Int
-        /// False when no text fits and these devices get the default one.
+        /// `false` if no text fits, so that these devices get the default text.
         package var covered: Bool
     }
 
@@ -15,14 +15,14 @@ package struct PlanResult: Codable, Hashable, Sendable {
         package var locale: String
         package var devices: Int
         package var languages: [Language]
-        /// With empty device fields; over `payload_limit_bytes` nothing is sent to these devices.
+        /// The size with empty device fields. If it is over `payload_limit_bytes`, nothing is sent to these devices.
         package var payloadMinBytes: Int
         package var payloadMaxBytes: Int
         package var sample: String
     }
 
     package struct Zone: Codable, Hashable, Sendable {
-        /// Absent: not known.
+        /// Absent if the zone is not known.
         package var zone: String?
         package var devices: Int
     }
@@ -34,26 +34,27 @@ package struct PlanResult: Codable, Hashable, Sendable {
     }
 
     package struct StageEntry: Codable, Hashable, Sendable {
-        /// How soon a share of refusals would stop the run.
+        /// The number of responses after which a share of refusals would stop the run.
         package struct Notice: Codable, Hashable, Sendable {
             package var percent: Double
-            /// Absent: it is put up with.
+            /// Absent if the share is tolerated.
             package var answers: Int?
         }
 
-        /// From 1.
+        /// The number of the stage, from 1.
         package var stage: Int
         package var members: String
         package var devices: Int
         package var byEnvironment: [String: Int]
-        /// By the devices' language; empty name: not known.
+        /// The devices by language; the name is empty if the language is not known.
         package var byLocale: [String: Int]
         package var byZone: [String: Int]
         package var holdSeconds: Double?
-        /// Percent; absent for the rest.
+        /// The tolerated share of refusals in percent; absent for the stage of all remaining devices.
         package var tolerate: Double?
         package var needsApproval: Bool
-        /// Answers without a refusal after which it may pass; absent for the rest.
+        /// The number of responses, all without a refusal, after which the stage may pass; absent for the stage of all
+        /// remaining devices.
         package var answersNeeded: Int?
         package var notices: [Notice]
     }
@@ -64,7 +65,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
         /// Most devices first; empty in a run that does not follow each device's clock.
         package var zones: [String]
         package var pushesPerSecond: Double?
-        /// `pace`: the campaign's own; `last_run`: measured then.
+        /// `pace` for the campaign's own pace, `last_run` for the speed of the last run.
         package var basis: String?
         package var rampSeconds: Double?
         package var endsAt: String?
@@ -80,13 +81,13 @@ package struct PlanResult: Codable, Hashable, Sendable {
     }
 
     package struct Capped: Codable, Hashable, Sendable {
-        /// Those that name the campaign's class, such as `3 in 24h per user (news)`.
+        /// The caps that name the campaign's class, such as `3 in 24h per user (news)`.
         package var caps: [String]
         /// Devices that would wait for a slot.
         package var waiting: Int
-        /// When the last of them would have one; absent: nobody waits.
+        /// The time at which the last of them would have a slot; absent if no device waits.
         package var lastSlotAt: String?
-        /// Devices whose slot would come when the push has expired or is late.
+        /// The devices whose slot would come after the push has expired or is late.
         package var leftOut: Int
     }
 
@@ -111,7 +112,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
         package var message: String
     }
 
-    /// To be given to `run --plan`; absent while variables have no value.
+    /// The value for `run --plan`; absent while variables have no value.
     package var plan: String?
     package var campaign: String
     package var template: String
@@ -119,16 +120,18 @@ package struct PlanResult: Codable, Hashable, Sendable {
     package var audienceSql: String?
     package var headers: [String: String]
     package var reach: Int
-    /// With those left out.
+    /// The devices that the audience selects, including those that are left out.
     package var selected: Int
     package var byEnvironment: [String: Int]
-    /// The same in words, for whoever is about to start it: `PRODUCTION: 18,812 devices`; empty for nobody.
+    /// The same in words, for a person who is about to start the run: `PRODUCTION: 18,812 devices`; empty if no device
+    /// is reached.
     package var sentTo: String
-    /// Of them, those in an environment that the app has no key for; absent: none.
+    /// The reached devices in an environment that the app has no key for; absent if there are none.
     package var withoutKey: [String: Int]?
-    /// Devices that the audience would select, by the other topic that they are registered under; absent: none.
+    /// The devices that the audience would select, by the other topic that they are registered under; absent if there
+    /// are none.
     package var otherTopics: [String: Int]?
-    /// Absent: somebody is.
+    /// Absent if any device is reached.
     package var nobodyReached: NobodyReached?
     package var byZone: [Zone]
     package var byVariant: [Variant]
@@ -136,29 +139,29 @@ package struct PlanResult: Codable, Hashable, Sendable {
     package var stages: [StageEntry]?
     package var suppressed: [String: Int]
     package var silentBudget: Silent?
-    /// Absent: no frequency cap names the campaign's class.
+    /// Absent if no frequency cap names the campaign's class.
     package var frequencyCaps: Capped?
     package var inQuietHours: Int
-    /// By each device's clock; absent when the turn of all is at one moment.
+    /// The time by each device's clock; absent if all devices have their turn at one moment.
     package var localTime: String?
     package var waves: [WaveEntry]
     package var texts: [Block]
     package var payloadLimitBytes: Int
-    /// Absent: no run of the campaign has finished yet.
+    /// Absent if no run of the campaign has finished yet.
     package var sinceLastRun: Difference?
-    /// Guards that would refuse the run, in words.
+    /// The guards that would refuse the run, in words.
     package var refusals: [String]
-    /// The same by name, for `--override-guard`.
+    /// The guards among them that a person may override, by name, for `--override-guard`.
     package var refusedGuards: [Refusal]
-    /// Why the run would be made paused, and wait for a person's `resume`; absent: it would not.
+    /// The reason why the run would be created paused and wait for a person's `resume`; absent if it would not.
     package var volumeBrake: String?
-    /// Whose signatures the run needs, or why no signature would do; absent: none.
+    /// The signatures that the run needs, or the reason why no signature suffices; absent if it needs none.
     package var approval: String?
-    /// Segments that the audience leaves out, and that have nobody in them; absent: none.
+    /// The empty segments that the audience excludes; absent if there are none.
     package var emptyExclusions: [String]?
-    /// What is doubtful about the texts with the values given; absent: nothing.
+    /// The doubtful points of the texts with the given values; absent if there are none.
     package var lint: [String]?
-    /// Variables that must be given to `run`.
+    /// The variables that must be given to `run`.
     package var unsetVariables: [String]
 
     package init(_ plan: Plan, unset: [String]) {

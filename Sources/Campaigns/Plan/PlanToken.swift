@@ -6,14 +6,18 @@ import Store
 
 /// The name of a plan: `p2-<definition>-<template>-<variables>-<digest>-<reach>`.
 ///
-/// The first three parts are a ``StableHash`` each. They only let `run --plan` say what changed, without a stored copy of
-/// the plan: the campaign file without its variables' defaults and the spelling of its audience, the templates of all
-/// variants, and the values of the variables. The digest is the first ``digestDigits`` hex digits of the plan's SHA-256,
-/// see ``PlanDigest``. The digest names the plan: signatures and starts are held to it. The reach is the number of
-/// devices that the run would be sent to.
+/// The first three parts are a ``StableHash`` each. They let `run --plan` say what changed, without a stored copy of
+/// the plan. They cover:
+///
+/// - the campaign file without its variables' defaults and the spelling of its audience
+/// - the templates of all variants
+/// - the values of the variables
+///
+/// The digest is the first ``digestDigits`` hex digits of the plan's SHA-256, see ``PlanDigest``. It identifies the
+/// plan: signatures and starts must match it. The reach is the number of devices that the run would be sent to.
 package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
     private static let version = "p2"
-    /// The version before named a plan by the short hashes alone.
+    /// The previous version named a plan by the short hashes alone.
     private static let outdated = "p1"
     /// 64 bits: finding another plan with the same digits takes some 2^64 attempts.
     private static let digestDigits = 16
@@ -25,7 +29,7 @@ package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
     package var digest: String
     package var reach: Int
 
-    /// - Parameter digest: of the plan, in hex; see ``PlanDigest``.
+    /// - Parameter digest: the plan's digest in hex; see ``PlanDigest``.
     package init(_ definition: RunDefinition, reach: Int, digest: String) throws {
         self.digest = String(digest.prefix(Self.digestDigits))
         var campaign = definition.campaign
@@ -37,7 +41,7 @@ package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
         self.reach = reach
     }
 
-    /// Nil for anything `fanfare plan` did not print.
+    /// Returns `nil` for a text that `fanfare plan` does not print.
     package init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 6, parts[0] == Self.version, let reach = Int(parts[5]), reach >= 0,
@@ -52,19 +56,19 @@ package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { "\(Self.version)-\(definition)-\(template)-\(variables)-\(digest)-\(reach)" }
 
-    /// Tells whether a run was made of another campaign file, template or values than this plan.
+    /// Returns whether a run was created from another campaign file, template or values than this plan.
     package func differs(from run: Run) throws -> Bool {
         try PlanToken(run.definition, reach: reach, digest: digest) != self
     }
 
-    /// Whether a text is a plan's name as an earlier version printed it.
+    /// Returns whether a text is a plan's name as an earlier version printed it.
     package static func isOutdated(_ text: String) -> Bool {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false).map(String.init)
         return parts.count == 5 && parts[0] == outdated && parts[1...3].allSatisfy { isHex($0, 8) }
             && Int(parts[4]) != nil
     }
 
-    /// Says why a text names no plan.
+    /// Returns the reason why a text names no plan.
     package static func fault(_ text: String) -> Failure {
         if isOutdated(text) {
             return Failure(
@@ -88,18 +92,18 @@ package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Hashes everything that a signature on a plan stands for: audience, segments, texts of every language, variables, stages,
-/// the prepared correction and the time of a scheduled occurrence.
+/// The hash of everything that a signature on a plan covers: audience, segments, texts of every language, variables,
+/// stages, the prepared correction and the time of a scheduled occurrence.
 struct PlanDigest {
     /// SHA-256 in hex.
     let text: String
-    /// The part of what is hashed that the freeze compares again.
+    /// The part of the hashed contents that the freeze compares again.
     let segments: SegmentContents
 
     /// - Parameters:
-    ///   - occurrence: of the campaign's schedule; empty for a run of any other moment.
-    ///   - rules: name the folder in which a prepared correction stands; `nil` leaves the correction out.
-    ///   - files: hashes by path; the file of a correction that is not among them is read.
+    ///   - occurrence: the occurrence of the campaign's schedule; empty for a run of any other moment.
+    ///   - rules: name the folder of a prepared correction; `nil` leaves the correction out.
+    ///   - files: the hashes by path. The file of a correction that is not among them is read.
     init(
         of definition: RunDefinition, occurrence: String, in store: any DeviceRegistry, _ rules: ApprovalRules?,
         files: [String: String] = [:]
@@ -111,7 +115,7 @@ struct PlanDigest {
         definition.campaign.variables = [:]
         definition.campaign.audience.source = ""
         if occurrence.isEmpty {
-            // It names the plan for any moment, by whichever clock that is counted.
+            // The plan holds for any moment, and for any clock.
             definition.plannedAt = Timestamp(milliseconds: 0)
             definition.wall = nil
         }
@@ -123,7 +127,7 @@ struct PlanDigest {
     }
 }
 
-/// What a signature stands for, in the one form that is hashed.
+/// The contents that a signature covers, in the one form that is hashed.
 private struct SignedPlan: Encodable {
     var purpose: String
     var occurrence: String
@@ -132,25 +136,25 @@ private struct SignedPlan: Encodable {
     var segments: [String: String]
     /// The members of static segments, by name; `nil` if the audience names none.
     var members: [String: String]?
-    /// SHA-256 in hex of the template's file; nil: none is prepared.
+    /// The SHA-256 in hex of the correction's template file; `nil` if no correction is prepared.
     var correction: String?
 }
 
 extension ApprovalRules {
-    /// Where the prepared correction of a campaign stands; nil: it has none.
+    /// Returns the path of a campaign's prepared correction; `nil` if it has none.
     func correctionPath(_ definition: RunDefinition) -> String? {
         guard let name = definition.campaign.correction, let folders = files else { return nil }
         return FileHash.absolute(CampaignFolder(campaigns: "", templates: folders.templates).templatePath(name))
     }
 }
 
-/// What is different from the plan a run was to be held to.
+/// The differences from the plan that a run had to match.
 package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Part: Hashable, Sendable {
         case definition
         case template
         case variables
-        /// Something that the three short hashes leave out, or that was made to have the same ones.
+        /// A change that the three short hashes do not cover, or that was made to have the same short hashes.
         case contents
         case reach(planned: Int, now: Int)
     }
@@ -158,8 +162,8 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
     package var campaign: String
     package var parts: [Part]
 
-    /// Nil when nothing drifted. The reach may grow and shrink by `guards.max_growth`; a campaign without `max_growth` holds
-    /// it to the very number.
+    /// Returns `nil` if nothing differs. The reach may grow and shrink by `guards.max_growth`. A campaign without
+    /// `max_growth` requires the exact number.
     package init?(from planned: PlanToken, to now: PlanToken, _ campaign: Campaign) {
         self.campaign = campaign.name
         parts = []
@@ -196,10 +200,11 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Short hashes of values that stay the same from one process, machine and version to the next: FNV-1a, 64 bits, over
-/// the value's JSON with sorted keys, folded to 32 bits and written as 8 hex digits.
+/// Short hashes of values, stable across processes, machines and versions. The hash is FNV-1a with 64 bits over the
+/// value's JSON with sorted keys. It is folded to 32 bits and written as 8 hex digits.
 ///
-/// It tells people that something changed since they looked; it does not keep out somebody who wants a match.
+/// The hash shows people that something changed since they looked. It does not stop an attacker who searches for a
+/// match.
 enum StableHash {
     static func text(of value: some Encodable) throws -> String {
         let encoder = JSONEncoder()

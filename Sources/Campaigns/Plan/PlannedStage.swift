@@ -1,30 +1,30 @@
 package import Model
 import Store
 
-/// One stage of a run that is planned, and what it could show.
+/// One stage of a planned run, with the evidence that its devices could give.
 package struct PlannedStage: Hashable, Sendable {
-    /// How soon a share of refusals would stop the run.
+    /// The number of responses after which a share of refusals would stop the run.
     package struct Notice: Hashable, Sendable {
         package var percent: Double
-        /// Nil: it is put up with.
+        /// `nil` if the share is tolerated.
         package var answers: Int?
     }
 
     private static let shares = [100.0, 50, 25, 10]
 
-    /// From 1.
+    /// The number of the stage, from 1.
     package var number: Int
     package var stage: Stage
     package var devices: Reach.StageSlice
-    /// Answers without a refusal after which it may pass.
+    /// The number of responses, all without a refusal, after which the stage may pass.
     package var answersNeeded: Int
     package var notices: [Notice]
 
     package var isRest: Bool { stage.members == .rest }
-    /// Whether it can never show that it is good enough, so that a person will have to say so.
+    /// Whether the stage has too few devices to pass by itself, so that a person must decide.
     package var isTooSmall: Bool { !isRest && devices.count < answersNeeded }
 
-    /// Empty in a campaign without stages.
+    /// Returns the stages; empty for a campaign without stages.
     static func all(_ campaign: Campaign, _ reach: Reach) -> [PlannedStage] {
         guard let stages = campaign.stages, stages.count > 1 else { return [] }
         return stages.enumerated().map { index, stage in
@@ -38,14 +38,14 @@ package struct PlannedStage: Hashable, Sendable {
         }
     }
 
-    /// `12 devices: en 10, de 2`, and what it needs to pass.
+    /// The stage in words, such as `12 devices: en 10, de 2`, and what it needs to pass.
     package var words: [String] {
         let languages = devices.byLocale.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
             .map { "\($0.key.isEmpty ? "no language" : $0.key) \($0.value.grouped)" }
         let shown = languages.prefix(6).joined(separator: ", ") + (languages.count > 6 ? ", ..." : "")
         let size = "\(stage.words), \(devices.count.counted("device"))"
         let first = size + (isRest || shown.isEmpty ? "" : ": \(shown)")
-        let approval = stage.needsApproval ? "begins when somebody approves of it" : nil
+        let approval = stage.needsApproval ? "begins when a person approves it" : nil
         if isRest { return [first, approval].compactMap(\.self) }
         let hold = stage.hold.map { "then holds for \(WrittenDuration.text($0))" }
         let noticed = notices.compactMap { notice in

@@ -2,13 +2,14 @@ package import Model
 import Sending
 package import Store
 
-/// Plans a campaign for a person: the next occurrence, or the one asked for, with names in place of values not set yet.
+/// Plans a campaign for a person: the next occurrence, or the requested one. Variables without a value show their
+/// names.
 package struct PlanCampaign: Sendable {
     package struct Planned: Sendable {
         package var plan: Plan
-        /// Variables without a value.
+        /// The variables without a value.
         package var unset: [String]
-        /// Of the campaign's schedule, by its key; nil: a run of this moment.
+        /// The occurrence of the campaign's schedule, by its key; `nil` for a run of this moment.
         package var occurrence: String?
 
         package var result: PlanResult { PlanResult(plan, unset: unset) }
@@ -20,8 +21,8 @@ package struct PlanCampaign: Sendable {
     private let brake: Configuration.VolumeBrake?
     private let approvals: ApprovalRules?
 
-    /// - Parameter topic: of the campaign: its app says what the silent budget and the frequency caps would hold back, and whom
-    ///   there is no key for, if the configuration knows it.
+    /// - Parameter topic: the campaign's topic. If the configuration contains its app, the app gives the silent budget,
+    ///   the frequency caps, and the environments that have a key.
     package init(
         store: any RunLog & DeviceRegistry & OutcomeReader, configuration: Configuration, topic: String
     ) {
@@ -36,9 +37,9 @@ package struct PlanCampaign: Sendable {
     }
 
     /// - Parameters:
-    ///   - occurrence: of the campaign's schedule; nil: the next one.
-    ///   - isNow: as if started now, whatever the schedule says.
-    ///   - actor: who would start it, whose usual volume counts; nil: the daemon.
+    ///   - occurrence: the occurrence of the campaign's schedule; `nil` for the next one.
+    ///   - isNow: whether to plan a start now, whatever the schedule says.
+    ///   - actor: the person who would start the run, whose usual volume counts; `nil` for the daemon.
     package func plan(
         _ definition: RunDefinition, occurrence: String?, isNow: Bool, by actor: Actor? = nil, now: Timestamp
     ) async throws -> Planned {
@@ -50,7 +51,7 @@ package struct PlanCampaign: Sendable {
             plan.otherTopics = try await OtherTopics.selected(by: definition.campaign, in: store, now: now)
         }
         plan.nobody = try await NobodyReached.of(plan, in: store, now: now)
-        // A plan that people sign is not weighed.
+        // The volume brake does not apply to a plan that people sign.
         if approvals?.rule(forReach: plan.reach.total) == nil,
             let request = try await VolumeRequest.weighing(
                 definition.campaign, reach: plan.reach.total, brake, by: actor, in: store)
@@ -84,9 +85,9 @@ package struct PlanCampaign: Sendable {
     }
 }
 
-/// Answers "who would get what" without sending anything.
+/// Determines which devices would get which push, without sending anything.
 package struct Planner: Sendable {
-    /// A device field is taken to be no longer than this many bytes when the largest payload is worked out.
+    /// The length in bytes that is assumed for a device field when the largest payload is computed.
     package static let fieldMaxBytes = 100
 
     private let store: any RunLog & DeviceRegistry & OutcomeReader
@@ -95,9 +96,10 @@ package struct Planner: Sendable {
     private let approvals: ApprovalRules?
 
     /// - Parameters:
-    ///   - budget: the app's, to say what it would hold back of a background push; nil: nothing is said of it.
-    ///   - caps: the app's, to say what they would hold back of an alert.
-    ///   - approvals: as configured: they name the folder of a prepared correction, which is part of the plan's digest.
+    ///   - budget: the app's silent budget, to forecast its effect on background pushes; `nil` for no forecast.
+    ///   - caps: the app's frequency caps, to forecast their effect on alerts.
+    ///   - approvals: the configured rules. They name the folder of a prepared correction, which is part of the plan's
+    ///     digest.
     package init(
         store: any RunLog & DeviceRegistry & OutcomeReader, budget: Configuration.SilentBudget? = nil,
         caps: [FrequencyCap] = [], approvals: ApprovalRules? = nil
@@ -108,7 +110,7 @@ package struct Planner: Sendable {
         self.caps = caps
     }
 
-    /// Reads the whole device table once; writes nothing.
+    /// Returns the plan. Reads the whole device table once, and writes nothing.
     package func plan(_ definition: RunDefinition, now: Timestamp) async throws -> Plan {
         let campaign = definition.campaign
         let renderers = try VariantRenderers(definition)
@@ -140,7 +142,7 @@ package struct Planner: Sendable {
     }
 }
 
-/// Which devices get which text.
+/// The texts with the devices that get each of them.
 struct PlanBlocks {
     let blocks: [Plan.Block]
 
@@ -181,7 +183,7 @@ struct PlanBlocks {
 }
 
 extension PayloadRenderer {
-    /// A payload as a person would read it: device fields show their own names, a badge count shows 1.
+    /// Returns a payload for a person to read. Device fields show their own names, and a badge count shows 1.
     package func sample(_ prototype: Int) -> String {
         let fields = fields.map { Optional("<\($0.templateName)>") }
         return String(decoding: prototypes[prototype].payload(fields: fields, badge: 1), as: UTF8.self)

@@ -2,9 +2,10 @@ import Foundation
 package import Model
 import Sending
 
-/// What a phone shows of a campaign, taken from the very payloads that would be sent: one notification for each text.
+/// The notifications that phones show for a campaign, one for each text. They are taken from the payloads that would be
+/// sent.
 package struct PreviewNotifications: Sendable {
-    /// - Parameter definition: values that are not given yet show the names of their variables.
+    /// - Parameter definition: variables that have no value yet show their names.
     package static func all(_ definition: RunDefinition) throws -> PreviewResult {
         let (shown, unset) = definition.filledForShow()
         let renderers = try VariantRenderers(shown)
@@ -27,7 +28,7 @@ package struct PreviewNotifications: Sendable {
 /// The stable shape of what phones show; keys are written in snake_case.
 package struct PreviewResult: Codable, Hashable, Sendable {
     package struct Notification: Codable, Hashable, Sendable {
-        /// `all` where nothing is localized.
+        /// `all` if nothing is localized.
         package var locale: String
         package var variant: String?
         package var title: String?
@@ -37,11 +38,11 @@ package struct PreviewResult: Codable, Hashable, Sendable {
         package var lookedUp: [String: String]
         package var payload: String
         package var bytes: Int
-        /// With long device fields.
+        /// The size with long device fields.
         package var payloadMaxBytes: Int
         package var limitBytes: Int
 
-        /// False: nothing is shown.
+        /// Whether the phone shows anything.
         package var isVisible: Bool { title != nil || subtitle != nil || body != nil || !lookedUp.isEmpty }
 
         package init(payload: String, locale: String, variant: String?, payloadMaxBytes: Int, limitBytes: Int) {
@@ -64,7 +65,7 @@ package struct PreviewResult: Codable, Hashable, Sendable {
             }
         }
 
-        /// Of a push that was rendered for a device or a language.
+        /// Creates a notification from a push that was rendered for a device or a language.
         package init(_ rendering: RenderingResult) {
             self.init(
                 payload: rendering.payload, locale: rendering.locale, variant: rendering.variant,
@@ -85,6 +86,6 @@ package struct PreviewResult: Codable, Hashable, Sendable {
     }
 
     package var notifications: [Notification]
-    /// Variables that have no value yet; their names stand in the texts.
+    /// The variables that have no value yet. Their names appear in the texts.
     package var unsetVariables: [String]
 }

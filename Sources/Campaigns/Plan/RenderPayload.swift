@@ -4,7 +4,7 @@ package import Store
 
 /// Renders one push of a campaign, as it would be sent.
 package struct RenderPayload: Sendable {
-    /// For a language; the default one when nil.
+    /// Renders the push for a language, or for the default language if `locale` is `nil`.
     package static func rendering(
         _ definition: RunDefinition, locale: String?, variant: String?
     ) throws -> Rendering {
@@ -17,7 +17,7 @@ package struct RenderPayload: Sendable {
         return Rendering(definition, renderers[index], variant: index, locale: locale)
     }
 
-    /// For a device, with its own language, variant, fields and badge.
+    /// Renders the push for a device, with its own language, variant, fields and badge.
     package static func rendering(
         _ definition: RunDefinition, device text: String, variant: String?, in store: any DeviceRegistry,
         sees: (_ topic: String) -> Bool = { _ in true }
@@ -37,10 +37,10 @@ package struct RenderPayload: Sendable {
     }
 }
 
-/// One push to look at: its payload and everything that would go with it.
+/// One rendered push: its payload and everything that would go with it.
 package struct Rendering {
     package let payload: String
-    /// What a person should know besides.
+    /// Further information for a person.
     package var remarks: [String] = []
     private let locale: String
     private let variant: String?
@@ -48,7 +48,7 @@ package struct Rendering {
     private let limit: Int
     private let device: StoredDevice?
 
-    /// For a language; the fields of the device show their own names.
+    /// Creates the rendering for a language. Device fields show their own names.
     fileprivate init(_ definition: RunDefinition, _ renderer: PayloadRenderer, variant: Int?, locale: String?) {
         let index = renderer.choice(forLocale: locale).prototype
         payload = renderer.sample(index)
@@ -59,7 +59,7 @@ package struct Rendering {
         device = nil
     }
 
-    /// For a device: the very bytes.
+    /// Creates the rendering for a device, with the exact bytes that would be sent.
     fileprivate init(
         _ definition: RunDefinition, _ renderer: PayloadRenderer, variant: Int?, _ device: StoredDevice,
         fields: [String?]

@@ -1,19 +1,19 @@
 import Foundation
 package import Model
 
-/// What has changed since the campaign's last finished run.
+/// The changes since the campaign's last finished run.
 package struct RunDifference: Hashable, Sendable {
-    /// A text or setting of a template: `de.title`, `sound`, `custom.link_url`.
+    /// A change of a text or setting of a template: `de.title`, `sound`, `custom.link_url`.
     package struct Change: Hashable, Sendable {
         package enum Kind: String, Hashable, Sendable {
             case added, removed, changed
         }
 
-        /// Nil in a campaign without variants.
+        /// `nil` in a campaign without variants.
         package var variant: String?
-        /// Nil for what does not depend on the language.
+        /// `nil` for a setting that does not depend on the language.
         package var locale: String?
-        /// Nil when a language came or went as a whole.
+        /// `nil` if a language was added or removed as a whole.
         package var key: String?
         package var kind: Kind
     }
@@ -40,7 +40,7 @@ package struct RunDifference: Hashable, Sendable {
         keys = try CampaignOutline.changedKeys(before.campaign, definition.campaign)
     }
 
-    /// Which template to compare with which; those of variants that came or went count as a changed key.
+    /// Returns the templates to compare with each other. A variant that was added or removed counts as a changed key.
     private static func templates(
         _ before: RunDefinition, _ now: RunDefinition
     ) -> [(variant: String?, old: Template, new: Template)] {
@@ -54,7 +54,7 @@ package struct RunDifference: Hashable, Sendable {
     }
 }
 
-/// A template taken apart into the places a person would name, each with a value to compare.
+/// A template, divided into the places that a person would name, each with a value to compare.
 struct TemplateOutline {
     /// By locale, then by `title`, `subtitle` and `body`.
     private var texts: [String: [String: TemplateText]] = [:]
@@ -79,7 +79,7 @@ struct TemplateOutline {
         for member in template.custom { settings["custom.\(member.key)"] = try WrittenKeys.bytes(of: member.value) }
     }
 
-    /// In the order of the new template, settings last.
+    /// Returns the changes in the order of the new template, settings last.
     static func changes(
         from old: TemplateOutline, to new: TemplateOutline, variant: String?
     ) -> [RunDifference.Change] {
@@ -114,13 +114,13 @@ struct TemplateOutline {
 
 /// A campaign file by its keys.
 enum CampaignOutline {
-    /// Those of the file whose values differ, in alphabetical order. The defaults of variables are left out: what
-    /// counts is the values of the run.
+    /// Returns the keys of the file whose values differ, in alphabetical order. The defaults of variables are left out,
+    /// because the values of the run count.
     static func changedKeys(_ old: Campaign, _ new: Campaign) throws -> [String] {
         WrittenKeys.changed(try values(old), try values(new)).map { fileKeys[$0] ?? $0 }.sorted()
     }
 
-    /// Where a run's definition and the campaign file have different words for the same thing.
+    /// The file's keys, where the run's definition uses another word for the same thing.
     private static let fileKeys = [
         "name": "campaign", "feed": "trigger", "holdout_percent": "holdout",
         "max_attempts": "retry",

@@ -1,29 +1,30 @@
 package import Model
 import Store
 
-/// Deliveries that start at the same time, with what the pace makes of them.
+/// The deliveries that start at the same time, with the times that the pace gives them.
 package struct Wave: Hashable, Sendable {
-    /// Where the expected end comes from.
+    /// The source of the expected end.
     package enum Basis: Hashable, Sendable {
         /// The campaign's own pace.
         case pace
-        /// What the last finished run managed.
+        /// The speed of the last finished run.
         case lastRun
     }
 
     package var startsAt: Timestamp
     package var devices: Int
-    /// Their time zones, most devices first; empty in a run that does not follow each device's clock.
+    /// The time zones of the devices, most devices first; empty in a run that does not follow each device's clock.
     package var zones: [String]
-    /// Pushes per second at full speed; nil when nothing is known of it.
+    /// The pushes per second at full speed; `nil` if nothing is known of it.
     package var rate: Double?
     package var basis: Basis?
     package var ramp: Duration?
     package var endsAt: Timestamp?
-    /// Those whose turn would come only after `expires_after`.
+    /// The devices whose turn would come only after `expires_after`.
     package var lateDevices: Int
 
-    /// The run as one wave at its planned time, or as one for each moment at which somebody's turn comes, in order.
+    /// Returns the run as one wave at its planned time, or as one wave for each moment at which devices have their
+    /// turn, in order.
     static func all(
         _ definition: RunDefinition, _ reach: Reach, _ waves: RecipientWaves?, previous: PreviousRun?
     ) -> [Wave] {
@@ -46,7 +47,7 @@ package struct Wave: Hashable, Sendable {
         }
     }
 
-    /// - Parameter isBusyUntil: when the wave before will have been sent: the pace is the run's, not the wave's.
+    /// - Parameter isBusyUntil: the expected end of the previous wave, because all waves share the run's pace.
     private init(
         _ definition: RunDefinition, startsAt: Timestamp, devices: Int, previous: PreviousRun?,
         isBusyUntil: Timestamp? = nil
@@ -57,7 +58,7 @@ package struct Wave: Hashable, Sendable {
         var pace = definition.campaign.pace ?? previous?.pushesPerSecond.map { Campaign.Pace(pushesPerSecond: $0) }
         rate = pace?.pushesPerSecond
         basis = pace.map { _ in definition.campaign.pace == nil ? .lastRun : .pace }
-        // The ramp is that of the run's first pushes.
+        // Only the first pushes of the run have the ramp.
         if isBusyUntil != nil { pace?.ramp = nil }
         ramp = pace?.ramp
         let begin = max(startsAt, isBusyUntil ?? startsAt)
@@ -71,7 +72,7 @@ package struct Wave: Hashable, Sendable {
 }
 
 extension PreviousRun {
-    /// How fast it went; nil when it was too short to tell.
+    /// The speed of the run; `nil` if the run was too short or too small to tell.
     var pushesPerSecond: Double? {
         guard let startedAt = run.startedAt, let finishedAt = run.finishedAt else { return nil }
         let seconds = (finishedAt - startedAt).inSeconds
@@ -79,12 +80,12 @@ extension PreviousRun {
     }
 }
 
-/// What the silent budget would do to a run of background pushes.
+/// The expected effect of the silent budget on a run of background pushes.
 package struct SilentForecast: Hashable, Sendable {
     package var budget: Configuration.SilentBudget
-    /// Devices that have had their share in the current window.
+    /// The devices that have used up their budget in the current window.
     package var usedUp: Int
-    /// True when all of them get a slot before the run expires; otherwise some are suppressed.
+    /// Whether all of them get a slot before the run expires; otherwise some are suppressed.
     package var allCanWait: Bool
 
     init?(_ campaign: Campaign, _ budget: Configuration.SilentBudget?, usedUp: Int) {
@@ -95,9 +96,9 @@ package struct SilentForecast: Hashable, Sendable {
     }
 }
 
-/// What the frequency caps would do to a run of alerts, by what devices and users have had.
+/// The expected effect of the frequency caps on a run of alerts, given what devices and users have had.
 package struct CappedForecast: Hashable, Sendable {
-    /// Those that name the campaign's class.
+    /// The caps that name the campaign's class.
     package var caps: [FrequencyCap]
     package var devices: Reach.CapSlice
 
@@ -108,15 +109,15 @@ package struct CappedForecast: Hashable, Sendable {
     }
 }
 
-/// What the quiet hours would do to the devices for which it is one of them when the run starts.
+/// The expected effect of the quiet hours on the devices that are in them when the run starts.
 package struct QuietForecast: Hashable, Sendable {
-    /// They get theirs when their quiet hours are over, the last of them at ``lastEnd``.
+    /// The devices that get their push after their quiet hours, the last of them at ``lastEnd``.
     package var waiting = 0
     package var lastEnd: Timestamp?
-    /// They get nothing: the policy is `drop`, the run expires before, or nobody knows their zone.
+    /// The devices that get nothing: the policy is `drop`, the run expires before, or their zone is unknown.
     package var suppressed = 0
 
-    /// Nil for a campaign without quiet hours.
+    /// Returns `nil` for a campaign without quiet hours.
     init?(_ definition: RunDefinition, _ reach: Reach, _ waves: RecipientWaves?) {
         guard let quiet = QuietTimes(definition.campaign.schedule) else { return nil }
         for slice in reach.byZone {

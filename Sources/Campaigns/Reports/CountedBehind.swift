@@ -3,8 +3,7 @@ package import Sending
 import Store
 import Synchronization
 
-/// Lets one of several counts of many rows go on at a time: they read through the store for seconds, and whoever sends needs
-/// it as well.
+/// Allows one count of many rows at a time. A count reads the store for seconds, and the sender needs the store too.
 package final class CountingGate: Sendable {
     private struct State {
         var isTaken = false
@@ -15,7 +14,7 @@ package final class CountingGate: Sendable {
 
     package init() {}
 
-    /// False while somebody else counts.
+    /// Claims the gate. Returns `false` while another count holds it.
     func take() -> Bool {
         state.withLock { state in
             defer { state.isTaken = true }
@@ -43,17 +42,19 @@ package final class CountingGate: Sendable {
     }
 }
 
-/// Figures that take seconds to count, for pages that show them at each look: they are counted behind whoever looks, one at
-/// a time and each a small part of the time, and all are told what was found last, with when that was.
+/// Figures that take seconds to count, for pages that show them on every request.
+///
+/// - The counts run in the background, one at a time, and take only a small share of the time.
+/// - Every page shows the last figure and when it was counted.
 package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
-    /// What was found, and when.
+    /// A figure, and when it was counted.
     package struct Counted: Sendable {
         package var figure: Figure
         package var at: Timestamp
         fileprivate var uptime: Duration
         fileprivate var took: Duration
 
-        /// One that was counted for this look alone.
+        /// Creates a figure that was counted for this request only.
         package init(_ figure: Figure, _ clock: WallClock) {
             self.init(figure, at: clock.now(), uptime: clock.uptime(), took: .zero)
         }
@@ -66,9 +67,9 @@ package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
         }
     }
 
-    /// So many times as long as counting took, nothing is counted again.
+    /// The minimum pause after a count, as a multiple of the time that the count took.
     private static var rest: Int { 40 }
-    /// What is due for so long is not shown any more: nobody has looked meanwhile.
+    /// The overdue time after which a figure is no longer shown: no page has requested it for too long.
     private static var overdueMax: Duration { .seconds(600) }
     private static var keptMax: Int { 100 }
 
@@ -78,22 +79,23 @@ package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
     private var known: [Key: Counted] = [:]
     private var failures: [Key: any Error] = [:]
     private var counting: [Key: Task<Counted, any Error>] = [:]
-    /// Counted once more because what was found is true no more; where that is not true either, it rests.
+    /// The keys that were recounted early because their figure was known to be outdated. If the new figure is outdated
+    /// as well, the usual pause applies.
     private var refuted: Set<Key> = []
 
     /// - Parameters:
-    ///   - gate: shared by all who count in this store.
-    ///   - every: at the soonest; nil: what was counted once does not change any more.
+    ///   - gate: shared by all counts of this store.
+    ///   - every: the minimum interval between counts; `nil` if a figure never changes once it is counted.
     package init(_ gate: CountingGate, clock: WallClock, every: Duration?) {
         self.gate = gate
         self.clock = clock
         self.every = every
     }
 
-    /// What was found last; nil: it is being counted. Throws why it cannot be, once that is known; then each look tries
-    /// again.
+    /// Returns the last figure, or `nil` while it is being counted. Throws the error of the last count if there is no
+    /// figure to show; each call then tries again.
     ///
-    /// - Parameter isTrue: false: what was found is known to be so no more, and is not shown.
+    /// - Parameter isTrue: returns `false` if the figure is known to be outdated; such a figure is not shown.
     package func latest(
         _ key: Key, where isTrue: @Sendable (Figure) -> Bool = { _ in true },
         count: @escaping @Sendable () async throws -> Figure
@@ -108,13 +110,13 @@ package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
         return nil
     }
 
-    /// The same for whoever needs a figure: waits for it where there is none.
+    /// Returns the figure, like ``latest(_:where:count:)``, but waits for the count if there is no figure.
     package func awaited(_ key: Key, count: @escaping @Sendable () async throws -> Figure) async throws -> Counted {
         while true {
             if isDue(key) { countBehind(key, count) }
             if let counted = usable(key) { return counted }
             if let counting = counting[key] { return try await counting.value }
-            // Something else is being counted.
+            // Another figure is being counted.
             await gate.settle()
             try Task.checkCancellation()
         }
@@ -122,24 +124,24 @@ package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
 
     private func isDue(_ key: Key) -> Bool { known[key].map { overdue($0) >= .zero } ?? true }
 
-    /// Not from long ago.
+    /// Returns the last figure, unless it is overdue by `overdueMax` or more.
     private func usable(_ key: Key) -> Counted? {
         known[key].flatMap { overdue($0) < Self.overdueMax ? $0 : nil }
     }
 
-    /// How long ago it should have been counted again; below zero: it is good for as long yet.
+    /// Returns how long ago the figure should have been recounted. A negative value is the time until it is due.
     private func overdue(_ counted: Counted) -> Duration {
         guard let every else { return .zero - Self.overdueMax }
         return clock.uptime() - counted.uptime - max(every, counted.took * Self.rest)
     }
 
-    /// Who comes while something is counted asks again later.
+    /// Starts the count in the background. Does nothing while another count is running: the caller asks again later.
     private func countBehind(_ key: Key, _ count: @escaping @Sendable () async throws -> Figure) {
         guard counting[key] == nil, gate.take() else { return }
         counting[key] = Task {
             defer { gate.giveBack() }
             let result: Result<Counted, any Error>
-            // Every viewer sees the figure: the first one's leaving does not end the count.
+            // Every viewer sees the figure, so the count continues if the first viewer leaves.
             do {
                 result = .success(try await ReadAllowance.$current.withValue(nil) { try await counted(count) })
             } catch {

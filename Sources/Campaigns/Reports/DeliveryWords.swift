@@ -1,7 +1,7 @@
 import Model
 import Store
 
-/// What became of one delivery, as a sentence.
+/// The outcome of one delivery, as a sentence.
 struct DeliveryWords {
     let run: Run
     let delivery: DeviceDelivery
@@ -27,7 +27,7 @@ struct DeliveryWords {
 
     private var reason: String { delivery.outcome.reason ?? "no reason" }
 
-    /// Of a delivery whose last attempt failed, or that was not sent again.
+    /// The note that an earlier attempt may have arrived, for a delivery that was then rejected or suppressed.
     private var mayHaveArrived: String {
         delivery.outcome.doubts > 0 ? "; an earlier answer was lost: it may have arrived" : ""
     }
@@ -38,7 +38,7 @@ struct DeliveryWords {
         delivery.outcome.status > 0 ? "\(delivery.outcome.status) \(reason)" : reason
     }
 
-    /// Only what it waited for before its first request: a later wait was for a retry.
+    /// Names only the wait before the first request: a later wait was for a retry.
     private var waited: String {
         guard let heldUntil = delivery.heldUntil, let what = Self.held(delivery.heldFor) else { return "" }
         return "waited for \(what) until \(heldUntil.iso8601), then "

@@ -1,7 +1,7 @@
 package import Model
 package import Store
 
-/// Tells what happened to a device: every run, decision and token, in order.
+/// Explains what happened to a device: every run, decision and token, in order.
 package struct ExplainDevice: Sendable {
     package struct Explained: Sendable {
         package var story: DeviceStory
@@ -13,7 +13,7 @@ package struct ExplainDevice: Sendable {
     private let store: any DeviceRegistry & OutcomeReader
     private let app: @Sendable (_ topic: String) -> Configuration.App?
 
-    /// - Parameter app: nil where the configuration does not know it.
+    /// - Parameter app: returns `nil` if the configuration does not contain the topic.
     package init(
         store: any DeviceRegistry & OutcomeReader, app: @escaping @Sendable (_ topic: String) -> Configuration.App?
     ) {
@@ -21,7 +21,7 @@ package struct ExplainDevice: Sendable {
         self.app = app
     }
 
-    /// The devices a person may mean; an old token finds the device that had it.
+    /// Returns the devices that a person may mean. An old token finds the device that had it.
     package func explain(_ text: String, now: Timestamp) async throws -> [Explained] {
         var explained: [Explained] = []
         for device in try await DeviceLookup.devices(text, in: store) {
@@ -31,7 +31,7 @@ package struct ExplainDevice: Sendable {
         return explained
     }
 
-    /// The one of this number.
+    /// Returns the explanation for the device with this number.
     package func explain(_ device: Int64, now: Timestamp) async throws -> Explained {
         guard let story = try await store.story(ofDevice: device) else {
             throw Failure(.notFound, "no device \(device)")
@@ -40,7 +40,7 @@ package struct ExplainDevice: Sendable {
     }
 
     private func explained(_ story: DeviceStory, now: Timestamp) -> Explained {
-        // Under a topic with a suffix there are no background pushes and no alerts, no budget and no caps.
+        // A topic with a suffix carries neither background pushes nor alerts, so no budget and no caps apply.
         let app = app(story.device.record.topic)
         let explanation = Explanation(story, budget: app?.silentBudget, caps: app?.frequencyCaps ?? [], now: now)
         return Explained(story: story, explanation: explanation)
@@ -72,14 +72,14 @@ package struct ExplanationResult: Codable, Hashable, Sendable {
     }
 }
 
-/// Why a device got what it got: every run, decision and token event in order of time, in words.
+/// The reasons for what a device received: every run, decision and token event in order of time, in words.
 package struct Explanation: Hashable, Sendable {
     package enum Kind: String, Hashable, Sendable {
         /// The device registered, or got a new token.
         case registration
-        /// What a run did about it.
+        /// A run's decision about the device, or its outcome.
         case delivery
-        /// Its token is gone, or it was suspended.
+        /// The device's token is gone, or the device was suspended.
         case status
     }
 
@@ -92,19 +92,19 @@ package struct Explanation: Hashable, Sendable {
     }
 
     package private(set) var lines: [Line] = []
-    /// What would become of a push sent now.
+    /// What would happen to a push sent now.
     package private(set) var now: [String] = []
 
     /// - Parameters:
-    ///   - budget: of the device's topic; nil leaves the silent budget out.
-    ///   - caps: the same.
+    ///   - budget: the silent budget of the device's topic; `nil` leaves it out.
+    ///   - caps: the frequency caps of the device's topic.
     package init(
         _ story: DeviceStory, budget: Configuration.SilentBudget?, caps: [FrequencyCap] = [], now: Timestamp
     ) {
         addTokens(story)
         addStatus(story)
         for chapter in story.chapters { add(chapter, story.device) }
-        // What happened at one moment stays in the order it was found in: tokens before runs.
+        // Events of the same moment keep the order in which they were added: tokens before runs.
         let order = lines.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }
         lines = order.map(\.element)
         self.now = Self.present(story, budget, now) + caps.map { Self.standing(story, $0, now) }
@@ -135,7 +135,7 @@ package struct Explanation: Hashable, Sendable {
         let device = story.device
         guard device.status != .active, let since = device.statusAt else { return }
         let reason = device.statusReason ?? "no reason on record"
-        // The run whose answer did it; deliveries may be gone by now.
+        // The run whose response changed the status. It is unknown if its deliveries have been deleted.
         let cause = story.chapters.last {
             $0.delivery?.outcome.reason == device.statusReason && $0.delivery?.outcome.generation == device.generation
         }
@@ -172,7 +172,7 @@ package struct Explanation: Hashable, Sendable {
     private static func standing(_ story: DeviceStory, _ cap: FrequencyCap, _ now: Timestamp) -> String {
         let (used, nextSlot) = story.frequencyCap(cap, now: now)
         guard let nextSlot, nextSlot > now else { return "frequency cap of \(cap.words): \(used) used" }
-        // Some slots are kept for them.
+        // The cap reserves some slots for these classes.
         let classes = cap.reserve.keys.sorted().joined(separator: ", ")
         return "frequency cap of \(cap.words): \(used) used; the next may leave at \(nextSlot.iso8601)"
             + (classes.isEmpty ? "" : ", except of the class \(classes)")

@@ -1,7 +1,7 @@
 package import Model
 package import Store
 
-/// Pages through the deliveries of a run, by what became of them.
+/// Pages through the deliveries of a run, by outcome.
 package struct ListDeliveries: Sendable {
     package static let limitMax = 1000
 
@@ -11,10 +11,10 @@ package struct ListDeliveries: Sendable {
         self.store = store
     }
 
-    /// A page may have fewer than `limit`, or none, and still be followed by others. Throws
-    /// ``StoreError/outcomesPruned(run:at:)`` when only their summary is left.
+    /// Returns one page. A page may have fewer than `limit` deliveries, or none, although more pages follow. Throws
+    /// ``StoreError/outcomesPruned(run:at:)`` if only the run's summary is left.
     ///
-    /// - Parameter cursor: of the page before; nil for the first.
+    /// - Parameter cursor: the cursor of the previous page; `nil` for the first page.
     package func page(of run: Run, _ filter: DeliveryFilter, cursor: String?, limit: Int) async throws
         -> DeliveryPageResult
     {
@@ -31,7 +31,7 @@ package struct ListDeliveries: Sendable {
 package struct DeliveryPageResult: Codable, Hashable, Sendable {
     package var run: Int64
     package var deliveries: [DeliveryResult]
-    /// Absent: this was the last page.
+    /// Absent on the last page.
     package var next: String?
 
     package init(run: Int64, deliveries: [DeliveryResult], next: String?) {
@@ -44,28 +44,28 @@ package struct DeliveryPageResult: Codable, Hashable, Sendable {
 /// The stable shape of one delivery.
 package struct DeliveryResult: Codable, Hashable, Sendable {
     package var device: Int64
-    /// Absent with the others of the device when it is no longer stored.
+    /// Absent if unknown, or if the device is no longer stored.
     package var installationId: String?
-    /// The last 8 characters of the token it has now.
+    /// The last 8 characters of the device's current token; absent if the device is no longer stored.
     package var token: String?
     package var environment: String
     package var locale: String?
-    /// The locale of the text that was rendered; absent where nothing is localized, or before it was rendered.
+    /// The locale of the rendered text. Absent if the text is not localized, or before it is rendered.
     package var textLocale: String?
-    /// The device's, as it was when the audience was frozen; absent: not known.
+    /// The app version of the device when the audience was frozen; absent if unknown.
     package var appVersion: String?
     /// `pending`, `leased`, `accepted`, `rejected`, `unknown` or `suppressed`.
     package var state: String
-    /// The HTTP status; absent where there was no answer.
+    /// The HTTP status; absent if there was no response.
     package var status: Int?
     package var reason: String?
     package var attempts: Int
     package var variant: String?
-    /// ISO 8601, UTC; absent while it is pending or leased.
+    /// ISO 8601, UTC; absent while the delivery is pending or leased.
     package var settledAt: String?
-    /// Of one that waits.
+    /// The earliest time of the next attempt, if the delivery waits.
     package var notBefore: String?
-    /// Attempts whose answer was lost: APNs may have accepted each of them, whatever the state is.
+    /// The number of attempts without a response: APNs may have accepted each of them, whatever the state is.
     package var doubts: Int
 
     package init(_ entry: DeliveryPage.Entry, of run: Run) {

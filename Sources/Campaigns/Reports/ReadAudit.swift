@@ -6,36 +6,36 @@ package import Store
 package struct ReadAudit: Sendable {
     package static let limitMax = 500
 
-    private let store: any RunLog
+    private let store: any AuditLog
 
-    package init(store: any RunLog) {
+    package init(store: any AuditLog) {
         self.store = store
     }
 
-    /// The latest `limit` events, oldest first.
+    /// Returns the latest `limit` events, oldest first.
     ///
-    /// - Parameter run: nil: of everything.
+    /// - Parameter run: `nil` for the events of the whole store.
     package func events(of run: Run?, since: Timestamp?, limit: Int) async throws -> [StoreEvent] {
         try await store.events(run: run?.id, since: since, limit: limit)
     }
 
-    /// The latest ones of a run, oldest first.
+    /// Returns the latest events of a run, oldest first.
     package func results(of run: Run, limit: Int = 100) async throws -> [EventResult] {
         try await events(of: run, since: nil, limit: limit).map(EventResult.init)
     }
 
-    /// A page of those asked for, newest first.
+    /// Returns a page of the events that match, newest first.
     ///
     /// - Parameters:
-    ///   - kind: an ``EventKind`` by its word.
-    ///   - cursor: of the page before; nil for the first.
+    ///   - kind: the name of an ``EventKind``.
+    ///   - cursor: the cursor of the previous page; `nil` for the first page.
     package func page(
         run: Int64?, actor: String?, kind: String?, since: Timestamp?, cursor: String?, limit: Int
     ) async throws -> EventPageResult {
         try await page(EventFilter(run: run, actor: actor, kind: kind, since: since), cursor: cursor, limit: limit)
     }
 
-    /// - Parameter cursor: of the page before; nil for the first.
+    /// - Parameter cursor: the cursor of the previous page; `nil` for the first page.
     package func page(_ filter: EventFilter, cursor: String?, limit: Int) async throws -> EventPageResult {
         let page = try await store.events(
             filter, before: try PageCursor.position(cursor), limit: PageCursor.limit(limit, max: Self.limitMax))
@@ -47,7 +47,7 @@ package struct ReadAudit: Sendable {
 package struct EventPageResult: Codable, Hashable, Sendable {
     /// Newest first.
     package var events: [EventResult]
-    /// Absent: this was the last page.
+    /// Absent on the last page.
     package var next: String?
 
     package init(events: [EventResult], next: String?) {
@@ -64,7 +64,7 @@ package struct EventResult: Codable, Hashable, Sendable {
     package var uid: Int64?
     package var user: String?
     package var command: String?
-    /// SHA-256 by path.
+    /// The SHA-256 hash of each file, by path.
     package var files: [String: String]
 
     package init(_ event: StoreEvent) {
@@ -85,7 +85,7 @@ package struct EventResult: Codable, Hashable, Sendable {
 }
 
 extension EventResult {
-    /// The actor for a person: of a process host and process id.
+    /// The actor as a person reads it: a process appears as its host and process id.
     package var actorShown: String {
         let parts = actor.split(separator: ":", omittingEmptySubsequences: false)
         return (4...5).contains(parts.count) && Int32(parts[1]) != nil ? ProcessName.shown(actor) : actor

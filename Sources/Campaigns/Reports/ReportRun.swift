@@ -2,17 +2,17 @@ package import Model
 import Sending
 package import Store
 
-/// Reads what became of a run.
+/// Reads the outcome of a run.
 package struct ReportRun: Sendable {
-    fileprivate let store: any RunLog & OutcomeReader & DeliveryQueue
+    fileprivate let store: any RunLog & AuditLog & OutcomeReader & DeliveryQueue
 
-    package init(store: any RunLog & OutcomeReader & DeliveryQueue) {
+    package init(store: any RunLog & AuditLog & OutcomeReader & DeliveryQueue) {
         self.store = store
     }
 
     package func report(_ run: Run) async throws -> Report { try await completed(store.report(run.id)) }
 
-    /// With what stands beside the deliveries.
+    /// Adds the facts that are recorded beside the deliveries.
     private func completed(_ report: Report) async throws -> Report {
         var report = report
         if report.run.definition.campaign.stages != nil { report.stages = try await store.stages(of: report.run.id) }
@@ -23,7 +23,7 @@ package struct ReportRun: Sendable {
 
     package func result(of run: Run) async throws -> ReportResult { ReportResult(try await report(run)) }
 
-    /// Nil where its deliveries would have to be counted.
+    /// Returns the kept report. `nil` if the run's deliveries would have to be counted.
     func keptResult(of run: Run) async throws -> ReportResult? {
         guard let kept = try await store.keptReport(run.id) else { return nil }
         return ReportResult(try await completed(kept))
@@ -41,9 +41,9 @@ package struct ReportRun: Sendable {
     /// Counts every delivery again.
     package func check(_ run: Run) async throws -> SumCheck { try await store.check(run.id) }
 
-    /// When the run's outcomes by device were pruned; nil while they are kept.
+    /// Returns when the run's outcomes by device were pruned, or `nil` while they are kept.
     package func prunedAt(_ run: Run) async throws -> Timestamp? {
-        // The first batch tells: there is no need to read the others.
+        // The first batch is enough, so the others are not read.
         struct Enough: Error {}
         do {
             _ = try await store.outcomes(run: run.id) { _ in throw Enough() }
@@ -55,9 +55,10 @@ package struct ReportRun: Sendable {
         return nil
     }
 
-    /// Hands out one CSV line per delivery, in batches, the heading first; tokens by their last 8 characters.
+    /// Passes one CSV line per delivery to `batch`, in batches, the heading first. Tokens appear as their last 8
+    /// characters.
     package func outcomes(of run: Run, batch: @escaping @Sendable (String) throws -> Void) async throws {
-        // For a run whose outcomes are pruned this throws before anything is written.
+        // If the run's outcomes are pruned, this throws before anything is written.
         if try await prunedAt(run) != nil { _ = try await store.outcomes(run: run.id) { _ in } }
         try batch(CSVLine.text(OutcomeLine.columns) + "\n")
         let ids = OutcomeLine(run: run, namespace: store.namespace)
@@ -68,10 +69,10 @@ package struct ReportRun: Sendable {
 }
 
 extension ReportRun {
-    /// Some lines of what ``outcomes(of:batch:)`` hands out, for who reads at a pace of their own: no snapshot stays open
-    /// between two of them.
+    /// Returns some of the lines that ``outcomes(of:batch:)`` writes, for callers that read at their own pace. No
+    /// snapshot stays open between two calls.
     ///
-    /// - Parameter device: the last one of the lines before; nil: the heading comes first.
+    /// - Parameter device: the last device of the previous lines; `nil` to start with the heading.
     package func lines(of run: Run, after device: Int64?, limit: Int) async throws -> (text: String, next: Int64?) {
         let page = try await store.deliveries(of: run.id, DeliveryFilter(), after: device ?? 0, limit: limit)
         let ids = OutcomeLine(run: run, namespace: store.namespace)
@@ -80,15 +81,15 @@ extension ReportRun {
     }
 }
 
-/// The account of a run, counted again: the stable shape of `report --check --format json`.
+/// The recounted counts of a run: the stable shape of `report --check --format json`.
 package struct SumCheckResult: Codable, Hashable, Sendable {
     package var run: Int64
     package var closes: Bool
     package var counts: CountsResult
     package var problems: [String]
-    /// What was held against the account: `deliveries`, each counted, or `summary`, where they were pruned.
+    /// What the stored counts were compared with: `deliveries`, each counted, or `summary` if these were pruned.
     package var compared: String
-    /// ISO 8601, UTC; absent where nothing was pruned.
+    /// ISO 8601, UTC; absent if nothing was pruned.
     package var prunedAt: String?
 
     package init(_ run: Run, _ check: SumCheck) {
@@ -102,11 +103,11 @@ package struct SumCheckResult: Codable, Hashable, Sendable {
 }
 
 extension SumCheck {
-    /// The sums close, and the account kept is the one counted.
+    /// Whether there are no problems, the counts balance, and the stored counts equal the recounted ones.
     package var closes: Bool { problems.isEmpty && recounted.closes && stored == recounted }
 }
 
-/// A delivery of a run as a line of CSV, for analysts. Values stand as they are but for the mark in front of a formula
+/// A delivery of a run as a line of CSV, for analysts. The values are unchanged, except for the mark before a formula
 /// (``CSVLine``).
 package struct OutcomeLine: Sendable {
     package static let columns = [
@@ -151,7 +152,7 @@ package struct OutcomeLine: Sendable {
 /// The stable shape of `report --format json` and `run --json`; keys are written in snake_case.
 package struct ReportResult: Codable, Hashable, Sendable {
     package struct Reason: Codable, Hashable, Sendable {
-        /// The HTTP status; absent where there was no answer.
+        /// The HTTP status; absent if there was no response.
         package var status: Int?
         package var reason: String
         package var count: Int
@@ -190,9 +191,9 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var unknown: [Reason]
     package var suppressed: [Reason]
     package var byEnvironment: [Slice]
-    /// By the text that was rendered; `not rendered` is the row of the others.
+    /// By the locale of the rendered text. The row `not rendered` has the other deliveries.
     package var byLocale: [Slice]
-    /// By what the devices were when the audience was frozen; empty for a run that an earlier version summarized.
+    /// By the app version of the devices when the audience was frozen. Empty if an earlier version summarized the run.
     package var byAppVersion: [Slice]
     package var byZone: [Slice]
     package var byCountry: [Slice]
@@ -200,26 +201,26 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var byWave: [Slice]
     /// By stage, from 1; empty in a run without stages.
     package var byStage: [Slice]
-    /// Empty in a campaign without variants; the holdout is none of them.
+    /// Empty in a campaign without variants. The holdout is no variant.
     package var byVariant: [Slice]
     /// Absent in a run without stages.
     package var stages: [StageResult]?
-    /// The run that this one puts right; absent where it puts none right.
+    /// The run that this run corrects; absent if it corrects none.
     package var corrects: CorrectionResult?
-    /// The runs that put this one right; absent where none does.
+    /// The runs that correct this run; absent if there are none.
     package var correctedBy: [Int64]?
-    /// Absent where it had the signatures that it needed, or needed none.
+    /// Absent if the run had the approvals that it needed, or needed none.
     package var brokenGlass: BrokenGlassResult?
-    /// Sent to one device by hand.
+    /// Whether the run was sent to one device by hand.
     package var test: Bool
-    /// Accepted after an attempt that stayed without an answer: APNs may have had them twice.
+    /// Deliveries accepted after an attempt without a response: APNs may have accepted them twice.
     package var possibleDuplicates: Int
-    /// Ended rejected or suppressed, after an attempt that stayed without an answer: APNs may have accepted that attempt.
-    /// Absent if an earlier version summarized the run.
+    /// Deliveries that ended rejected or suppressed after an attempt without a response: APNs may have accepted that
+    /// attempt. Absent if an earlier version summarized the run.
     package var mayHaveArrived: Int?
     package var devicesGone: Int
     package var devicesSuspended: Int
-    /// Of a run that has just ended without anything sent; absent otherwise, and in `report`.
+    /// Present if the run has just ended and nothing was sent. Absent otherwise, and in `report`.
     package var nobodyReached: NobodyReached?
 
     package init(_ report: Report, nobodyReached: NobodyReached? = nil) {

@@ -1,7 +1,7 @@
 package import Model
 package import Store
 
-/// Reads what became of a run over time, which stays when the run's outcomes are pruned, and what was planned.
+/// Reads a run's timeline and its planned waves. The timeline remains when the run's outcomes are pruned.
 package struct ReadTimeline: Sendable {
     private let store: any OutcomeReader
 
@@ -13,8 +13,8 @@ package struct ReadTimeline: Sendable {
         TimelineResult(run: run.id, try await store.timeline(run.id))
     }
 
-    /// Of a run that follows each device's clock, in order of time; empty for others, and until its audience is written
-    /// down. They do not change any more.
+    /// Returns the waves, in order of time, of a run that follows each device's clock. Empty for other runs, and until
+    /// the audience is frozen. The waves do not change after that.
     package func waves(of run: Run) async throws -> [PlannedWave] {
         guard run.definition.wall != nil, run.isFrozen else { return [] }
         var waves: [PlannedWave] = []
@@ -35,15 +35,15 @@ package struct PlannedWave: Hashable, Sendable {
     package var zones: [String] = []
 }
 
-/// The stable shape of a run's timeline: what became of its pushes over time.
+/// The stable shape of a run's timeline: the outcomes of its pushes over time.
 package struct TimelineResult: Codable, Hashable, Sendable {
     package struct Slot: Codable, Hashable, Sendable {
         /// ISO 8601, UTC; it lasts ``TimelineResult/slotSeconds``.
         package var startsAt: String
         package var accepted, rejected, unknown, suppressed: Int
-        /// Attempts after which the push waits for another one.
+        /// The number of attempts after which the push waits for another attempt.
         package var retried: Int
-        /// From the request's first byte to its answer, in milliseconds; absent where there were no answers.
+        /// From the request's first byte to its response, in milliseconds; absent if there were no responses.
         package var p50Ms, p99Ms: Double?
 
         package init(
@@ -62,11 +62,11 @@ package struct TimelineResult: Codable, Hashable, Sendable {
     }
 
     package var run: Int64
-    /// 10, or a multiple of it where a run lasted so long that a shorter one would make too many slots.
+    /// 10, or a multiple of 10 if the run lasted so long that shorter slots would be too many.
     package var slotSeconds: Int
-    /// In order of time; those in which nothing happened are left out.
+    /// In order of time. Slots in which nothing happened are left out.
     package var slots: [Slot]
-    /// True: the run began before there were timelines, and what became of it before that is missing. Otherwise absent.
+    /// `true` if the run began before timelines were recorded, so that its beginning is missing. Otherwise absent.
     package var isPartial: Bool?
 
     package init(run: Int64, slotSeconds: Int, slots: [Slot], isPartial: Bool? = nil) {
@@ -78,9 +78,9 @@ package struct TimelineResult: Codable, Hashable, Sendable {
 }
 
 extension TimelineResult {
-    /// More would be drawn over each other.
+    /// The maximum number of slots. A page would draw more of them over each other.
     private static let slotsMax = 360
-    /// So many slots of the store become one, the least that makes them few enough.
+    /// The candidate numbers of stored slots per slot. The smallest one that yields at most `slotsMax` slots is used.
     private static let merged: [Int64] = [1, 2, 3, 6, 12, 30, 60, 90, 180, 360, 1080, 2160, 8640]
 
     package init(run: Int64, _ timeline: Timeline) {
@@ -90,7 +90,7 @@ extension TimelineResult {
             slots: Self.merge(timeline.slots, by: factor).map(Slot.init), isPartial: timeline.isWhole ? nil : true)
     }
 
-    /// Each begins at a multiple of its length.
+    /// Merges `factor` slots into one. Each merged slot begins at a multiple of its length.
     private static func merge(_ slots: [Timeline.Slot], by factor: Int64) -> [Timeline.Slot] {
         slots.reduce(into: []) { merged, slot in
             let number = Timeline.slot(of: slot.startsAt) / factor * factor

@@ -2,16 +2,16 @@ package import Model
 package import Sending
 package import Store
 
-/// Pauses, resumes and cancels runs, and says when whoever sends one has obeyed.
+/// Pauses, resumes and cancels runs, and reports when the sender of a run has obeyed.
 package struct ControlRun: Sendable {
-    /// 15 s: a heartbeat, the answers on their way, and something to spare.
+    /// 15 s: a heartbeat, the requests in flight, and a margin.
     private static let looksMax = 150
     private static let lookInterval: Duration = .milliseconds(100)
 
-    /// A run after a change was asked for.
+    /// A run after a requested change.
     package struct Changed: Sendable {
         package var run: Run
-        /// The process that was told and still waits for answers on their way; nil: nobody has the run any more.
+        /// The process that was told and still waits for responses; `nil` if no process has the run any more.
         package var busyOwner: String?
     }
 
@@ -23,8 +23,8 @@ package struct ControlRun: Sendable {
 
     /// - Parameters:
     ///   - isAlive: whether the process behind an owner's name may be alive.
-    ///   - stopFile: in which a run may stand that was stopped alone.
-    ///   - plans: who may approve of a stage; nil: whoever asks.
+    ///   - stopFile: the file that may hold the stop of a single run.
+    ///   - plans: decides who may approve a stage; `nil` if every caller may.
     package init(
         store: any RunLog, clock: WallClock, isAlive: @escaping OwnerLiveness.IsAlive, stopFile: StopFile? = nil,
         plans: ApprovePlans? = nil
@@ -36,18 +36,19 @@ package struct ControlRun: Sendable {
         self.isAlive = isAlive
     }
 
-    /// Stops a run until it is resumed. Returns when its sender has given it up, or after 15 s.
+    /// Pauses a run until it is resumed. Returns when its sender has released it, or after 15 s.
     ///
-    /// - Parameter isHeld: nothing changes, and ``RunChanged`` is thrown, if the run is not in the state that `run` has.
+    /// - Parameter isHeld: whether to change nothing, and to throw ``RunChanged``, if the run no longer has the state
+    ///   of `run`.
     package func pause(
         _ run: Run, reason: String?, by actor: Actor, isHeld: Bool = false
     ) async throws -> Changed {
         try await change(run, to: .paused, reason: reason, by: actor, isHeld)
     }
 
-    /// Lets a paused run go on: whoever sends open runs takes it up.
+    /// Resumes a paused run: a process that sends open runs continues it.
     ///
-    /// - Parameter reason: for the record.
+    /// - Parameter reason: the reason, for the record.
     package func resume(
         _ run: Run, reason: String? = nil, by actor: Actor, isHeld: Bool = false
     ) async throws -> Changed {
@@ -58,10 +59,11 @@ package struct ControlRun: Sendable {
         return try await change(run, to: .running, reason: reason, by: actor, isHeld)
     }
 
-    /// Lets the stage begin that a run is paused for: whoever sends open runs takes it up.
+    /// Approves the stage that a run is paused for: a process that sends open runs continues the run.
     ///
-    /// - Parameter stage: the number of the stage that the person has seen, from 1. An approval without one is refused, with
-    ///   the number to give: a page or a command may be older than the stage that waits by now.
+    /// - Parameter stage: the number of the stage that the person has seen, from 1. An approval without a number is
+    ///   refused, and the refusal names the number. The reason is that a page or a command may be older than the stage
+    ///   that waits now.
     package func approve(_ run: Run, stage: Int?, by actor: Actor) async throws -> Changed {
         try await plans?.requireOther(than: run, actor)
         let isApproved =
@@ -73,13 +75,13 @@ package struct ControlRun: Sendable {
         return Changed(run: run, busyOwner: nil)
     }
 
-    /// Says which stage the run waits for, if any.
+    /// Returns the failure of an approval. It names the stage that the run waits for, if any.
     private func unapproved(_ id: Int64, stage: Int?) async throws -> Failure {
         guard let run = try await store.run(id) else { return Failure(.notFound, "no run \(id) any more") }
         let waiting = try await store.stages(of: id).first { $0.openedAt == nil }
         guard run.state == .paused, run.halt == .approval, let waiting else {
             return Failure(
-                .invalidData, "run \(id) waits for nobody to approve of a stage; it is \(RunResult(run).stateWords)")
+                .invalidData, "run \(id) waits for no approval of a stage; it is \(RunResult(run).stateWords)")
         }
         let name = StageWords(run, waiting).name
         let devices = waiting.size.counted("device")
@@ -94,12 +96,12 @@ package struct ControlRun: Sendable {
                 + "sends it")
     }
 
-    /// Ends a run for good: what was not sent yet is suppressed.
+    /// Ends a run permanently: deliveries not sent yet are suppressed.
     package func cancel(
         _ run: Run, reason: String?, by actor: Actor, isHeld: Bool = false
     ) async throws -> Changed {
         let changed = try await change(run, to: .cancelled, reason: reason, by: actor, isHeld)
-        // Only now: nothing of it is to go meanwhile.
+        // The stop is lifted last, so that nothing of the run is sent in the meantime.
         try stopFile?.lift(of: run)
         return changed
     }
@@ -107,7 +109,7 @@ package struct ControlRun: Sendable {
     private func change(
         _ run: Run, to state: RunState, reason: String?, by actor: Actor, _ isHeld: Bool
     ) async throws -> Changed {
-        // Whoever pauses a run for a device's sake may have pasted its token.
+        // A person who pauses a run because of one device may have pasted its token.
         let reason = try RecordedReason.checked(reason)
         do {
             try await store.change(
@@ -115,7 +117,7 @@ package struct ControlRun: Sendable {
         } catch StoreError.runChanged {
             throw RunChanged(run: run.id)
         }
-        // Counted, not timed: the wall clock may be set meanwhile.
+        // The looks are counted, not timed, because the wall clock may be set in the meantime.
         var looks = 0
         while true {
             guard let run = try await store.run(run.id) else {
@@ -130,7 +132,7 @@ package struct ControlRun: Sendable {
     }
 }
 
-/// A run was to be changed as somebody saw it, and is in another state by now.
+/// The error for a run that is no longer in the state that the caller has seen.
 package struct RunChanged: Error, Hashable, Sendable, CustomStringConvertible {
     package var run: Int64
 

@@ -3,20 +3,20 @@ package import Model
 import Sending
 package import Store
 
-/// Puts right what a run sent: other words in the place of what still is on the screens, or nothing there any more. It
-/// goes to exactly those whom the run reached or may have reached, to the last of them first, as a run of its own.
+/// Corrects what a run sent: replaces the alert that is still on the screens, or removes it. The correction is a run of
+/// its own. It goes only to devices that the run reached or may have reached, the last of them first.
 package struct CorrectRun: Sendable {
-    package typealias CorrectableStore = RunLog & DeliveryQueue & OutcomeReader & ApprovalLog
+    package typealias CorrectableStore = RunLog & AuditLog & DeliveryQueue & OutcomeReader & ApprovalLog
 
-    /// How somebody wants it.
+    /// The parameters of a correction.
     package struct Order: Sendable {
         package var kind: Correction.Kind
-        /// Of a replacement; nil: the one that the campaign prepared.
+        /// The template of a replacement; `nil` for the one that the campaign prepared.
         package var template: String?
         package var variables: [String: String]
-        /// Another one after one that went, with perhaps other words.
+        /// Whether to send another correction after an earlier one, perhaps with other words.
         package var isAgain: Bool
-        /// Why words that nobody prepared go to so many without signatures; nil: they do not.
+        /// The reason to send an unprepared text to many devices without approvals; `nil` if there is none.
         package var reason: String?
 
         package init(
@@ -31,17 +31,17 @@ package struct CorrectRun: Sendable {
         }
     }
 
-    /// What is about to be started.
+    /// A correction that is ready to start.
     package struct Prepared: Sendable {
         package let definition: RunDefinition
         package let occurrence: String
-        /// Whom the run reached, or may have reached.
+        /// The number of stored devices that the run reached, or may have reached.
         package let devices: Int
         /// Their environments: `PRODUCTION: 18,812 devices`.
         package let sentTo: String
         package let warnings: [String]
         fileprivate let files: [String: String]
-        /// Why it goes without the signatures that a run of its size needs; nil: it needs none.
+        /// The reason to start without the approvals that a run of this size needs; `nil` if it needs none.
         fileprivate let brokenGlass: String?
     }
 
@@ -52,7 +52,7 @@ package struct CorrectRun: Sendable {
 
     /// - Parameters:
     ///   - templates: the folder of the templates.
-    ///   - approvals: as configured; nil: nothing needs signatures.
+    ///   - approvals: the configured rules; `nil` if nothing needs approvals.
     package init(
         store: any CorrectableStore, runs: FollowRuns, templates: String, approvals: ApprovalRules? = nil
     ) {
@@ -62,9 +62,9 @@ package struct CorrectRun: Sendable {
         self.approvals = approvals
     }
 
-    /// Throws what stands in the way, a stop in force as well, before anything is written.
+    /// Prepares a correction. Throws any obstacle, such as a stop in force, before anything is written.
     ///
-    /// - Parameter sees: whether the caller may see a template: any other counts as missing.
+    /// - Parameter sees: whether the caller may see a template. Any other template counts as missing.
     package func prepare(
         _ run: Run, _ order: Order, by actor: Actor, now: Timestamp, sees: (_ template: String) -> Bool = { _ in true }
     ) async throws -> Prepared {
@@ -99,9 +99,9 @@ package struct CorrectRun: Sendable {
             brokenGlass: needsReason ? try RecordedReason.checked(order.reason) : nil)
     }
 
-    /// Puts it on record; somebody has to send it.
+    /// Records the correction as a run, which a sender still has to send.
     package func start(_ prepared: Prepared, by actor: Actor, now: Timestamp) async throws -> Run {
-        // A person may have taken their time over the question.
+        // A stop may have come while a person considered the question.
         try await runs.requireNoStop(campaign: prepared.definition.campaign.name)
         let (run, isNew) = try await store.createRun(
             prepared.definition, occurrence: prepared.occurrence, now: now, by: actor,
@@ -110,13 +110,13 @@ package struct CorrectRun: Sendable {
         guard isNew else {
             throw Failure(
                 .refused,
-                "somebody else was first: run \(run.id) is \(run.campaign) \(run.occurrence), and may say something else"
+                "another correction was first: run \(run.id) is \(run.campaign) \(run.occurrence), and may say something else"
             )
         }
         return run
     }
 
-    /// Both at once, for whoever leaves the sending to the daemon.
+    /// Prepares and starts a correction, for callers that leave the sending to the daemon.
     package func start(
         _ run: Run, _ order: Order, by actor: Actor, now: Timestamp, sees: (_ template: String) -> Bool
     ) async throws -> StartCampaign.Started {
@@ -125,13 +125,13 @@ package struct CorrectRun: Sendable {
         return StartCampaign.Started(run: started, isNew: true, warnings: prepared.warnings)
     }
 
-    /// Whether there is something to put right, for whoever offers it.
+    /// Returns whether there is something to correct, for pages that offer it.
     package static func isOffered(for run: Run) -> Bool {
         run.definition.correction == nil && run.definition.campaign.collapse.hasID && run.counts.audience > 0
             && obstacle(to: run) == nil
     }
 
-    /// What was done about a run, in the order it was done.
+    /// Returns the corrections of a run, in the order in which they were created.
     package static func corrections(of run: Run, in store: any RunLog) async throws -> [Run] {
         var found: [Run] = []
         for kind in [Correction.Kind.replace, .recall] {
@@ -170,18 +170,18 @@ package struct CorrectRun: Sendable {
 }
 
 extension CorrectRun {
-    /// The collapse id of what is on the screens, and on how many.
+    /// Returns the collapse id of what is on the screens, and the number of devices reached.
     private func requireCorrectable(_ run: Run) async throws -> (collapseID: String, reached: ReachedDevices) {
         if let obstacle = Self.obstacle(to: run) { throw obstacle }
         if let pruned = try await ReportRun(store: store).prunedAt(run) {
             throw Failure(
                 .refused,
-                "the outcomes of run \(run.id) by device were pruned at \(pruned.iso8601): nobody knows any more who got it"
+                "the outcomes of run \(run.id) by device were pruned at \(pruned.iso8601): the devices that got it are not known any more"
             )
         }
         let reached = try await store.reached(by: run.id)
         guard reached.all > 0 else {
-            throw Failure(.refused, "run \(run.id) reached nobody: there is nothing to correct")
+            throw Failure(.refused, "run \(run.id) reached no device: there is nothing to correct")
         }
         guard let collapseID = RunHeaders(run).collapseID else {
             throw Failure(
@@ -192,7 +192,7 @@ extension CorrectRun {
         return (collapseID, reached)
     }
 
-    /// Why the run cannot be put right, as far as the run alone says; nil: nothing of it stands in the way.
+    /// Returns the obstacle to a correction, judged by the run alone. `nil` if there is none.
     private static func obstacle(to run: Run) -> Failure? {
         let campaign = run.definition.campaign
         if run.isTest { return Failure(.invalidData, "run \(run.id) is a test, to one device; send it another one") }
@@ -202,7 +202,7 @@ extension CorrectRun {
                 "run \(run.id) sent \(campaign.pushType.rawValue) pushes; only alerts stay on a screen, where they can be "
                     + "replaced")
         }
-        // A paused one may go on, with the wrong text.
+        // A paused run may resume, with the wrong text.
         if !run.state.isFinal || run.owner != nil || run.counts.leased > 0 {
             return Failure(
                 .tryAgain,
@@ -212,9 +212,9 @@ extension CorrectRun {
         return nil
     }
 
-    /// Whether it says to as many as need signatures what the campaign did not prepare: another template, the prepared one
-    /// as somebody has changed it since the run was made, or words of their own in it. A prepared correction and a recall
-    /// need none: with them minutes count.
+    /// Returns whether the correction needs approvals: it is large enough, and the campaign did not prepare its text.
+    /// An unprepared text is another template, a template changed since the run was created, or new variable values.
+    /// Prepared corrections and recalls need no approvals, because minutes count.
     ///
     /// - Parameter files: the hash of the template, by path.
     private func needsSignatures(
@@ -280,7 +280,7 @@ extension CorrectRun {
         return (template, try FileHash.hashes(of: [path]))
     }
 
-    /// Those of the run that is put right, with what is given now.
+    /// Returns the variables of the corrected run, overridden by the given ones.
     private func variables(
         _ given: [String: String], _ run: Run, _ template: Template
     ) throws -> [String: String] {
@@ -341,9 +341,9 @@ extension CorrectRun {
 }
 
 extension Campaign {
-    /// What a correction sends by: at once and to all that are meant, whatever the campaign does else.
+    /// Returns the settings of a correction, which goes out immediately and to all its devices.
     ///
-    /// - Parameter collapseID: of what is on the screens.
+    /// - Parameter collapseID: the collapse id of what is on the screens.
     fileprivate func asCorrection(_ kind: Correction.Kind, of collapseID: String) -> Campaign {
         var campaign = Campaign(
             name: name + kind.suffix, topic: topic, pushType: kind == .recall ? .background : pushType,
@@ -353,7 +353,7 @@ extension Campaign {
         campaign.maxAttempts = maxAttempts
         guard kind == .replace else { return campaign }
         campaign.priority = priority
-        // Whoever is offline now still shows the old one when the phone comes back.
+        // A device that is offline now still shows the old alert when it comes back.
         if expiresAfter != .zero { campaign.expiresAfter = expiresAfter }
         campaign.collapse = .key(collapseID)
         return campaign
@@ -361,7 +361,7 @@ extension Campaign {
 }
 
 extension Correction.Kind {
-    /// Behind the name of the campaign that is put right.
+    /// The suffix behind the name of the corrected campaign.
     fileprivate var suffix: String {
         switch self {
         case .replace: ".correction"
@@ -371,8 +371,8 @@ extension Correction.Kind {
 }
 
 extension Template {
-    /// Wakes the app, and tells it which of its notifications to remove: `recall` is the identifier that it gives to
-    /// `removeDeliveredNotifications(withIdentifiers:)`.
+    /// Returns a template that wakes the app and names the notification to remove. `recall` is the identifier that the
+    /// app passes to `removeDeliveredNotifications(withIdentifiers:)`.
     fileprivate static func recalling(_ collapseID: String) -> Template {
         var template = Template(name: "recall")
         template.contentAvailable = true
@@ -381,9 +381,9 @@ extension Template {
     }
 }
 
-/// What a run puts right; keys are written in snake_case.
+/// The correction that a run makes; keys are written in snake_case.
 package struct CorrectionResult: Codable, Hashable, Sendable {
-    /// The run that is put right.
+    /// The corrected run.
     package var run: Int64
     /// `replace` or `recall`.
     package var kind: String

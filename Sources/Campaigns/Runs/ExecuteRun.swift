@@ -2,17 +2,18 @@ package import Model
 package import Sending
 package import Store
 
-/// Brings a run to its end: by the daemon when there is one, which is told through the store, otherwise here.
+/// Executes a run until it ends. If there is a daemon, it learns of the run through the store and sends it. Otherwise,
+/// this process sends the run.
 package struct ExecuteRun: Sendable {
-    /// What a front end shows meanwhile.
+    /// The output of a front end during the execution.
     package struct Observer: Sendable {
         package typealias Observe = @Sendable (DeliveryCounts, StoreWait?) -> Void
-        /// Watches the run until it has ended, or nobody has it any more.
+        /// Watches the run until it ends, or until no process has it.
         package typealias Watch = @Sendable (@escaping Observe) async throws -> RunEnd?
 
-        /// A sentence for the person who waits.
+        /// Shows a sentence to the person who waits.
         package var note: @Sendable (String) -> Void
-        /// Called while another process has the run: carries out the watch, and shows the accounts that it is told.
+        /// Called while another process has the run. Carries out the watch and shows the counts that it reports.
         package var watching: @Sendable (Watch) async throws -> RunEnd?
 
         package init(
@@ -23,7 +24,7 @@ package struct ExecuteRun: Sendable {
         }
     }
 
-    /// Each waits for some trust windows.
+    /// The maximum number of recoveries. Each recovery waits for several trust windows.
     private static let recoveriesMax = 2
 
     private let runs: FollowRuns
@@ -32,8 +33,8 @@ package struct ExecuteRun: Sendable {
     private let here: @Sendable (Run) async throws -> RunEnd
 
     /// - Parameters:
-    ///   - wait: true: another process that has the run is waited for. False: the run is only handed over. Nil: only the
-    ///     daemon is waited for.
+    ///   - wait: `true` to wait for any process that has the run, `false` to only hand the run over, `nil` to wait for
+    ///     the daemon only.
     ///   - here: sends the run in this process.
     package init(
         runs: FollowRuns, observer: Observer, wait: Bool?, here: @escaping @Sendable (Run) async throws -> RunEnd
@@ -44,12 +45,13 @@ package struct ExecuteRun: Sendable {
         self.here = here
     }
 
-    /// Nil: it was handed over, and nobody was to wait. A run that is over, or waits for a person, is left as it is.
+    /// Executes the run and returns its end. Returns `nil` if the run was handed over to the daemon and `wait` is
+    /// `false`. A run that has ended, or that waits for a person, stays unchanged.
     ///
-    /// - Parameter run: as it is on record now.
+    /// - Parameter run: the run as currently recorded.
     package func execute(_ run: Run) async throws -> RunEnd? {
         let pause = RunEnd(run)
-        // The daemon waits a while before it tries a run again that paused itself: a person who asks for it does not.
+        // The daemon waits before it retries a run that paused itself. A person who asks for the run does not wait.
         if let pause, !pause.goesOnWithNextStart || wait == false { return pause }
         var recoveriesLeft = Self.recoveriesMax
         while true {
@@ -66,13 +68,13 @@ package struct ExecuteRun: Sendable {
             let end = try await sendHere(run)
             guard case .busy(let owner, _) = end, wait != false else { return end }
             let holder = runs.holder(owner)
-            // The first heartbeat of a process that was killed may be committed after it was looked for.
+            // The first heartbeat of a killed process may be committed after the search for abandoned runs.
             if holder.state == .ended, recoveriesLeft > 0 {
                 recoveriesLeft -= 1
                 for found in try await runs.recoverAbandoned() { observer.note(found.words) }
                 continue
             }
-            // It may have tried a run again that paused itself, since the look above.
+            // The daemon may have retried a self-paused run since the check above.
             let isDaemon = try await runs.daemon()?.holder.process == holder.process
             guard isDaemon || wait == true else { return end }
             observer.note("waiting for \(holder.words), which has run \(run.id)")
@@ -80,7 +82,7 @@ package struct ExecuteRun: Sendable {
         }
     }
 
-    /// Somebody else may have brought it to its end meanwhile.
+    /// Sends the run in this process. Returns the recorded end if another process has ended the run in the meantime.
     private func sendHere(_ run: Run) async throws -> RunEnd {
         do {
             return try await here(run)
@@ -101,7 +103,7 @@ package struct ExecuteRun: Sendable {
         }
     }
 
-    /// To be asked before a run is made that nobody would carry out.
+    /// Throws if there is no daemon. A caller checks this before it creates a run that only a daemon would send.
     package static func requireDaemon(_ runs: FollowRuns) async throws {
         guard try await runs.daemon() == nil else { return }
         throw Failure(
@@ -110,9 +112,10 @@ package struct ExecuteRun: Sendable {
 }
 
 extension RunEnd {
-    /// What a caller that wanted the run done is told; nil when it is done.
+    /// Returns the failure to report to a caller that wanted the run to finish. `nil` if the run finished or was
+    /// cancelled.
     ///
-    /// - Parameter runs: knows who has a run that is busy.
+    /// - Parameter runs: finds the process that has a busy run.
     package func failure(of run: Run, _ runs: FollowRuns) -> Failure? {
         switch self {
         case .finished, .cancelled: nil

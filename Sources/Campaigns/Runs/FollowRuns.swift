@@ -2,25 +2,25 @@ package import Model
 package import Sending
 package import Store
 
-/// Shows runs, and watches one that another process carries out.
+/// Shows runs, and watches a run that another process sends.
 package struct FollowRuns: Sendable {
     private static let lookInterval: Duration = .milliseconds(200)
     private static let clockStepShown: Duration = .seconds(86_400)
-    /// Of a run, in which the latest recovery is looked for.
+    /// The number of a run's latest events in which the latest recovery is searched.
     private static let eventsMax = 1000
 
     /// A run, and the process that has it.
     package struct Held: Sendable {
         package var run: Run
-        /// Nil: nobody has it.
+        /// `nil` if no process has the run.
         package var holder: RunHolder?
-        /// What it waits for, where somebody asked.
+        /// The waits of the run, if requested.
         package var waits = RunWaits()
-        /// What was last put in order after a sender that had ended, where somebody asked.
+        /// The latest recovery after a sender that ended, if requested.
         package var recovery: StoreEvent?
-        /// How far its stages have come, where somebody asked.
+        /// The progress of its stages, if requested.
         package var stages: [StageRecord] = []
-        /// Who started it without its signatures, where somebody asked.
+        /// The emergency override that started the run, if requested.
         package var brokenGlass: BrokenGlass?
 
         /// Whether the run is to be sent now and no process has it.
@@ -35,11 +35,11 @@ package struct FollowRuns: Sendable {
     package struct Overview: Sendable {
         package var runs: [Held]
         package var daemon: Daemon?
-        /// The wall clock was set within the last day.
+        /// The last step of the wall clock within a day.
         package var clockStep: ClockStep?
-        /// Of a store that machines share: who sends, and who did and was heard of lately.
+        /// The present and recent senders of a store that machines share.
         package var senders: [SenderOnRecord]?
-        /// Runs whose rows cannot be read, which are not among ``runs``.
+        /// The runs whose rows cannot be read. They are not in ``runs``.
         package var unreadable: [UnreadableRun] = []
 
         package var result: RunListResult {
@@ -50,13 +50,13 @@ package struct FollowRuns: Sendable {
         }
     }
 
-    /// The daemon, as it wrote itself down and as its process is.
+    /// The daemon, with its own record and the state of its process.
     package struct Daemon: Sendable {
         package var heartbeat: DaemonHeartbeat
         package var holder: RunHolder
     }
 
-    private let store: any RunLog & DaemonLog & StopLog
+    private let store: any RunLog & RunOwnership & AuditLog & DaemonLog & StopLog
     private let senders: SenderFolder
     private let clock: WallClock
     private let recovery: Recovery
@@ -75,8 +75,8 @@ package struct FollowRuns: Sendable {
         _ = try await store.noteClocks(clock.reading(), by: actor)
     }
 
-    /// Settles what processes that ended left in flight. To be asked by whoever is about to
-    /// send, pause, resume or cancel.
+    /// Settles the deliveries that ended processes left in flight. A command that sends, pauses, resumes or cancels
+    /// calls this first.
     package func recoverAbandoned() async throws -> [AbandonedRun] {
         if let copied = try await recovery.waitForEnded() {
             throw SendingError.folderCopied(path: senders.path, sender: ProcessName.shown(copied))
@@ -84,16 +84,16 @@ package struct FollowRuns: Sendable {
         return try await recovery.recoverAbandoned()
     }
 
-    /// Waits while senders of other machines that left work get time to come back after an outage of the store; a takeover
-    /// timeout at most.
+    /// Waits after an outage of the store, while senders of other machines that left work may still come back. The wait
+    /// is at most one takeover timeout.
     package func waitForQuietTime() async throws {
         guard let left = try await store.quietTimeLeft() else { return }
         await clock.sleep(left + .milliseconds(100))
     }
 
-    /// Returns what ``recoverAbandoned()`` would put in order, for a command that only reads.
+    /// Returns the runs that ``recoverAbandoned()`` would recover, for a command that only reads.
     package func leftInFlight() async throws -> [LeftRun] {
-        // A sender that ended a moment ago still counts as alive. That a folder is a copy matters to senders alone.
+        // A sender that ended a moment ago still counts as alive. A copied folder matters to senders only.
         _ = try await recovery.waitForEnded()
         var left: [LeftRun] = []
         for run in try await store.abandonedRuns() {
@@ -102,15 +102,15 @@ package struct FollowRuns: Sendable {
         return left
     }
 
-    /// The run of this number; nil when there is none.
+    /// Returns the run with this number, or `nil` if there is none.
     package func run(_ id: Int64) async throws -> Run? { try await store.run(id) }
 
-    /// In force, on record or by the file.
+    /// Returns the stops in force, of the store and of the stop file.
     package func stops() async throws -> StopOrders {
         StopOrders(try await store.stops().orders + senders.stopFile.read().orders)
     }
 
-    /// Runs that paused themselves and wait for a person: late, or stopped by a breaker.
+    /// Returns the runs that paused themselves and wait for a person, see ``RunHalt/waitsForPerson``.
     package func halted() async throws -> [Run] { try await store.haltedRuns() }
 
     package func overview(limit: Int) async throws -> Overview {
@@ -119,22 +119,22 @@ package struct FollowRuns: Sendable {
         return overview
     }
 
-    /// How many senders are at a run besides the one that has it.
+    /// Returns the number of other senders at a run, besides its owner.
     package func others(at run: Run) async throws -> Int {
         try await store.company(of: run.id, apartFrom: run.owner ?? "").others
     }
 
-    /// What a run that is not over waits for.
+    /// Returns the waits of a run that is not over.
     package func waits(of run: Run) async throws -> RunWaits {
         run.state.isFinal ? RunWaits() : try await store.waits(of: run.id, now: clock.now())
     }
 
-    /// The last time that somebody set the wall clock, within a day.
+    /// Returns the last step of the wall clock within a day.
     package func clockStep() async throws -> ClockStep? {
         try await store.clockSteps(since: clock.now() - Self.clockStepShown).last
     }
 
-    /// The same of one run.
+    /// Returns the overview of one run.
     package func overview(of run: Int64) async throws -> Overview {
         try await overview([store.run(run)].compactMap(\.self))
     }
@@ -152,22 +152,22 @@ package struct FollowRuns: Sendable {
             senders: sharing)
     }
 
-    /// Nil where one machine has the store for itself.
+    /// Returns the senders of a shared store. `nil` if the store belongs to one machine.
     private func sharing() async throws -> [SenderOnRecord]? { store.isShared ? try await store.senders() : nil }
 
-    /// The run with the process that has it, as that is now.
+    /// Returns the run with the current state of the process that has it.
     package func held(_ run: Run) -> Held { held(run, nil) }
 
     private func held(_ run: Run, _ sharing: [SenderOnRecord]?) -> Held {
         Held(run: run, holder: run.owner.map { holder($0, sharing) })
     }
 
-    /// - Parameter sharing: by what the store knows of senders of other machines.
+    /// - Parameter sharing: the senders of other machines, as the store has recorded them.
     private func holder(_ owner: String, _ sharing: [SenderOnRecord]?) -> RunHolder {
         senders.holder(owner).told(by: sharing?.first { $0.name == owner })
     }
 
-    /// The same with what it waits for and what was put in order.
+    /// Returns the run with its process, its waits, its stages, its latest recovery and its emergency override.
     package func inDetail(_ run: Run) async throws -> Held {
         var held = held(run, try await sharing())
         held.waits = try await waits(of: run)
@@ -178,26 +178,27 @@ package struct FollowRuns: Sendable {
         return held
     }
 
-    /// Nil: it had its signatures, or needed none.
+    /// Returns the emergency override of a run. `nil` if the run had its approvals, or needed none.
     package func brokenGlass(of run: Run) async throws -> BrokenGlass? { try await BrokenGlass.of(run, in: store) }
 
-    /// Who that is, for a person.
+    /// Returns the process behind an owner's name, for a person.
     package func holder(_ owner: String) -> RunHolder { senders.holder(owner) }
 
-    /// The daemon that is alive on the store, if there is one.
+    /// Returns the daemon that is alive on the store, if there is one.
     package func daemon() async throws -> Daemon? { try await daemon(sharing()) }
 
     private func daemon(_ sharing: [SenderOnRecord]?) async throws -> Daemon? {
         try await store.daemon().map { Daemon(heartbeat: $0, holder: holder($0.owner, sharing)) }
     }
 
-    /// Watches a run until it has ended. Nil when nobody has it in hand any more, so that somebody else must go on.
+    /// Watches a run until it ends. Returns `nil` if no process has the run and none will take it up: the caller must
+    /// continue it.
     ///
     /// - Parameters:
-    ///   - isCared: whether somebody will take it up; asked while nobody has it.
-    ///   - known: the process that has it, as it was last told of.
-    ///   - changed: told of that process when it is stopped, or goes on.
-    ///   - observe: told the account at each look, and since when the sender has waited for the store.
+    ///   - isCared: whether another process will take up the run; called while no process has it.
+    ///   - known: the process that has the run, as last reported.
+    ///   - changed: receives that process when it is stopped, or continues.
+    ///   - observe: receives the counts at each look, and since when the sender has waited for the store.
     package func follow(
         _ id: Int64, isCared: @Sendable () async throws -> Bool, known: RunHolder?,
         changed: @Sendable (RunHolder) -> Void, observe: @Sendable (DeliveryCounts, StoreWait?) -> Void
@@ -217,10 +218,10 @@ package struct FollowRuns: Sendable {
     }
 }
 
-/// A run whose sender has ended without giving it up, as it stands until somebody who may write puts it in order.
+/// A run whose sender ended without releasing it, before a process that may write recovers it.
 package struct LeftRun: Hashable, Sendable {
     package var run: Int64
-    /// Nil: it was cancelled, and nobody has ended it yet.
+    /// `nil` if the run was cancelled, and no process has ended it yet.
     package var owner: String?
     package var leased: Int
 
@@ -229,11 +230,11 @@ package struct LeftRun: Hashable, Sendable {
         let rest = leased > 0 ? "\(counted) as in flight" : "nothing was in flight"
         let what = owner.map { "was left by \(ProcessName.shown($0)), which has ended: \(rest)" }
         return "run \(run) \(what ?? "was cancelled, and what is left of it still counts as pending"); "
-            + "whoever next sends, pauses, resumes or cancels a run puts that in order, this command only reads"
+            + "the next command that sends, pauses, resumes or cancels a run corrects that; this command only reads"
     }
 }
 
-/// The run a person means.
+/// Finds the run that a person means.
 package enum RunLookup {
     /// - Parameter text: `7`, `new-podcast` or `new-podcast/episode-42`.
     package static func run(_ text: String, in store: any RunLog) async throws -> Run {

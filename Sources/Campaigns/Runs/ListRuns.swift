@@ -13,8 +13,8 @@ package struct ListRuns: Sendable {
         self.runs = runs
     }
 
-    /// - Parameter cursor: of the page before; nil for the first.
-    /// - Parameter isShown: leaves those out that whoever asks may not see.
+    /// - Parameter cursor: the cursor of the previous page; `nil` for the first page.
+    /// - Parameter isShown: returns `false` for runs that the caller may not see.
     package func page(
         _ filter: RunFilter, cursor: String?, limit: Int, isShown: (Run) -> Bool = { _ in true }
     ) async throws -> RunPageResult {
@@ -30,9 +30,9 @@ package struct ListRuns: Sendable {
 package struct RunPageResult: Codable, Hashable, Sendable {
     /// Newest first.
     package var runs: [RunResult]
-    /// Absent: this was the last page.
+    /// Absent on the last page.
     package var next: String?
-    /// The runs that are left out, oldest first, on the first page alone; absent: all can be read.
+    /// The runs that are left out, oldest first, on the first page only. Absent if all runs can be read.
     package var unreadable: [UnreadableRunResult]?
 
     package init(runs: [RunResult], next: String?, unreadable: [UnreadableRunResult]? = nil) {
@@ -42,13 +42,13 @@ package struct RunPageResult: Codable, Hashable, Sendable {
     }
 }
 
-/// Where a list goes on: a text to be handed back, and to be understood by nobody else.
+/// The position at which a list continues: an opaque text that the caller passes back.
 package enum PageCursor {
     private static let radix = 36
 
     package static func text(_ position: Int64) -> String { String(position, radix: radix) }
 
-    /// Nil for no cursor.
+    /// Returns the position, or `nil` if there is no cursor.
     package static func position(_ cursor: String?) throws -> Int64? {
         guard let cursor else { return nil }
         guard let position = Int64(cursor, radix: radix), position >= 0 else {
@@ -59,6 +59,6 @@ package enum PageCursor {
         return position
     }
 
-    /// From 1 up to what one page may hold.
+    /// Returns the limit, restricted to 1 through `max`.
     static func limit(_ limit: Int, max: Int) -> Int { Swift.max(1, min(limit, max)) }
 }

@@ -1,11 +1,12 @@
 import Model
 
-/// A reason that a person gives, as it goes on record: one line, without tokens, and at most ``lengthMax`` Unicode scalars long. Every
-/// use case that records a reason takes it through here, whatever a form or a command has looked at before.
+/// A reason that a person gives, as it is recorded: one line, without tokens, at most ``lengthMax`` Unicode scalars
+/// long. Every use case that records a reason passes it through this type, even if a form or a command has checked it
+/// before.
 package enum RecordedReason {
     package static let lengthMax = 1000
 
-    /// Throws for a longer one.
+    /// Returns the reason to record. Throws if it is too long.
     package static func checked(_ text: String) throws -> String {
         guard !isTooLong(text) else {
             throw Failure(
@@ -21,14 +22,14 @@ package enum RecordedReason {
         return try checked(text) as String
     }
 
-    /// Cuts a longer one: a stop must not fail for its reason.
+    /// Returns the reason to record, shortened if it is too long: a stop must not fail because of its reason.
     package static func cut(_ text: String) -> String {
         guard isTooLong(text) else { return Redaction.withoutTokens(text.withoutCommands) }
         return Redaction.beginning(of: text.withoutCommands, scalars: lengthMax) + "…"
     }
 
     private static func isTooLong(_ text: String) -> Bool {
-        // The count of bytes is known, that of scalars is not.
+        // The number of bytes is known. The number of scalars has to be counted.
         text.utf8.count > lengthMax && text.unicodeScalars.dropFirst(lengthMax).first != nil
     }
 }

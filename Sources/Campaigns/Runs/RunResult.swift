@@ -2,7 +2,7 @@ package import Model
 package import Sending
 package import Store
 
-/// The account of a run; audience is the sum of the others.
+/// The counts of a run. `audience` is the sum of the others.
 package struct CountsResult: Codable, Hashable, Sendable {
     package var audience, pending, leased, accepted, rejected, unknown, suppressed: Int
 
@@ -24,47 +24,51 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var occurrence: String
     package var state: String
     package var stateReason: String?
-    /// The person it waits for; absent where it paused itself.
+    /// The person who paused the run; absent if the run paused itself.
     package var pausedBy: String?
-    /// Of a run that paused itself: `unreachable` or `credential`, which the same command takes up again; `breaker`, `late`,
-    /// `stage` or `volume`, which wait for `resume`; `approval`, which waits for `approve`. Of a finished run that is no
-    /// success: `unsuccessful`.
+    /// The cause of a run that paused itself, or of a finished run without success:
+    ///
+    /// - `unreachable` or `credential`: the same command continues the run.
+    /// - `breaker`, `late`, `stage`, `volume` or `restored`: the run waits for `resume`.
+    /// - `approval`: the run waits for `approve`.
+    /// - `grown`: nothing resumes the run, and `cancel` ends it.
+    /// - `unsuccessful`: the run finished without success.
     package var halt: String?
-    /// Host and process id; absent when no process sends it.
+    /// Host and process id; absent if no process sends the run.
     package var process: String?
-    /// `running`, `stopped`, `unseen` (alive, and not to be seen from here) or `ended`.
+    /// `running`, `stopped`, `unseen` (alive, but not visible from here) or `ended`.
     package var processState: String?
-    /// Since when that process sends; absent where it is not known.
+    /// When that process started to send; absent if unknown.
     package var processSince: String?
-    /// When a process that sends it was last heard of, or gave it up. ISO 8601, UTC.
+    /// The last heartbeat of a process that sends the run, or the time when it released the run. ISO 8601, UTC.
     package var heartbeatAt: String?
     package var createdAt: String
     package var startedAt: String?
     package var finishedAt: String?
-    /// False while the audience is still being written down.
+    /// `false` while the audience is still being frozen.
     package var frozen: Bool
     package var test: Bool
     package var counts: CountsResult
-    /// What those not sent yet wait for, the nearest first; absent where nothing waits, and in lists.
+    /// The waits of the deliveries not sent yet, the nearest first; absent if nothing waits, and in lists.
     package var waiting: [WaitResult]?
-    /// Others wait for something later than all of `waiting`; absent: none do.
+    /// `true` if other deliveries wait for something later than all of `waiting`; absent otherwise.
     package var hasLater: Bool?
-    /// Endpoints that are left alone for now.
+    /// The endpoints that the sender backs off from.
     package var holdingBack: [HoldResult]?
-    /// Since when its process waits for the store, which does not take what it has to record; absent where it does not.
+    /// When its process began to wait for the store, which accepts no records; absent if it does not wait.
     package var storeWaitSince: String?
     /// `locked`, `disk_full` or `failing`.
     package var storeWait: String?
-    /// What was put in order after the last sender that ended in the middle; absent where none did, and in lists.
+    /// The latest recovery after a sender that ended in the middle; absent if there was none, and in lists.
     package var recovery: RecoveryResult?
     /// Absent in a run without stages, and in lists.
     package var stages: [StageResult]?
-    /// The run that this one puts right; absent where it puts none right.
+    /// The run that this run corrects; absent if it corrects none.
     package var corrects: CorrectionResult?
-    /// Absent where it had the signatures that it needed, or needed none, and in lists.
+    /// Absent if the run had the approvals that it needed, or needed none, and in lists.
     package var brokenGlass: BrokenGlassResult?
 
-    /// - Parameter holder: the process that has it.
+    /// - Parameter holder: the process that has the run.
     package init(
         _ run: Run, heldBy holder: RunHolder? = nil, _ waits: RunWaits = RunWaits(), _ recovery: StoreEvent? = nil,
         stages: [StageRecord] = [], brokenGlass: BrokenGlass? = nil
@@ -98,7 +102,7 @@ package struct RunResult: Codable, Hashable, Sendable {
     }
 }
 
-/// Who started a run without the signatures that it needed, and why; keys are written in snake_case.
+/// The person who started a run without the required approvals, and the reason; keys are written in snake_case.
 package struct BrokenGlassResult: Codable, Hashable, Sendable {
     package var at, by, reason: String
 
@@ -106,8 +110,8 @@ package struct BrokenGlassResult: Codable, Hashable, Sendable {
 }
 
 extension BrokenGlass {
-    /// Nil: the run had its signatures, or needed none.
-    static func of(_ run: Run, in store: any RunLog) async throws -> BrokenGlass? {
+    /// Returns the emergency override of a run. `nil` if the run had its approvals, or needed none.
+    static func of(_ run: Run, in store: any AuditLog) async throws -> BrokenGlass? {
         let filter = EventFilter(run: run.id, kind: EventKind.glassBroken.rawValue)
         guard let event = try await store.events(filter, before: nil, limit: 1).events.first,
             let reason = reason(in: event.detail)
@@ -116,7 +120,7 @@ extension BrokenGlass {
     }
 }
 
-/// What became of deliveries that a sender had left in flight, in words, and why its journal was not believed.
+/// The outcome of deliveries that a sender left in flight, in words, and why its journal was not trusted.
 package struct RecoveryResult: Codable, Hashable, Sendable {
     package var at, detail: String
 }
@@ -127,11 +131,11 @@ package struct WaitResult: Codable, Hashable, Sendable {
     package var reason: String
     /// Counted up to 10,000 for one moment.
     package var deliveries: Int
-    /// More than `deliveries` wait; absent: exactly so many.
+    /// `true` if more than `deliveries` wait; absent if the number is exact.
     package var isMore: Bool?
     package var firstAt: String
     package var lastAt: String
-    /// Of a wave: some of the devices' time zones.
+    /// Some of the devices' time zones, for a wave.
     package var zones: [String]?
 
     package init(_ group: RunWaits.Group) {
@@ -144,11 +148,11 @@ package struct WaitResult: Codable, Hashable, Sendable {
     }
 }
 
-/// An endpoint in trouble that a run's sender leaves alone.
+/// An endpoint in trouble that a run's sender backs off from.
 package struct HoldResult: Codable, Hashable, Sendable {
     package var environment: String
     package var endpoint: String
-    /// The status of its last answer; absent: there was none.
+    /// The status of its last response; absent if there was none.
     package var status: Int?
     package var since: String
     package var nextTryAt: String
@@ -162,11 +166,11 @@ package struct HoldResult: Codable, Hashable, Sendable {
     }
 }
 
-/// Somebody set the wall clock.
+/// A step of the wall clock.
 package struct ClockStepResult: Codable, Hashable, Sendable {
-    /// What it showed then, ISO 8601 and UTC.
+    /// The time that the clock showed then, ISO 8601 and UTC.
     package var at: String
-    /// Forward; negative: back.
+    /// Positive for a step forward, negative for a step back.
     package var milliseconds: Int64
 
     package init(_ step: ClockStep) {
@@ -178,7 +182,7 @@ package struct ClockStepResult: Codable, Hashable, Sendable {
 /// The stable shape of `daemon` in `status --json`; keys are written in snake_case, times in ISO 8601 and UTC.
 package struct DaemonResult: Codable, Hashable, Sendable {
     package var process: String
-    /// As of a run.
+    /// As in ``RunResult``.
     package var processState: String?
     package var startedAt: String
     package var heartbeatAt: String
@@ -186,7 +190,7 @@ package struct DaemonResult: Codable, Hashable, Sendable {
     package var scheduled: Int
     package var problems: [DaemonStatus.Problem]
     package var readAt: String?
-    /// The last time that nothing was wrong.
+    /// The time of the last read without problems.
     package var readWellAt: String?
     package var nextCampaign: String?
     package var nextStart: String?
@@ -210,26 +214,26 @@ package struct DaemonResult: Codable, Hashable, Sendable {
 
 /// The latest runs: the stable shape of `status --json`.
 package struct RunListResult: Codable, Hashable, Sendable {
-    /// Absent: there is none.
+    /// Absent if there is no daemon.
     package var daemon: DaemonResult?
     /// Newest first.
     package var runs: [RunResult]
-    /// Absent: nobody set the wall clock within a day.
+    /// Absent if the wall clock was not set within a day.
     package var clockStep: ClockStepResult?
-    /// Absent: the store is one machine's. The living first.
+    /// The senders, the living first; absent if the store belongs to one machine.
     package var senders: [SenderResult]?
-    /// Absent: all runs can be read.
+    /// Absent if all runs can be read.
     package var unreadable: [UnreadableRunResult]?
-    /// Texts of files that wait for release; absent: none, or not asked for.
+    /// Texts of files that wait for release; absent if there are none, or if they were not requested.
     package var pendingChanges: [ChangeResult]?
 }
 
-/// A run that this version cannot read, and leaves alone.
+/// A run that this version cannot read, and does not touch.
 package struct UnreadableRunResult: Codable, Hashable, Sendable {
     package var run: Int64
     package var campaign: String
     package var occurrence: String
-    /// The stored word.
+    /// The state as it is stored.
     package var state: String
     package var message: String
 
@@ -246,22 +250,22 @@ package struct UnreadableRunResult: Codable, Hashable, Sendable {
 package struct SenderResult: Codable, Hashable, Sendable {
     /// Host and process id.
     package var process: String
-    /// `alive`, `silent` (for some seconds) or `gone`: others took its work over, or will.
+    /// `alive`, `silent` (no heartbeat for some seconds) or `gone`: other senders have taken its work over, or will.
     package var state: String
-    /// It starts what is due for all of them.
+    /// Whether it starts what is due, for all senders.
     package var coordinator: Bool
-    /// Whoever came later has a higher one.
+    /// The number of the sender. A later sender has a higher number.
     package var term: Int64
     package var command: String?
     package var since: String
     package var heardAt: String
     package var lanes: Int
-    /// Answers of APNs a second, of late.
+    /// The recent rate of APNs responses, per second.
     package var perSecond: Int
     package var runs: [Int64]
-    /// It obeys other campaigns or templates than the coordinator; absent where it does not.
+    /// `true` if it uses other campaigns or templates than the coordinator; absent otherwise.
     package var otherFiles: Bool?
-    /// Its heartbeats take so long that it sends nothing while others do; absent where they do not.
+    /// `true` if its heartbeats are so slow that it sends nothing while other senders do; absent otherwise.
     package var tooSlow: Bool?
 
     package init(_ sender: SenderOnRecord, otherFiles: Bool = false) {
@@ -279,19 +283,19 @@ package struct SenderResult: Codable, Hashable, Sendable {
         runs = sender.state == .gone ? [] : sender.facts.runs
     }
 
-    /// In order, with whether their files are others than the coordinator's.
+    /// Returns the senders in the given order, each with whether its files differ from the coordinator's.
     package static func all(_ senders: [SenderOnRecord]) -> [SenderResult] {
         let others = Set(senders.withOtherFiles.map(\.name))
         return senders.map { SenderResult($0, otherFiles: others.contains($0.name)) }
     }
 
-    /// For those that are to be warned of.
+    /// The warning for a sender with `otherFiles`.
     package var filesWarning: String {
         "\(process) obeys other campaigns or templates than the coordinator: what is started depends on which of them "
             + "coordinates; put the same files on all machines"
     }
 
-    /// What an operator has to look at.
+    /// The warnings that an operator has to check.
     package var warnings: [String] {
         var warnings = otherFiles == true ? [filesWarning] : []
         if tooSlow == true {

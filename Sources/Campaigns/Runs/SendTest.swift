@@ -3,22 +3,23 @@ import Sending
 package import Store
 import Synchronization
 
-/// One push to one device, to look at it there: a run of its own, kept out of the campaign's reports.
+/// Sends one push to one device, to look at it there. The test is a run of its own, kept out of the campaign's reports.
 package struct SendTest: Sendable {
-    /// More tests of one campaign within a millisecond are refused as taken.
+    /// The maximum number of tests of one campaign within a millisecond. Further tests are refused as already existing.
     private static let atOneMomentMax = 20
 
-    private let store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog
+    private let store: any ApprovePlans.PlanStore
     private let segment: String?
     private let approvals: ApprovalRules?
     private let limit: TestSendLimit?
 
     /// - Parameters:
-    ///   - segment: of the devices that may be reached; nil: any, unless there are `approvals`.
-    ///   - approvals: as configured; nil: no run needs a signature.
-    ///   - limit: of the process that many people use; nil: a person sends at a terminal, with rights to the store.
+    ///   - segment: the devices that tests may reach; `nil` for any device. With `approvals`, a test needs a segment.
+    ///   - approvals: the configured rules; `nil` if no run needs an approval.
+    ///   - limit: the limit in a process that many people use; `nil` for a person at a terminal, with rights to the
+    ///     store.
     package init(
-        store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog, segment: String?,
+        store: any ApprovePlans.PlanStore, segment: String?,
         approvals: ApprovalRules? = nil,
         limit: TestSendLimit? = nil
     ) {
@@ -28,13 +29,13 @@ package struct SendTest: Sendable {
         self.limit = limit
     }
 
-    /// Makes the run.
+    /// Creates the run of the test.
     ///
     /// - Parameters:
     ///   - device: an installation id, a user id, a token or its last 8 characters.
-    ///   - variant: nil: the one the device would get.
-    ///   - isHandedOver: the daemon sends it; otherwise whoever makes it.
-    ///   - sees: whether whoever asks may learn of a device of a topic.
+    ///   - variant: `nil` for the variant that the device would get.
+    ///   - isHandedOver: whether the daemon sends the run; otherwise, the process that creates the run sends it.
+    ///   - sees: whether the caller may learn about devices of a topic.
     package func start(
         _ definition: RunDefinition, device text: String, variant: String?, isHandedOver: Bool = false, by actor: Actor,
         now: Timestamp, sees: (_ topic: String) -> Bool = { _ in true }
@@ -65,11 +66,11 @@ package struct SendTest: Sendable {
         throw Failure(
             .refused,
             "\(device.record.installationID ?? device.record.token.redacted) is not in segment \(segment), and tests reach "
-                + "nobody else (test_devices in the configuration); put it there with `fanfare segments`, or name another"
+                + "no other devices (test_devices in the configuration); put it there with `fanfare segments`, or name another"
         )
     }
 
-    /// Named by the time; of several at one moment the next by number.
+    /// Names the occurrence by the time. Several tests at one moment get a number each.
     private func occurrence(_ campaign: String, _ isHandedOver: Bool, _ now: Timestamp) async throws -> String {
         let name = (isHandedOver ? TestOccurrence.handedOverPrefix : TestOccurrence.prefix) + now.iso8601
         let names = [name] + (2...Self.atOneMomentMax).map { "\(name)-\($0)" }
@@ -77,14 +78,15 @@ package struct SendTest: Sendable {
         return names.first { !known.contains($0) } ?? name
     }
 
-    /// What became of a test of a campaign, and to whom it went; nil while nothing is known, or for no test.
+    /// Returns the outcome of a test of a campaign, and its device. `nil` if the run is no test, or if the device is no
+    /// longer stored.
     package func result(of run: Run) async throws -> TestResult? {
         guard run.isTest else { return nil }
         let outcome = try await outcome(of: run)
         return try await store.device(outcome.device).map { TestResult(run, $0, outcome) }
     }
 
-    /// What became of it.
+    /// Returns the outcome of the run's first delivery.
     package func outcome(of run: Run) async throws -> OutcomeRow {
         let first = Mutex<OutcomeRow?>(nil)
         _ = try await store.outcomes(run: run.id) { rows in first.withLock { $0 = $0 ?? rows.first } }
@@ -95,9 +97,9 @@ package struct SendTest: Sendable {
     }
 }
 
-/// How many tests one person sends: a test needs no signature, and many of them would be a broadcast without one.
+/// Limits the tests that one person sends. A test needs no approval, and many tests would be a broadcast without one.
 package final class TestSendLimit: Sendable {
-    /// In any ``window``.
+    /// The maximum number of tests of one person in any ``window``.
     package static let most = 10
     package static let window: Duration = .seconds(600)
 
@@ -121,7 +123,7 @@ package final class TestSendLimit: Sendable {
     }
 }
 
-/// A person has sent as many tests as one person may for now.
+/// The error for a person who has sent as many tests as one person may for now.
 package struct TooManyTests: Error, Hashable, Sendable, CustomStringConvertible {
     package var person: String
     package var wait: Duration
@@ -157,7 +159,7 @@ package struct TestResult: Codable, Hashable, Sendable {
         reason = outcome.reason
     }
 
-    /// Nil: as it should be.
+    /// Returns the kind of failure to report, or `nil` if APNs accepted the push.
     package static func failureKind(_ outcome: OutcomeRow) -> Failure.Kind? {
         switch outcome.state {
         case .accepted: nil

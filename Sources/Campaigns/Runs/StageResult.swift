@@ -8,26 +8,27 @@ package struct StageResult: Codable, Hashable, Sendable {
     package var stage: Int
     /// `seeds`, `1 %`, `the rest`.
     package var members: String
-    /// Of the audience as it is frozen so far.
+    /// The number of devices in the audience as it is frozen so far.
     package var devices: Int
-    /// `waiting` (for the one before), `open`, or its last verdict: `go`, `halt`, `undecided`. `ended`: the run ended
-    /// while the stage was open.
+    /// `waiting` (for the previous stage), `open`, or the last verdict: `go`, `halt`, `undecided`. `ended` if the run
+    /// ended while the stage was open.
     package var state: String
     package var openedAt: String?
     package var decidedAt: String?
-    /// When the next one begins, where the verdict is to go and nobody stops it before; absent once it has begun.
+    /// When the next stage begins, if the verdict is `go` and no stop comes first. Absent once the next stage has
+    /// begun.
     package var holdsUntil: String?
     package var answered, failed, gone, unknown: Int
-    /// Percent of refusals that is put up with; absent for the rest.
+    /// The tolerated percentage of rejected deliveries; absent for the stage `the rest`.
     package var tolerate: Double?
     package var needsApproval: Bool
     package var approvedBy: String?
-    /// Who let the run go on in spite of the verdict.
+    /// The person who resumed the run in spite of the verdict.
     package var releasedBy: String?
-    /// The verdict in words; absent before there is one.
+    /// The verdict in words; absent until there is one.
     package var verdict: String?
 
-    /// Nil in a run without stages.
+    /// Returns the stages, or `nil` in a run without stages.
     package static func all(_ run: Run, _ records: [StageRecord]) -> [StageResult]? {
         guard let stages = run.definition.campaign.stages, stages.count == records.count else { return nil }
         return zip(stages, records).map { stage, record in
@@ -36,7 +37,7 @@ package struct StageResult: Codable, Hashable, Sendable {
         }
     }
 
-    /// - Parameter isOver: the next one has begun.
+    /// - Parameter isOver: whether the next stage has begun.
     private init(_ run: Run, _ stage: Stage, _ record: StageRecord, isOver: Bool) {
         self.stage = record.index + 1
         members = stage.words
@@ -61,7 +62,7 @@ package struct StageResult: Codable, Hashable, Sendable {
         verdict = words.isEmpty ? nil : words
     }
 
-    /// For a person: what it is doing, or what came of it.
+    /// The activity or the result of the stage, for a person.
     package var words: String {
         let released = releasedBy.map { "; \($0) let it go on" } ?? ""
         if let verdict { return verdict + released + (holdsUntil.map { "; holds until \($0)" } ?? "") }

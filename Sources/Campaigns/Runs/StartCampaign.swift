@@ -1,11 +1,14 @@
 package import Model
 import Sending
-package import Store
+import Store
 
-/// Starts a campaign as somebody asks for it. What is on record goes on as it was frozen, whatever has become of its file;
-/// an occurrence of the schedule becomes what the daemon would make of it; anything else is a run of this moment.
+/// Starts a campaign on request.
+///
+/// - A recorded run continues as it was frozen, even if its file has changed.
+/// - A scheduled occurrence becomes the run that the daemon would create.
+/// - Anything else becomes a run planned for now.
 package struct StartCampaign: Sendable {
-    private let store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog
+    private let store: any ApprovePlans.PlanStore
     private let runs: FollowRuns
     private let configuration: Configuration
     private var starting: StartRun {
@@ -13,7 +16,7 @@ package struct StartCampaign: Sendable {
     }
 
     package init(
-        store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog, runs: FollowRuns,
+        store: any ApprovePlans.PlanStore, runs: FollowRuns,
         configuration: Configuration
     ) {
         self.store = store
@@ -21,19 +24,19 @@ package struct StartCampaign: Sendable {
         self.configuration = configuration
     }
 
-    /// What is about to be started: it can be rendered, and its app is known.
+    /// A campaign that is ready to start: it can be rendered, and its app is known.
     package struct Prepared {
         package fileprivate(set) var definition: RunDefinition
         package let app: Configuration.App
         fileprivate let scheduled: ScheduledOccurrence?
     }
 
-    /// What became of a start.
+    /// The result of a start.
     package struct Started: Sendable {
         package var run: Run
-        /// False: the occurrence had this run already.
+        /// `false` if the occurrence already had this run.
         package var isNew: Bool
-        /// Devices that it cannot be sent to, and what is doubtful about the values of its variables, in words.
+        /// Descriptions of the devices that the run cannot reach, and of doubtful values of its variables.
         package var warnings: [String]
 
         package init(run: Run, isNew: Bool, warnings: [String]) {
@@ -45,7 +48,7 @@ package struct StartCampaign: Sendable {
         package var result: StartedResult { StartedResult(run: RunResult(run), isNew: isNew, warnings: warnings) }
     }
 
-    /// - Parameter occurrence: as somebody named it; nil: a new one.
+    /// - Parameter occurrence: the occurrence as the caller named it; `nil` for a new one.
     package func prepare(_ given: RunDefinition, occurrence: String?) throws -> Prepared {
         let scheduled = ScheduledOccurrence(given, named: occurrence)
         let definition = scheduled?.definition ?? given
@@ -54,7 +57,7 @@ package struct StartCampaign: Sendable {
             definition: definition, app: try configuration.app(for: definition.campaign.topic), scheduled: scheduled)
     }
 
-    /// The run of a scheduled occurrence that is found too late, put on record as missed; nil: it may be sent.
+    /// Records a scheduled occurrence that is found too late as missed, and returns its run. `nil` if it may be sent.
     package func missed(_ prepared: Prepared, by actor: Actor, now: Timestamp) async throws -> Run? {
         guard let scheduled = prepared.scheduled else { return nil }
         try await runs.noteClock(by: actor)
@@ -62,11 +65,12 @@ package struct StartCampaign: Sendable {
     }
 
     /// - Parameters:
-    ///   - occurrence: its key; of the schedule's the one that was prepared.
-    ///   - plan: what was shown to a person, to be held to.
-    ///   - overriding: guards that somebody decided to pass over.
-    ///   - files: hashes of the files, for the record.
-    ///   - brokenGlass: why it starts without the signatures that it needs; nil: it does not.
+    ///   - occurrence: the key of the occurrence. A scheduled occurrence keeps the key that was prepared.
+    ///   - plan: the plan that a person has seen, and that the run must match.
+    ///   - overriding: the guards that the caller decided to override.
+    ///   - files: the hashes of the files, for the record.
+    ///   - brokenGlass: the reason to start without the required approvals; `nil` if the run needs no emergency
+    ///     override.
     package func start(
         _ prepared: Prepared, occurrence: String, by actor: Actor, now: Timestamp, plan: PlanToken? = nil,
         overriding: Set<GuardName> = [], files: [String: String] = [:], brokenGlass: String? = nil
@@ -82,11 +86,11 @@ package struct StartCampaign: Sendable {
     }
 }
 
-/// From files, for whoever leaves the sending to the daemon.
+/// Starts from files, for callers that leave the sending to the daemon.
 extension StartCampaign {
-    /// What is asked for, as a request says it.
+    /// The parameters of a start, as a request states them.
     package struct Order: Sendable {
-        /// Names it for ever: the same again is the same run.
+        /// The idempotency key: the same occurrence always means the same run.
         package var occurrence: String
         package var variables: [String: String]
         package var plan: PlanToken?
@@ -103,11 +107,12 @@ extension StartCampaign {
         }
     }
 
-    /// Throws for an occurrence that was missed or refused, now or before.
+    /// Starts a campaign from its file. Throws if the occurrence was missed or refused, now or before.
     ///
     /// - Parameters:
-    ///   - name: of the campaign's file.
-    ///   - isAllowed: told the app's topic, before anything else is said of the campaign; throws where it is another's.
+    ///   - name: the name of the campaign's file.
+    ///   - isAllowed: receives the app's topic before anything else about the campaign is disclosed. Throws if the
+    ///     caller may not see the topic.
     package func start(
         _ name: String, in files: ManageFiles, _ order: Order, by actor: Actor, now: Timestamp,
         isAllowed: (_ topic: String) throws -> Void
@@ -130,7 +135,7 @@ extension StartCampaign {
         return started
     }
 
-    /// Returns the run that has the name already; `nil`: none has it.
+    /// Returns the run that already has this occurrence, or `nil` if there is none.
     package func sent(_ name: String, in files: ManageFiles, occurrence: String) async throws -> Run? {
         if let run = try await store.run(campaign: name, occurrence: occurrence) { return run }
         guard let own = try? files.source(name).campaign.name, own != name else { return nil }
@@ -147,7 +152,7 @@ extension StartCampaign {
         return Started(run: run, isNew: false, warnings: [])
     }
 
-    /// An occurrence that came too late or was refused is over, and was not sent.
+    /// Throws if the occurrence was missed or refused: the run is over, and was not sent.
     private func requireSent(_ run: Run) throws {
         switch RunEnd(run) {
         case .missed?, .refused?: if let failure = RunEnd(run)?.failure(of: run, runs) { throw failure }
@@ -159,8 +164,8 @@ extension StartCampaign {
 /// The stable shape of a run that was started; keys are written in snake_case.
 package struct StartedResult: Codable, Hashable, Sendable {
     package var run: RunResult
-    /// False: the occurrence had this run already, and nothing was done.
+    /// `false` if the occurrence already had this run, and nothing was done.
     package var isNew: Bool
-    /// Devices that it cannot be sent to, and what is doubtful about the values of its variables, in words.
+    /// Descriptions of the devices that the run cannot reach, and of doubtful values of its variables.
     package var warnings: [String]
 }

@@ -2,17 +2,17 @@ import Foundation
 package import Model
 package import Store
 
-/// Creates a run, or finds the one an occurrence already has.
+/// Creates a run, or finds the run that an occurrence already has.
 package struct StartRun: Sendable {
-    private let store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog
+    private let store: any ApprovePlans.PlanStore
     private let approvals: ApprovalRules?
     private let brake: Configuration.VolumeBrake?
 
     /// - Parameters:
-    ///   - approvals: as configured; nil: a run needs nobody's approval.
-    ///   - brake: as configured; nil: no run waits because it is much.
+    ///   - approvals: the configured rules; `nil` if no run needs an approval.
+    ///   - brake: the configured volume brake; `nil` if no run waits because of its size.
     package init(
-        store: any RunLog & DeviceRegistry & OutcomeReader & ApprovalLog, approvals: ApprovalRules? = nil,
+        store: any ApprovePlans.PlanStore, approvals: ApprovalRules? = nil,
         brake: Configuration.VolumeBrake? = nil
     ) {
         self.store = store
@@ -20,17 +20,23 @@ package struct StartRun: Sendable {
         self.brake = brake
     }
 
-    /// Throws ``PlanDrift`` or ``GuardRefusal`` before anything is written, and ``Unapproved`` when it is on record that the
-    /// plan waits for signatures. What is much more than usual is made paused, and waits for a person. An occurrence that
-    /// already has a run gets that run, as it was frozen then, whatever the files say now.
+    /// Creates the run of an occurrence. An occurrence that already has a run gets that run, as it was frozen, whatever
+    /// the files say now.
+    ///
+    /// A run that is much larger than usual is created paused, and waits for a person. Throws ``PlanDrift`` or
+    /// ``GuardRefusal`` before anything is written. Throws ``Unapproved`` if the plan waits for approvals, after it has
+    /// recorded that.
     ///
     /// - Parameters:
-    ///   - plan: what was shown to a person, to be held to.
-    ///   - overriding: guards that somebody decided to pass over; each that would have refused is put on record.
+    ///   - plan: the plan that a person has seen, and that the run must match.
+    ///   - overriding: the guards that the caller decided to override. Each one that would have refused is recorded.
     ///   - files: SHA-256 in hex of the files the definition was read from, by path, for the record.
-    ///   - isScheduled: the occurrence is one of the campaign's schedule or feed, and what is signed is that one alone.
-    ///   - mayWait: nobody is asked for signatures, where it is refused for good without them.
-    ///   - brokenGlass: why it starts without the signatures that it needs; nil: it does not.
+    ///   - isScheduled: whether the occurrence belongs to the campaign's schedule or feed; approvals then cover this
+    ///     occurrence only.
+    ///   - mayWait: whether the plan may wait for approvals. If not, none are requested, and the occurrence is refused
+    ///     permanently.
+    ///   - brokenGlass: the reason to start without the required approvals; `nil` if the run needs no emergency
+    ///     override.
     package func start(
         _ definition: RunDefinition, occurrence: String, by actor: Actor, now: Timestamp, plan: PlanToken? = nil,
         overriding: Set<GuardName> = [], files: [String: String] = [:], isScheduled: Bool = false,
@@ -50,7 +56,7 @@ package struct StartRun: Sendable {
         let demand = try await plans.demand(
             definition, occurrence: occurrenceSigned, reach: reach, by: actor, now: now, files: files,
             brokenGlass: try RecordedReason.checked(brokenGlass))
-        // What people have signed is not weighed: they have looked at exactly this one.
+        // An approved plan is not weighed: the approvers have seen exactly this one.
         let volume =
             demand != nil && brokenGlass == nil
             ? nil : try await VolumeRequest.weighing(campaign, reach: reach, brake, by: actor, in: store)
@@ -76,19 +82,19 @@ package struct StartRun: Sendable {
         }
     }
 
-    /// Nil: any number of devices will do.
+    /// Returns the limits for the number of devices. `nil` if any number is allowed.
     private func limits(_ reach: Int, isWeighed: Bool, isPassedOver: Bool) -> ReachLimits? {
         let most = isWeighed ? brake.map { ReachLimits.most(forReach: reach, $0) } : nil
         let bound = approvals?.most(forReach: reach, isPassedOver: isPassedOver)
         return most == nil && bound == nil ? nil : ReachLimits(reach: reach, most: most, bound: bound)
     }
 
-    /// The run that an occurrence has; nil: it has none.
+    /// Returns the run of an occurrence, or `nil` if it has none.
     ///
-    /// - Parameter plan: what a run that is not over is held to.
+    /// - Parameter plan: the plan that an unfinished run must match.
     package func known(_ campaign: String, occurrence: String, plan: PlanToken? = nil) async throws -> Run? {
         guard let known = try await store.run(campaign: campaign, occurrence: occurrence) else { return nil }
-        // Its audience is frozen; the rest is as it was when it was created.
+        // The audience of the run is frozen. The rest is as it was when the run was created.
         if let plan, !known.state.isFinal,
             let drift = PlanDrift(
                 from: plan, to: try PlanToken(known.definition, reach: plan.reach, digest: plan.digest),
@@ -99,21 +105,22 @@ package struct StartRun: Sendable {
         return known
     }
 
-    /// The runs of a campaign that a timer made and that are not over.
+    /// Returns the unfinished runs of a campaign that a timer created.
     ///
-    /// - Parameter occurrence: the one that the call stands for; `nil` if the call creates no run.
+    /// - Parameter occurrence: the occurrence that the call stands for; `nil` if the call creates no run.
     package func unfinished(of campaign: String, occurrence: String?) async throws -> UnfinishedRuns {
         UnfinishedRuns(
             try await store.unfinishedRuns(campaign: campaign, occurrencePrefix: TimerOccurrence.prefix),
             occurrence: occurrence)
     }
 
-    /// Whom a run would be sent to if it started now.
+    /// Counts the devices that a run would be sent to if it started now.
     package func reach(of definition: RunDefinition, now: Timestamp) async throws -> Reach {
         try await store.reach(of: definition.campaign, budget: nil, now: now)
     }
 
-    /// Those it would not be sent to, because their environment has no key; reads the devices only where there may be some.
+    /// Returns the devices that a run would skip because their environment has no key. Reads the devices only if an
+    /// environment has none.
     package func keyless(of definition: RunDefinition, app: Configuration.App, now: Timestamp) async throws
         -> [KeylessDevices]
     {
@@ -139,7 +146,7 @@ package struct StartRun: Sendable {
         if let plan {
             let (now, segments) = try await token(definition, occurrence, reach.total, files, as: plan)
             if let drift = PlanDrift(from: plan, to: now, campaign) { throw drift }
-            // The freeze, which may come much later, compares them once more.
+            // The freeze, which may come much later, compares the segments again.
             planned = segments
         }
         let previous =
@@ -150,7 +157,8 @@ package struct StartRun: Sendable {
 }
 
 extension StartRun {
-    /// The name that a plan has now. `fanfare plan` names it for any moment, `fanfare approvals` for its occurrence alone.
+    /// Returns the current token of a plan. `fanfare plan` makes the token valid for any moment, and `fanfare
+    /// approvals` for its occurrence only.
     private func token(
         _ definition: RunDefinition, _ occurrence: String, _ reach: Int, _ files: [String: String],
         as plan: PlanToken
@@ -166,7 +174,7 @@ extension StartRun {
 }
 
 extension VolumeRequest {
-    /// What is weighed of a run; nil: nothing is.
+    /// Returns the facts of a run that the volume brake weighs. `nil` without a brake.
     static func weighing(
         _ campaign: Campaign, reach: Int, _ brake: Configuration.VolumeBrake?, by actor: Actor?,
         in store: any RunLog & OutcomeReader
@@ -186,11 +194,11 @@ extension VolumeRequest {
     }
 }
 
-/// What a person or a script may call an occurrence. Two names that look the same would send twice.
+/// The rules for occurrence names that a person or a script gives. Two names that look the same would send twice.
 package enum OccurrenceName {
     private static let bytesMax = 1000
 
-    /// In words, with the name that was probably meant; nil: there is none.
+    /// Returns the problem in words, with the name that was probably meant. `nil` if there is no problem.
     package static func problem(with name: String) -> String? {
         guard name.utf8.count <= bytesMax else {
             return
@@ -208,14 +216,14 @@ package enum OccurrenceName {
         + "--occurrence out"
 }
 
-/// An occurrence of a campaign's schedule that somebody named, to be sent as the daemon would.
+/// An occurrence of a campaign's schedule that a caller named, to be sent as the daemon would send it.
 package struct ScheduledOccurrence {
     package let definition: RunDefinition
-    /// As the daemon names it, however it was written.
+    /// The key as the daemon writes it, however the caller wrote it.
     package var key: String { occurrence.key }
     private let occurrence: Occurrence
 
-    /// Nil when the name is none of the schedule's.
+    /// Returns `nil` if the schedule has no occurrence of this name.
     package init?(_ definition: RunDefinition, named name: String?) {
         guard let name, let timetable = definition.campaign.schedule.flatMap(Timetable.init),
             let occurrence = timetable.occurrence(named: name)
@@ -224,9 +232,9 @@ package struct ScheduledOccurrence {
         self.definition = definition.planned(for: occurrence)
     }
 
-    /// The run of one that is found too late, put on record as missed; nil: it may be sent. Throws for one that is not due
-    /// yet, and for one that is missed only by a wall clock that is not confirmed, see ``ConfirmedTime``.
-    package func missed(in store: any RunLog, by actor: Actor, now: Timestamp) async throws -> Run? {
+    /// Records an occurrence that is found too late as missed, and returns its run. `nil` if it may be sent. Throws if
+    /// it is not due yet, or if only an unconfirmed wall clock makes it missed, see ``ConfirmedTime``.
+    package func missed(in store: any RunLog & AuditLog, by actor: Actor, now: Timestamp) async throws -> Run? {
         let campaign = definition.campaign.name
         let time = ConfirmedTime(now, after: try await store.clockSteps(since: now - ConfirmedTime.confirmedAfter * 2))
         guard occurrence.startsAt <= time.moment else {
@@ -250,7 +258,7 @@ package struct ScheduledOccurrence {
 }
 
 extension Occurrence {
-    /// Why it is missed, in words.
+    /// Returns the reason why the occurrence is missed, in words.
     package func lateness(at now: Timestamp) -> String {
         "found \(WrittenDuration.text(now - lastStartsAt)) after its time, late_by_max is "
             + WrittenDuration.text(missedAfter - lastStartsAt)

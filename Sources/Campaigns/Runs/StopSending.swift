@@ -2,28 +2,30 @@ package import Model
 package import Sending
 package import Store
 
-/// Stops sending at once, for everything, a campaign or a run, and lifts that.
+/// Stops sending immediately, for everything, a campaign or a run, and lifts such stops.
 ///
-/// The file comes first, since every sender of this machine watches it and no store is needed; the record follows, by
-/// which others hear of it, and which outlives the file. Lifting goes the other way: half done, nothing is sent.
+/// The stop file is written first: every sender of this machine watches it, and it needs no store. The record in the
+/// store follows: other senders learn of the stop from the record, which outlives the file. A stop is lifted in the
+/// reverse order, so that nothing is sent if the lift fails halfway.
 package struct StopSending: Sendable {
-    /// 15 s: answers on their way, and something to spare.
+    /// 15 s: the requests in flight, and a margin.
     private static let looksMax = 150
     private static let lookInterval: Duration = .milliseconds(100)
-    /// Of the latest events, in which senders say how much they had started.
+    /// The number of latest events in which senders' notes are searched, and of open runs that are read.
     private static let eventsMax = 1000
 
-    private let store: any RunLog & StopLog
+    private let store: any RunLog & SenderLog & AuditLog & StopLog
     private let senders: SenderFolder
     private let clock: WallClock
 
-    package init(store: any RunLog & StopLog, senders: SenderFolder, clock: WallClock) {
+    package init(store: any RunLog & SenderLog & AuditLog & StopLog, senders: SenderFolder, clock: WallClock) {
         self.store = store
         self.senders = senders
         self.clock = clock
     }
 
-    /// The same by the file alone: whoever sends from this folder obeys. False: it was in force there.
+    /// Writes a stop to the stop file only, which every sender of this folder obeys. Returns `false` if the file
+    /// already had it.
     package static func write(_ order: StopOrder, to senders: SenderFolder) throws -> Bool {
         try senders.stopFile.put(order.redacted)
     }
@@ -32,9 +34,9 @@ package struct StopSending: Sendable {
         StopOrders(try await store.stops().orders + senders.stopFile.read().orders)
     }
 
-    /// Puts on record what was written. Returns the one in force, which may be an earlier one.
+    /// Records a stop that was written to the file. Returns the stop in force, which may be an earlier one.
     ///
-    /// Of a run that is over, or not there, nothing is left in the file, and it throws ``StoreError``.
+    /// If the run is over or missing, this removes the stop from the file and throws.
     package func record(_ order: StopOrder, by actor: Actor) async throws -> StopOrder {
         var order = order.redacted
         let written = order.scope
@@ -78,10 +80,12 @@ package struct StopSending: Sendable {
                 + "To stop everything, run: touch \(file)")
     }
 
-    /// Both, told as a result; one of them is enough. Where the store takes nothing the file alone has it: obeyed, and not on
-    /// record yet. Where the file cannot be written, senders hear of it by the store, within seconds.
+    /// Writes a stop to the file and to the store. One of the two is enough.
     ///
-    /// - Parameter waits: until nobody sends it any more, or for 15 s.
+    /// - If the store is unavailable, only the file has the stop: senders obey it, but it is not recorded yet.
+    /// - If the file cannot be written, senders learn of the stop from the store within seconds.
+    ///
+    /// - Parameter waits: whether to wait until no process sends any more, for at most 15 s.
     package func execute(_ order: StopOrder, by actor: Actor, waits: Bool) async throws -> StopResult {
         let path = senders.stopFile.path
         var fileFault: (any Error)?
@@ -96,7 +100,7 @@ package struct StopSending: Sendable {
         }
     }
 
-    /// The stops in force, the oldest first, also while the store takes nothing: then those of the file.
+    /// Returns the stops in force, the oldest first. If the store is unavailable, returns the stops of the file.
     package func inForce() async -> [StopInForce] {
         let recorded = (try? await store.stops().orders) ?? []
         var found: [StopInForce] = []
@@ -106,9 +110,9 @@ package struct StopSending: Sendable {
         return found
     }
 
-    /// What senders say after a stop.
+    /// The reports of the senders after a stop.
     package struct Went: Sendable {
-        /// Every sender has confirmed the stop and recorded its responses, or may start nothing any more.
+        /// Whether every sender has confirmed the stop and recorded its responses, or may start nothing any more.
         package var isQuiet: Bool
         package var runs: [StoppedRunResult]
         package var unconfirmed: [UnconfirmedSender]
@@ -122,7 +126,8 @@ package struct StopSending: Sendable {
         init(_ sender: SenderAtRun) { (run, name) = (sender.run, sender.name) }
     }
 
-    /// Waits until every sender of what is stopped has confirmed the stop, or its right to send has ended; for 15 s at most.
+    /// Waits until every sender of a stopped run has confirmed the stop, or its right to send has ended; for 15 s at
+    /// most.
     package func whatWent(in order: StopOrder) async throws -> Went {
         var looks = 0
         var seen: [Seat: SenderAtRun] = [:]
@@ -147,12 +152,12 @@ package struct StopSending: Sendable {
         }
     }
 
-    /// Ends a stop of everything or of a campaign, on record and by the file.
+    /// Ends a stop of everything or of a campaign, in the store and in the file.
     package func lift(_ scope: StopOrder.Scope, reason: String, by actor: Actor) async throws -> LiftResult {
         let reason: String = try RecordedReason.checked(reason)
         let file = senders.stopFile
         let written = file.read()[scope]
-        // A stop made by hand, or while the store took nothing, is recorded first, so that the audit says what ends.
+        // A stop made by hand, or while the store was unavailable, is recorded first: the audit then shows what ends.
         if let written { _ = try await store.recordStop(written, by: Actor(written.by), now: clock.now()) }
         let recorded = try await store.liftStop(scope, inFile: written, reason: reason, by: actor, now: clock.now())
         if let written { try file.lift(written) }
@@ -162,8 +167,8 @@ package struct StopSending: Sendable {
         return LiftResult(ended, reason: reason, by: actor.name, still: try await orders())
     }
 
-    /// Ends the stop of one run in the file, without a store: the run may be absent, or the store out of reach. A pause on
-    /// record stays until the run is resumed.
+    /// Ends the stop of one run in the file. It needs no store, because the run may be absent, or the store
+    /// unavailable. A recorded pause stays until the run is resumed.
     ///
     /// Returns `nil` if the file holds no stop of this scope.
     package static func lift(
@@ -190,8 +195,8 @@ package struct StopSending: Sendable {
         ).filter { all.order(of: $0) != nil }
     }
 
-    /// Senders that left a run which is still open and did not say that they had heard of the stop: others have declared
-    /// them dead, or they were ended.
+    /// Returns the senders that left a run that is still open and did not confirm the stop: they were declared dead, or
+    /// ended.
     private func goneWithoutAWord(
         _ senders: some Sequence<SenderAtRun>, _ order: StopOrder, of runs: [Run]
     ) async throws -> [SenderAtRun] {
@@ -214,7 +219,8 @@ package struct StopSending: Sendable {
         }
     }
 
-    /// What senders said, by run and sender's name. If one of them said more than one thing about a run, the last counts.
+    /// Returns the notes of the senders, by run and sender's name. If a sender left several notes on a run, the last
+    /// one counts.
     private func words(of order: StopOrder) async throws -> [Int64: [String: (campaign: String, left: Int)]] {
         let covered = StopOrders([order])
         let events = try await store.events(run: nil, since: order.at, limit: Self.eventsMax)
@@ -230,7 +236,7 @@ package struct StopSending: Sendable {
 }
 
 extension StopOrder {
-    /// Whoever stops a run for a device's sake may have pasted its token.
+    /// The order with its reason redacted and shortened: a person may have pasted a device's token into it.
     fileprivate var redacted: StopOrder {
         var order = self
         order.reason = reason.map(RecordedReason.cut)
@@ -239,9 +245,9 @@ extension StopOrder {
 }
 
 extension FollowRuns {
-    /// Throws while a stop keeps what is asked for from being sent: before a run is made that nobody would send.
+    /// Throws if a stop is in force, so that no run is created that no sender would send.
     ///
-    /// - Parameter campaign: nil: only a stop of everything counts.
+    /// - Parameter campaign: `nil` to consider only a stop of everything.
     package func requireNoStop(campaign: String?) async throws {
         let orders = try await stops()
         guard let order = campaign.map({ orders.order(run: nil, campaign: $0) }) ?? orders[.all] else { return }
@@ -268,21 +274,22 @@ package struct StopOrderResult: Codable, Hashable, Sendable {
     }
 }
 
-/// What a run had started when its senders heard of the stop.
+/// A run, and the requests that its senders started between the stop and the moment when they noticed it.
 package struct StoppedRunResult: Codable, Hashable, Sendable {
     package var run: Int64
     package var campaign: String
-    /// Requests that were started after the moment of the stop.
+    /// The number of requests started after the moment of the stop.
     package var startedAfter: Int
 }
 
-/// A sender that has not confirmed a stop: its machine or its connection to the store is gone, or it waits for responses.
+/// A sender that has not confirmed a stop: its machine or its connection to the store is gone, or it waits for
+/// responses.
 package struct UnconfirmedSender: Codable, Hashable, Sendable {
     /// Host and process id.
     package var process: String
     /// Its last heartbeat, in ISO 8601 and UTC.
     package var heardAt: String
-    /// Its right to send has not ended yet.
+    /// Whether it still has the right to send.
     package var mayStart: Bool
     package var runs: [Int64]
 
@@ -293,7 +300,7 @@ package struct UnconfirmedSender: Codable, Hashable, Sendable {
         self.runs = runs
     }
 
-    /// For a person.
+    /// The state of the sender, for a person.
     package var summary: String {
         mayStart
             ? "\(process) has not confirmed the stop yet: it waits for responses, or has not heard of the stop"
@@ -302,7 +309,7 @@ package struct UnconfirmedSender: Codable, Hashable, Sendable {
     }
 }
 
-/// A stop in force, and what its senders say.
+/// A stop in force, with the reports of its senders.
 package struct StopInForce: Sendable {
     package var order: StopOrder
     package var runs: [StoppedRunResult]
@@ -312,7 +319,7 @@ package struct StopInForce: Sendable {
 package struct StopsResult: Codable, Hashable, Sendable {
     package struct Item: Codable, Hashable, Sendable {
         package var stop: StopOrderResult
-        /// Runs that were being sent.
+        /// The runs that were being sent.
         package var runs: [StoppedRunResult]
     }
 
@@ -327,15 +334,16 @@ package struct StopsResult: Codable, Hashable, Sendable {
 /// The stable shape of `stop --json`.
 package struct StopResult: Codable, Hashable, Sendable {
     package var stop: StopOrderResult
-    /// What every sender of this machine watches.
+    /// The file that every sender of this machine watches.
     package var file: String
-    /// False: the store took nothing; whoever sends next, or this command again, puts it on record.
+    /// `false` if the store was unavailable. The next sender, or this command again, records the stop.
     package var recorded: Bool
-    /// Whether every sender has heard of it and its answers are in; absent where the store did not say.
+    /// Whether every sender has confirmed the stop and has its responses. Absent without a wait, or if the store was
+    /// unavailable.
     package var quiet: Bool?
-    /// Runs that were being sent; absent as `quiet`.
+    /// The runs that were being sent; absent like `quiet`.
     package var runs: [StoppedRunResult]?
-    /// Senders that have not confirmed the stop; absent where there are none.
+    /// Senders that have not confirmed the stop; absent if there are none.
     package var unconfirmed: [UnconfirmedSender]?
 
     package init(_ order: StopOrder, file: String, went: StopSending.Went?, isRecorded: Bool) {
@@ -354,7 +362,7 @@ package struct LiftResult: Codable, Hashable, Sendable {
     package var stop: StopOrderResult
     package var liftedBy: String
     package var liftedFor: String
-    /// Those still in force.
+    /// The stops still in force.
     package var still: [StopOrderResult]
 
     package init(_ order: StopOrder, reason: String, by actor: String, still: StopOrders) {

@@ -2,7 +2,7 @@ package import Foundation
 package import Model
 package import Store
 
-/// What a run waits for, in words, its times by the reader's own clock.
+/// The reasons for which a run waits, in words, with times by the reader's own clock.
 package struct WaitsText {
     private static let zonesShown = 2
 
@@ -20,13 +20,13 @@ package struct WaitsText {
         self.calendar = calendar
     }
 
-    /// What keeps everybody waiting comes first.
+    /// The sentences. A wait that affects every delivery comes first.
     package var sentences: [String] {
         [storeWait.map(text)].compactMap(\.self) + waits.holds.map(text) + waits.groups.map(text)
             + (waits.hasLater ? ["more wait for later"] : [])
     }
 
-    /// What its sender says of endpoints in trouble.
+    /// The sentences about endpoints in trouble, as the sender reports them.
     package var holds: [String] { waits.holds.map(text) }
 
     /// `the store is locked by another program since 14:02:10: answers are kept, nothing new is sent`
@@ -65,7 +65,7 @@ package struct WaitsText {
         }
     }
 
-    /// `14:02:10`, without seconds where there are none, with the day where it is another one.
+    /// `14:02:10`, without seconds if they are zero, and with the date if it is not today.
     private func text(_ moment: Timestamp) -> String {
         let parts = calendar.dateComponents([.year, .month, .day, .hour, .minute, .second], from: moment.date)
         func digits(_ number: Int?) -> String { (number ?? 0) < 10 ? "0\(number ?? 0)" : "\(number ?? 0)" }

@@ -2,22 +2,25 @@ package import Foundation
 package import Model
 package import Store
 
-/// Which occurrence of which campaign is due, and when the next one will be: a value that is told the time.
+/// The occurrences that are due, and the next one to start. The caller tells this value the time.
 ///
-/// It answers for a schedule from its mark on. A campaign without one, or whose schedule says something else now, gets a
-/// new mark: the time its file was written, but no earlier than `late_by_max` ago. So a file dropped in at ten does not
-/// catch up on nine o'clock, and one that was there in time is not late because somebody looked late. An `at` is caught
-/// up whenever it is found: somebody wrote that very time down.
+/// An agenda covers a schedule from its mark on. A campaign without a mark, or with a changed schedule, gets a new one.
+/// The new mark is the time at which the file was written, but no earlier than `late_by_max` ago.
+///
+/// - A file added at ten o'clock does not catch up on nine o'clock.
+/// - A file that was there in time is not late because the daemon looked late.
+/// - An `at` is caught up whenever it is found, because a person wrote that exact time.
 package struct Agenda: Sendable {
-    /// Of what was not looked at for longer, nobody wants to hear any more.
+    /// The maximum time that an agenda looks back. Older occurrences are dropped.
     package static let lookBackMax: Duration = .seconds(31 * 86_400)
-    /// The latest ones, when more than so many passed unnoticed.
+    /// The maximum number of occurrences of a campaign to catch up on. If more have passed unnoticed, the latest ones
+    /// count.
     package static let catchUpMax = 100
 
     package struct Due: Hashable, Sendable {
         package var campaign: ReadyCampaign
         package var occurrence: Occurrence
-        /// Why it could not be started when that was last tried. `nil` if it was not tried.
+        /// The reason why the last attempt to start it failed. `nil` if it was not tried.
         package var fault: String?
 
         package init(campaign: ReadyCampaign, occurrence: Occurrence) {
@@ -38,8 +41,8 @@ package struct Agenda: Sendable {
 
     package init() {}
 
-    /// Takes over what the files say. Campaigns that are not named are forgotten. Returns the marks to be kept for those
-    /// that are new or have another schedule now.
+    /// Takes over the campaigns of the files, and forgets all others. Returns the marks to store for campaigns that are
+    /// new or have a changed schedule.
     package mutating func update(
         _ campaigns: [ReadyCampaign], marks: [String: ScheduleMark], now: Timestamp
     ) -> [ScheduleMark] {
@@ -55,7 +58,7 @@ package struct Agenda: Sendable {
                 kept[name] = known
                 continue
             }
-            // What is just as late as allowed is not missed.
+            // An occurrence that is exactly as late as allowed is not missed.
             var since = max(min(campaign.changedAt, now), now - timetable.lateByMax - .milliseconds(1))
             if let mark = marks[name], mark.scheduleHash == hash {
                 since = mark.since
@@ -72,13 +75,13 @@ package struct Agenda: Sendable {
         return newMarks
     }
 
-    /// The campaigns it answers for.
+    /// The names of the campaigns with a schedule.
     package var names: [String] { Array(entries.keys) }
 
-    /// When the next occurrence of any campaign starts; in the past when one is due now.
+    /// When the next occurrence of any campaign starts. The time is in the past if an occurrence is due now.
     package var nextStart: Timestamp? { next?.occurrence.startsAt }
 
-    /// The next one itself; of several at one moment the first by name.
+    /// The next occurrence. If several start at one moment, it is the first by name.
     package var next: Due? {
         var first: Due?
         for entry in entries.values {
@@ -94,7 +97,8 @@ package struct Agenda: Sendable {
         return first
     }
 
-    /// What has become due since the last call, the earliest first; among those of one moment the more urgent first.
+    /// Returns the occurrences that have become due since the last call, the earliest first. At one moment, the more
+    /// urgent campaign comes first.
     package mutating func due(at now: Timestamp) -> [Due] {
         var due: [Due] = []
         for (name, entry) in entries {
@@ -113,7 +117,7 @@ package struct Agenda: Sendable {
     }
 }
 
-/// A campaign as its files say now, ready to be started.
+/// A campaign as its files describe it now, ready to be started.
 package struct ReadyCampaign: Hashable, Sendable {
     package let campaign: Campaign
     package let template: Template
@@ -123,7 +127,7 @@ package struct ReadyCampaign: Hashable, Sendable {
     package let changedAt: Timestamp
     /// SHA-256 in hex of the files that it was read from, by path.
     package let files: [String: String]
-    /// Nil: it does not start by itself.
+    /// `nil` if the campaign does not start automatically.
     package let timetable: Timetable?
 
     package init(
@@ -138,7 +142,7 @@ package struct ReadyCampaign: Hashable, Sendable {
         timetable = campaign.schedule.flatMap(Timetable.init)
     }
 
-    /// What would be sent at an occurrence, with the variables' defaults and what is given besides.
+    /// Returns what an occurrence sends, with the variables' defaults and the given values.
     package func definition(
         for occurrence: Occurrence, with variables: [String: String] = [:]
     ) throws -> RunDefinition {
@@ -147,14 +151,14 @@ package struct ReadyCampaign: Hashable, Sendable {
         return definition.planned(for: occurrence)
     }
 
-    /// With the variables' defaults.
+    /// Returns what a run planned for a moment sends, with the variables' defaults.
     package func definition(plannedAt moment: Timestamp) -> RunDefinition {
         RunDefinition(
             campaign: campaign, template: template, variantTemplates: variantTemplates,
             variables: campaign.variables, plannedAt: moment)
     }
 
-    /// Tells one schedule from another: when and by which clock it starts, and nothing else.
+    /// The hash that identifies the schedule: its times and its clock, and nothing else.
     var scheduleHash: Int64 {
         guard let schedule = campaign.schedule else { return 0 }
         let zone: String =
@@ -173,13 +177,13 @@ package struct ReadyCampaign: Hashable, Sendable {
     }
 }
 
-/// The occurrence that a timer's moment stands for, named by what the machine's clock shows: however often the timer, a
-/// person and a restart fire within one day, hour or minute, it is one run.
+/// The occurrence that a timer's moment stands for, named by the machine's wall clock. However often the timer, a
+/// person and a restart fire within one day, hour or minute, there is one run.
 ///
 ///     timer-2026-11-22    timer-2026-11-22T09    timer-2026-11-22T09:05
 ///
-/// An hour that the clock shows twice, when it is put back, is two occurrences, told apart by their offset from UTC:
-/// `timer-2026-10-25T02+02:00` and `timer-2026-10-25T02+01:00`. A day is one, however many hours it has.
+/// If the clock is put back, an hour that it shows twice is two occurrences. Their offset from UTC tells them apart:
+/// `timer-2026-10-25T02+02:00` and `timer-2026-10-25T02+01:00`. A day is one occurrence, however many hours it has.
 package enum TimerOccurrence {
     package enum Unit: String, Hashable, Sendable, CaseIterable {
         case day, hour, minute
@@ -192,7 +196,7 @@ package enum TimerOccurrence {
             }
         }
 
-        /// Of `2026-11-22T09:05`.
+        /// The length of the unit in `2026-11-22T09:05`.
         fileprivate var digits: Int {
             switch self {
             case .day: 10
@@ -202,7 +206,7 @@ package enum TimerOccurrence {
         }
     }
 
-    /// What the keys of all of them begin with.
+    /// The beginning of every timer key.
     package static let prefix = "timer-"
 
     package static func key(by unit: Unit, at now: Timestamp, zone: TimeZone) -> String {
@@ -213,8 +217,8 @@ package enum TimerOccurrence {
         return key + offset(shown.seconds - now.seconds)
     }
 
-    /// Throws for a new occurrence of a period that began before the store was restored: the store does not know whether it
-    /// was sent.
+    /// Throws for a new occurrence of a period that began before the store was restored: the store does not know
+    /// whether it was sent.
     package static func requireKnown(
         by unit: Unit, of campaign: String, _ store: any StoreUpkeep & RunLog, now: Timestamp, zone: TimeZone
     ) async throws {

@@ -2,31 +2,31 @@ package import Foundation
 package import Model
 package import Store
 
-/// Lists what starts by itself next, or rehearses a day.
+/// Lists what starts automatically next, or rehearses a day.
 package struct ListSchedule: Sendable {
-    /// What starts when, in order.
+    /// The coming occurrences, in order.
     package struct Coming: Sendable {
         package var entries: [Agenda.Due]
-        /// What the next daemon or `run --due` starts immediately, in order.
+        /// The occurrences that the next daemon or `run --due` starts immediately, in order.
         package var due: [Agenda.Due] = []
         /// The number of campaigns asked for that have a schedule.
         package var scheduled = 0
-        /// Of some campaign only the first ``ListSchedule/occurrencesMax`` are there.
+        /// Whether a campaign has more occurrences than the first ``ListSchedule/occurrencesMax``, which are listed.
         package var isCut = false
-        /// Runs that began and do not go on by themselves: late, or stopped by a breaker.
+        /// Runs that paused themselves and wait for a person, see ``RunHalt/waitsForPerson``.
         package var halted: [Run] = []
         /// Campaigns whose only start is over, as `spring: its only start, 2020-01-01 00:00 Europe/Berlin, is over`.
         package var past: [String] = []
-        /// The operator's.
+        /// The operator's time zone.
         package var zone: TimeZone
         package var now: Timestamp
 
         package var result: ScheduleResult { ScheduleResult(self) }
     }
 
-    /// Of one campaign between two days.
+    /// The maximum number of occurrences of one campaign between two days.
     package static let occurrencesMax = 1000
-    /// Between two days.
+    /// The maximum number of days in one list.
     package static let daysMax: Int64 = 62
 
     private let campaigns: [ReadyCampaign]
@@ -38,9 +38,9 @@ package struct ListSchedule: Sendable {
     }
 
     /// - Parameters:
-    ///   - names: only these campaigns; none: all.
-    ///   - count: occurrences of each campaign.
-    ///   - day: everything that starts on this day instead; its midnight.
+    ///   - names: only these campaigns; empty for all campaigns.
+    ///   - count: the number of occurrences of each campaign.
+    ///   - day: the midnight of a day, to list everything that starts on that day instead.
     package func coming(_ names: [String], count: Int, on day: WallTime?, now: Timestamp) throws -> Coming {
         let sorted = try chosen(names).flatMap { entries($0, count, day, now) }.sorted {
             ($0.occurrence.startsAt, $0.campaign.campaign.name) < ($1.occurrence.startsAt, $1.campaign.campaign.name)
@@ -56,21 +56,21 @@ package struct ListSchedule: Sendable {
     }
 
     /// Returns the occurrences that the next daemon or `run --due` starts immediately: due now, and without a run.
-    package func due(_ names: [String], in store: any AllRoles, now: Timestamp) async throws -> [Agenda.Due] {
+    package func due(_ names: [String], in store: any DaemonLog & RunLog, now: Timestamp) async throws -> [Agenda.Due] {
         try await store.unstarted(due(names, marks: store.scheduleMarks(), now: now))
     }
 
     /// Returns the occurrences that are due now and not yet missed, whether they have a run or not.
     ///
-    /// - Parameter marks: by campaign; a schedule without one is treated as new, as ``Agenda`` does.
+    /// - Parameter marks: the marks by campaign. A schedule without a mark is treated as new, as in ``Agenda``.
     package func due(_ names: [String], marks: [String: ScheduleMark], now: Timestamp) throws -> [Agenda.Due] {
         var agenda = Agenda()
         _ = agenda.update(try chosen(names), marks: marks, now: now)
         return agenda.due(at: now).filter { now <= $0.occurrence.missedAfter }
     }
 
-    /// Everything that starts on the days from one to another, both included: days of the operator's zone, or of each
-    /// device's clock where that decides.
+    /// Returns everything that starts from one day through another. The days are those of the operator's zone, or of
+    /// each device's clock if the schedule follows it.
     package func coming(_ names: [String], from first: CivilDay, through last: CivilDay, now: Timestamp) throws
         -> Coming
     {
@@ -113,7 +113,7 @@ package struct ListSchedule: Sendable {
         return found.map { Agenda.Due(campaign: ready, occurrence: $0) }
     }
 
-    /// By each device's clock, it is the day on that clock that counts.
+    /// Returns the occurrences of a day. If the schedule follows each device's clock, the day on that clock counts.
     private func occurrences(of timetable: Timetable, on midnight: WallTime) -> [Occurrence] {
         occurrences(of: timetable, from: midnight, to: WallTime(seconds: midnight.seconds + 86_400))
     }
@@ -134,33 +134,33 @@ package struct ListSchedule: Sendable {
 package struct ScheduleResult: Codable, Hashable, Sendable {
     package struct Entry: Codable, Hashable, Sendable {
         package var campaign: String
-        /// Its key, for `run --occurrence`.
+        /// The key of the occurrence, for `run --occurrence`.
         package var occurrence: String
         /// ISO 8601, UTC.
         package var startsAt: String
         /// In the operator's zone.
         package var startsAtLocal: String
-        /// When the last devices have their turn; the same as `starts_at` unless by each device's clock.
+        /// When the last devices are due; the same as `starts_at` unless the schedule follows each device's clock.
         package var lastStartsAt: String
         package var byEachClock: Bool
-        /// Found after this it is not sent.
+        /// An occurrence found after this time is not sent.
         package var missedAfter: String
         package var topic: String
         package var priority: Int
-        /// Whose clock: an IANA name, or `recipient` for each device's.
+        /// The zone of the clock: an IANA name, or `recipient` for each device's clock.
         package var zone: String
-        /// Clocks that leave the time out or show it twice; absent: none is known.
+        /// Clocks that leave the time out or show it twice; absent if none is known.
         package var clockChanges: [ClockChangeEntry]?
     }
 
-    /// What a change of the clocks does to an occurrence.
+    /// The effect of a clock change on an occurrence.
     package struct ClockChangeEntry: Codable, Hashable, Sendable {
-        /// Of several zones with the same rule one.
+        /// One of the zones with the same rule.
         package var zone: String
-        /// `skipped`: the clocks are put forward over the time, and it happens when they are. `twice`: they are put back
-        /// over it, and it happens the first time.
+        /// `skipped` if the clocks are put forward over the time; the occurrence starts when they are. `twice` if they
+        /// are put back over the time; the occurrence starts the first time.
         package var kind: String
-        /// What the clock there shows then.
+        /// The time that the clock in the zone shows then.
         package var startsAtLocal: String
     }
 
@@ -169,7 +169,7 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
         package var run: Int64
         package var campaign: String
         package var occurrence: String
-        /// `late` or `breaker`.
+        /// The cause of the pause, as in ``RunResult``.
         package var halt: String?
         package var stateReason: String?
     }
@@ -177,11 +177,11 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
     package var zone: String
     package var now: String
     package var occurrences: [Entry]
-    /// What began and goes on after `resume` alone; empty when a day is rehearsed.
+    /// The runs that paused themselves and wait for a person; empty when a day is rehearsed.
     package var halted: [Halted]
-    /// Of some campaign only the first are here; absent: all are.
+    /// `true` if only the first occurrences of some campaign are listed; absent otherwise.
     package var truncated: Bool?
-    /// What the next daemon or `run --due` starts immediately; absent: nothing.
+    /// The occurrences that the next daemon or `run --due` starts immediately; absent if there are none.
     package var due: [Entry]?
 
     package init(_ coming: ListSchedule.Coming) {

@@ -4,11 +4,12 @@ import Store
 /// The only start of a campaign, once its time has come.
 package struct PastStart: Hashable, Sendable {
     package let occurrence: Occurrence
-    /// Whether the next daemon or `run --due` still starts it; otherwise nothing starts it any more.
+    /// Whether the next daemon or `run --due` still starts it. Otherwise it is not started any more.
     package let isDue: Bool
     private let zone: String
 
-    /// Returns `nil` for a campaign whose only start is to come, and for one with a rule or without a schedule.
+    /// Returns `nil` for a campaign whose only start is still to come, and for a campaign with a rule or without a
+    /// schedule.
     package init?(_ campaign: Campaign, now: Timestamp) {
         guard let schedule = campaign.schedule, let past = Timetable(schedule)?.past(at: now) else { return nil }
         occurrence = past

@@ -2,7 +2,7 @@ package import Model
 package import Sending
 package import Store
 
-/// A store, and those who send from it.
+/// A store, and its senders.
 package struct OpenedStore: Sendable {
     package let store: any AllRoles
     package let senders: SenderFolder
@@ -19,31 +19,31 @@ package struct OpenedStore: Sendable {
         try await store.startedPast(campaigns, now: now)
     }
 
-    /// How many devices of a topic there are in each language. Reads all devices.
+    /// Returns the number of a topic's devices in each language. Reads all devices.
     package func languages(ofTopic topic: String, now: Timestamp) async throws -> [String: Int] {
         try await FallbackLanguages.languages(ofTopic: topic, in: store, now: now)
     }
 }
 
-/// Looks at everything that has to be right before a push can leave this machine, and changes nothing.
+/// Checks everything that has to be right before a push can leave this machine, and changes nothing.
 ///
-/// Every check says that all is well or what to do, and none keeps another from being made, except that a configuration
-/// that cannot be read leaves nothing to look for.
+/// Every check reports that all is well, or what to do. A failed check does not prevent the others. If the
+/// configuration cannot be read, only the machine is checked.
 package struct DiagnoseInstallation: Sendable {
-    /// What only the machine and the adapters can tell.
+    /// The facts that only the machine and the adapters know.
     package struct Probes: Sendable {
-        /// A store to look at, and those who send from it; writes nothing.
+        /// Opens a store with its senders, for reading. Writes nothing.
         package var openStore: @Sendable (_ address: String) async throws -> OpenedStore
-        /// Loads and tries the credential for an environment; throws what is wrong with it.
+        /// Loads and tries the credential for an environment. Throws the fault.
         package var credential: @Sendable (Configuration.Credential, PushEnvironment) throws -> CredentialFacts
-        /// What the proxy that the environment names means for the app's pushes.
+        /// Returns the effect of the environment's proxy on the app's pushes.
         package var proxy: @Sendable (Configuration.App) -> ProxyUse
-        /// Connects to where the app's pushes of an environment go, without sending one.
+        /// Connects to the endpoint of the app's pushes in an environment, without sending a push.
         package var reach: @Sendable (Configuration.App, PushEnvironment, _ store: String) async -> Reachability
-        /// Why this machine's port of an address, `127.0.0.1:8787`, cannot be listened on; `nil`: it can.
+        /// Returns why this machine cannot listen on an address such as `127.0.0.1:8787`, or `nil` if it can.
         package var portFault: @Sendable (_ address: String) -> PortFault?
         package var machine: MachineFacts
-        /// `nil`: this machine has no unit of the service.
+        /// `nil` if this machine has no unit of the service.
         package var service: ServiceFacts?
 
         package init(
@@ -78,7 +78,7 @@ package struct DiagnoseInstallation: Sendable {
         self.now = now
     }
 
-    /// - Parameter network: also connects to every endpoint; without it nothing leaves the machine.
+    /// - Parameter network: whether to connect to every endpoint as well. Otherwise nothing leaves the machine.
     package func diagnose(network: Bool) async -> DiagnosisResult {
         let (configuration, read) = readConfiguration()
         guard let configuration else {
@@ -132,7 +132,7 @@ package struct DiagnoseInstallation: Sendable {
         }
     }
 
-    /// A daemon that runs has the port itself.
+    /// Checks whether the port is free. A running daemon has the port itself.
     private func port(_ configuration: Configuration) async -> Finding {
         let address = configuration.http.listen
         switch probes.portFault(address) {
@@ -196,11 +196,11 @@ package struct DiagnoseInstallation: Sendable {
     }
 }
 
-/// What was tried of a credential.
+/// The result of trying a credential.
 package struct CredentialFacts: Hashable, Sendable {
-    /// Users outside of owner and group can read the file.
+    /// Whether users outside of owner and group can read the file.
     package var isReadableByOthers: Bool
-    /// Nil for keys, which do not end.
+    /// `nil` for keys, which do not expire.
     package var expiresAt: Timestamp?
     /// The topics that a certificate is for; empty for keys.
     package var topics: [String]
@@ -212,24 +212,24 @@ package struct CredentialFacts: Hashable, Sendable {
     }
 }
 
-/// What a proxy that the environment names means for an app's pushes.
+/// The effect of a proxy in the environment on an app's pushes.
 package enum ProxyUse: Hashable, Sendable {
     /// No proxy is named for the app's endpoints.
     case direct
     /// The transport connects through the proxy, which is named without user and password.
     case used(variable: String, proxy: String)
-    /// The transport knows no proxy, and does not pass one.
+    /// The transport does not support proxies, so the proxy blocks it.
     case inTheWay(reason: String)
 }
 
-/// How an attempt to connect ended.
+/// The result of an attempt to connect.
 package struct Reachability: Hashable, Sendable {
     /// `api.push.apple.com:443`
     package var endpoint: String
     package var isWell: Bool
-    /// Goes behind the endpoint; where it is not well, what to do.
+    /// The text behind the endpoint. If the attempt failed, it says what to do.
     package var words: String
-    /// What the answer says of the credential; `nil`: nothing was asked.
+    /// What the response says about the credential; `nil` if no request was made.
     package var credential: Finding?
 
     package init(endpoint: String, isWell: Bool, words: String) {
@@ -239,25 +239,25 @@ package struct Reachability: Hashable, Sendable {
     }
 }
 
-/// Why a port cannot be listened on.
+/// The reason why this machine cannot listen on a port.
 package enum PortFault: Hashable, Sendable {
-    /// Another process has it.
+    /// Another process has the port.
     case taken
     case other(String)
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 package struct Finding: Codable, Hashable, Sendable {
-    /// In the order in which people look.
+    /// The order is that of the report.
     package enum Check: String, Codable, Hashable, Sendable, CaseIterable {
         case configuration, files, credential, rights, clock, limits, store, daemon, disk, port, proxy, network
-        // Of a service that runs.
+        // Checks of a running service.
         case log, runs, webhooks
     }
 
     package enum State: String, Codable, Hashable, Sendable {
         case ok
-        /// It works, and somebody should look at it.
+        /// It works, and a person should look at it.
         case warning
         /// It does not work.
         case wrong
@@ -266,7 +266,7 @@ package struct Finding: Codable, Hashable, Sendable {
 
     package var check: Check
     package var state: State
-    /// What is so, and where it is not well what to do.
+    /// The facts and, if they are not well, what to do.
     package var message: String
 
     package static func ok(_ check: Check, _ message: String) -> Finding {
@@ -282,7 +282,7 @@ package struct Finding: Codable, Hashable, Sendable {
         Finding(check: check, state: .skipped, message: message)
     }
 
-    /// An error as people read it, which already says what to do.
+    /// Returns the messages of an error, which already say what to do.
     static func sentences(of error: any Error) -> [String] { Failure(error)?.messages ?? ["\(error)"] }
 }
 
@@ -304,7 +304,7 @@ package struct DiagnosisResult: Codable, Hashable, Sendable {
         isWell = !checks.contains { $0.state == .wrong }
     }
 
-    /// Nil: nothing is wrong. Where it is the way to APNs alone, that says so.
+    /// `nil` if nothing is wrong. `unavailable` if only the connection to APNs is wrong.
     package var failure: Failure.Kind? {
         if isWell { return nil }
         return checks.contains { $0.state == .wrong && $0.check != .network } ? .configuration : .unavailable

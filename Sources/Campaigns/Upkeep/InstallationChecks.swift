@@ -4,7 +4,7 @@ package import Model
 import Sending
 import Store
 
-/// The campaigns and templates, and who may read and write what Fanfare is told by.
+/// Checks the campaigns and templates, and the access rights of the files that control Fanfare.
 struct FileChecks {
     private let configuration: Configuration
     private let configurationPath: String?
@@ -38,7 +38,7 @@ struct FileChecks {
             }
             return [.ok(.files, "\(checked.checks.count) in \(folders.joined(separator: " and ")), all of them right")]
         } catch let failure as Failure where failure.kind == .notFound {
-            // What `fanfare init` writes goes to the folder one is in.
+            // `fanfare init` writes to the current folder.
             let isService = configuration.campaigns == "/etc/fanfare/campaigns"
             let way = isService ? "copy one from /usr/share/fanfare/campaigns" : "`fanfare init` writes one"
             return [.warning(.files, "no campaign yet in \(configuration.campaigns); \(way)")]
@@ -47,7 +47,7 @@ struct FileChecks {
         }
     }
 
-    /// Warns of a proxy whose word about a role could be its client's.
+    /// Warns of a proxy that may pass on a role header of its client.
     func roleHeader() -> [Finding] {
         guard let warning = configuration.http.proxy?.roleHeaderWarning else { return [] }
         return [.warning(.configuration, warning)]
@@ -62,7 +62,7 @@ struct FileChecks {
         }
         let findings =
             open + (StoreAddress(configuration.store).isURL ? password() : storeFile()) + webhooks() + editing()
-        return findings.isEmpty ? [.ok(.rights, "nobody else can write the files or read the store")] : findings
+        return findings.isEmpty ? [.ok(.rights, "only this user can write the files and read the store")] : findings
     }
 
     private func storeFile() -> [Finding] {
@@ -76,7 +76,7 @@ struct FileChecks {
         return store + writing()
     }
 
-    /// Of a database, where it stands in the file.
+    /// Warns of a database password in a configuration file that every user of the machine can read.
     private func password() -> [Finding] {
         guard environment["FANFARE_STORE"]?.isEmpty ?? true, let path = configurationPath,
             StoreAddress(configuration.store).postgres?.password != nil, let mode = mode(of: path), mode & 0o004 != 0
@@ -89,7 +89,7 @@ struct FileChecks {
         ]
     }
 
-    /// Whoever cannot write beside the store can look, and not send.
+    /// Warns if this user cannot write beside the store: such a user can look, but not send.
     private func writing() -> [Finding] {
         let folder = URL(fileURLWithPath: configuration.store).deletingLastPathComponent().path
         guard FileManager.default.fileExists(atPath: folder), access(folder, W_OK) != 0 else { return [] }
@@ -140,7 +140,7 @@ struct FileChecks {
     }
 }
 
-/// A file that systemd reads for the service, and this user may not see.
+/// A file that systemd reads for the service, and that this user may not see.
 enum HiddenFile {
     static func finding(_ check: Finding.Check, _ path: String) -> Finding? {
         guard geteuid() != 0, access(path, R_OK) != 0, errno == EACCES else { return nil }
@@ -151,9 +151,10 @@ enum HiddenFile {
     }
 }
 
-/// The file of CA certificates that an app's endpoints are verified by.
+/// The file of CA certificates that verifies an app's endpoints.
 package enum TrustFile {
-    /// Why this process cannot read the file, and what to do. `nil`: it can, or the configuration names none.
+    /// Returns why this process cannot read the file, and what to do. `nil` if it can, or if the configuration names no
+    /// file.
     package static func fault(of app: Configuration.App) -> String? {
         guard let path = app.endpoints.trust, access(path, R_OK) != 0 else { return nil }
         let reason = String(cString: strerror(errno))
@@ -162,7 +163,7 @@ package enum TrustFile {
     }
 }
 
-/// Keys and certificates against what Apple hands out.
+/// Checks keys and certificates against what Apple issues.
 struct CredentialChecks {
     private static let expiryWarning: Duration = .seconds(30 * 86_400)
 
@@ -172,7 +173,7 @@ struct CredentialChecks {
 
     func all() -> [Finding] {
         let environments = PushEnvironment.allCases.filter(app.credential.environments.contains)
-        // One key for both is one key to look at.
+        // One key for both environments is checked once.
         if case .keys = app.credential { return environments.flatMap(check) }
         return environments.prefix(1).flatMap(check)
     }
@@ -223,22 +224,22 @@ struct CredentialChecks {
         }
     }
 
-    /// Apple names the file `AuthKey_ABC123DEFG.p8`; systemd's copy has words before it.
+    /// Apple names the file `AuthKey_ABC123DEFG.p8`. The copy that systemd makes has a prefix.
     private static func keyID(inNameOf path: String) -> String? {
         path.firstMatch(of: /AuthKey_([A-Za-z0-9]{10})\.p8$/).map { String($0.1) }
     }
 }
 
-/// What the machine says of itself, and of this process.
+/// Facts about the machine and this process.
 package struct MachineFacts: Sendable {
     package var version, system, libraries, user: String
-    /// Whether something keeps the clock right; nil: the kernel does not say.
+    /// Whether the clock is synchronised; `nil` if the kernel does not say.
     package var isClockKept: Bool?
-    /// How many files this process may have open; nil: the kernel does not say.
+    /// The maximum number of open files of this process; `nil` if the kernel does not say.
     package var openFilesMax: Int?
-    /// How many threads and processes there may be beside it.
+    /// The maximum number of threads and processes of this user; `nil` if the kernel does not say, or for root.
     package var threadsMax: Int?
-    /// The name of the network file system that a folder lies on; nil: it is none.
+    /// Returns the name of the network file system that a folder lies on. `nil` if it lies on none.
     package var networkFileSystem: @Sendable (_ folder: String) -> String?
 
     package init(
@@ -257,9 +258,9 @@ package struct MachineFacts: Sendable {
 }
 
 struct MachineChecks {
-    /// Store, log, journals, server and its connections.
+    /// The files besides the lanes: store, log, journals, server and its connections.
     private static let ownFiles = 200
-    /// A socket, an event queue and a doorbell.
+    /// The files of a lane, such as a socket, an event queue and an event signal.
     private static let filesPerLane = 4
     private static let ownThreads = 64
 
@@ -305,11 +306,12 @@ struct MachineChecks {
     }
 }
 
-/// What a path leads to by whatever links: its own rights and size say nothing.
+/// Returns the file that a path leads to over symbolic links: a link's own rights and size say nothing.
 func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
 
 extension Configuration.Proxy {
-    /// Why its role header may be a client's own; nil: there is none, or the operator has seen to it.
+    /// The warning that a client may set the role header. `nil` if there is no such header, or if the configuration
+    /// says that the proxy removes it.
     package var roleHeaderWarning: String? {
         guard let roleHeader, !removesHeaders else { return nil }
         return "http.proxy: a client that sends \(roleHeader) itself has any role, unless the proxy removes "

@@ -2,24 +2,24 @@ import Foundation
 package import Model
 package import Sending
 
-/// When `verify` last found that every promise holds: the time of an empty file beside the senders. `verify` writes nothing
-/// into the store.
+/// The time at which `verify` last found that every promise holds. It is the time of an empty file beside the senders,
+/// because `verify` writes nothing into the store.
 package enum LastGoodVerify {
     private static func path(_ senders: SenderFolder) -> String { "\(senders.path)/verified" }
 
-    /// Does nothing where this user may not write there, or nothing was ever sent from this machine.
+    /// Does nothing if this user may not write there, or if nothing was ever sent from this machine.
     package static func record(_ senders: SenderFolder) {
         let path = path(senders)
         let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { return }
         defer { close(file) }
         futimens(file, nil)
-        // Root leaves nothing behind that the service could not write.
+        // Root leaves no file that the service could not write.
         var folder = stat()
         if geteuid() == 0, stat(senders.path, &folder) == 0 { _ = fchown(file, folder.st_uid, folder.st_gid) }
     }
 
-    /// `nil`: never, as far as this machine knows.
+    /// Returns that time, or `nil` if this machine knows of none.
     package static func moment(_ senders: SenderFolder) -> Timestamp? {
         var facts = stat()
         guard stat(path(senders), &facts) == 0 else { return nil }

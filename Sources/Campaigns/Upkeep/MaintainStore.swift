@@ -2,7 +2,7 @@ package import Model
 package import Sending
 package import Store
 
-/// The store as a whole: proof, copies and retention.
+/// Maintains a store as a whole: verification, copies and retention.
 package struct MaintainStore: Sendable {
     private let store: any StoreUpkeep & SendingStore
 
@@ -10,11 +10,11 @@ package struct MaintainStore: Sendable {
         self.store = store
     }
 
-    /// Checks everything the store promises, row by row; changes nothing.
+    /// Checks everything the store promises, row by row, and changes nothing.
     ///
     /// - Parameters:
-    ///   - configuration: for the silent budgets of its apps; nil: those pushes are not counted.
-    ///   - senders: beside the store.
+    ///   - configuration: has the silent budgets of the apps; `nil` to leave out the count of those pushes.
+    ///   - senders: the senders' folder beside the store.
     package func verify(
         _ configuration: Configuration?, senders: SenderFolder, faultsMax: Int
     ) async throws -> Verification {
@@ -25,14 +25,14 @@ package struct MaintainStore: Sendable {
         return found
     }
 
-    /// The same for a copy: nothing of its senders is beside it.
+    /// Checks a copy in the same way. A copy has no senders' folder beside it.
     package func verifyCopy(_ configuration: Configuration) async throws -> Verification {
         let budgets = configuration.apps.map { ($0.topic, $0.silentBudget) }
         return try await store.verify(
             budgets: Dictionary(budgets, uniquingKeysWith: { first, _ in first }), faultsMax: 20)
     }
 
-    /// Throws for a store that only its server can restore, with what to do there.
+    /// Throws for a store that only its server can restore. The failure says what to do there.
     package static func requireRestorable(_ configuration: Configuration, from file: String) throws {
         guard let server = StoreAddress(configuration.store).postgres else { return }
         throw Failure(
@@ -42,7 +42,7 @@ package struct MaintainStore: Sendable {
                 + "only then lift the stop and start the senders")
     }
 
-    /// Throws for a store that only its server can copy, with the command that does.
+    /// Throws for a store that only its server can copy. The failure names the command that does.
     package static func requireFile(_ configuration: Configuration, to file: String) throws {
         guard let server = StoreAddress(configuration.store).postgres else { return }
         throw Failure(
@@ -51,7 +51,7 @@ package struct MaintainStore: Sendable {
         )
     }
 
-    /// Copies the store as it is now, whole and checked.
+    /// Copies the store as it is now, whole and checked, and records the backup.
     package func backUp(to file: String, overwriting: Bool, by actor: Actor, now: Timestamp) async throws
         -> BackupResult
     {
@@ -60,7 +60,7 @@ package struct MaintainStore: Sendable {
         return result
     }
 
-    /// The same without a word in the audit, for a store that cannot be written.
+    /// Copies the store without an entry in the audit, for a store that cannot be written.
     package func copy(to file: String, overwriting: Bool) async throws -> BackupResult {
         let summary: BackupSummary
         do {
@@ -73,21 +73,22 @@ package struct MaintainStore: Sendable {
             storeVersion: summary.version)
     }
 
-    /// Deletes the outcomes by device of runs over for longer than `age`; with `isDryRun` they are only counted.
+    /// Deletes the outcomes by device of runs that have been over for longer than `age`. With `isDryRun`, only counts
+    /// them.
     package func pruneOutcomes(
         olderThan age: Duration, isDryRun: Bool, by actor: Actor, now: Timestamp
     ) async throws -> OutcomePruneCounts {
         try await store.pruneOutcomes(finishedBefore: now - age, dryRun: isDryRun, now: now, by: actor)
     }
 
-    /// Gives free space back to the disk; a store made before version 3 keeps writers waiting the first time.
+    /// Returns free space to the disk. A store created before version 3 blocks its writers during the first call.
     package func shrink() async throws { try await store.shrink() }
 
     package func size() async throws -> StoreSize { try await store.size() }
 }
 
 extension StoreError {
-    /// What is wrong with the place of a copy is no fault of the store's, and `store` in the configuration is not to change.
+    /// Describes a fault of the backup's place. The message does not blame `store` in the configuration.
     fileprivate func ofBackup(_ file: String) -> any Error {
         let kind = Failure(self)?.kind ?? .internalError
         return switch self {
@@ -147,12 +148,12 @@ package struct BackupResult: Codable, Hashable, Sendable {
 /// The stable shape of `restore --json`.
 package struct RestoreResult: Codable, Hashable, Sendable {
     package var file, store: String
-    /// Where the store that was there is now; absent: there was none.
+    /// Where the previous store is now; absent if there was none.
     package var setAside: String?
     /// The time of the backup.
     package var madeAt: String?
     package var devices, runs: Int
-    /// Those that were open in the backup, and wait for a person.
+    /// The runs that were open in the backup, and wait for a person.
     package var openRuns: [Int64]
 
     package init(file: String, store: String, setAside: String?, copy: BackupSummary, restored: RestoredStore?) {
@@ -189,7 +190,7 @@ package struct OutcomePruneResult: Codable, Hashable, Sendable {
     }
 }
 
-/// What the senders of a store have written beside it, held against what the store says of them.
+/// Compares what the senders have written beside the store with what the store says of them.
 struct VerifySenders {
     static let ownership = "ownership"
     static let ownershipPromise = "who stands under a run or a lease is a sender that there was"
@@ -224,7 +225,7 @@ struct VerifySenders {
         ]
     }
 
-    /// Who has leases, with the first run of each.
+    /// Returns the owners of leases, with the first run of each.
     private func leaseholders() async throws -> [String: Int64] {
         var found: [String: Int64] = [:]
         for run in try await store.runsWithLeases() {

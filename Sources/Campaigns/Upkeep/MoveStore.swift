@@ -3,11 +3,12 @@ package import Model
 import Sending
 package import Store
 
-/// Moves a store to another place whole, proves it there, and closes the old one: from SQLite to PostgreSQL, and back.
+/// Moves a whole store to another place, proves the copy and closes the old store: from SQLite to PostgreSQL, and back.
 ///
-/// What was cut short, anywhere and by anything, goes on with the next call. Memory does not grow with the store.
+/// The next call continues a move that was interrupted, whatever the step and the cause. Memory use does not grow with
+/// the store.
 package struct MoveStore: Sendable {
-    /// How far it is.
+    /// The progress of a move.
     package struct Progress: Sendable {
         package enum Stage: Hashable, Sendable {
             case copying
@@ -18,11 +19,11 @@ package struct MoveStore: Sendable {
 
         package var stage: Stage
         package var table: String
-        /// Of this stage, in all tables.
+        /// The number of rows in this stage, over all tables.
         package var rows: Int
     }
 
-    private let old: any StoreTransfer & RunLog & DaemonLog & StopLog
+    private let old: any StoreTransfer & RunOwnership & AuditLog & DaemonLog & StopLog
     private let new: any StoreTransfer & StoreUpkeep & StopLog
     private let mover: String?
     private let stopsByFile: @Sendable () -> StopOrders
@@ -32,7 +33,7 @@ package struct MoveStore: Sendable {
     /// - Parameters:
     ///   - old: opened for ``StoreAccess/departing``.
     ///   - new: opened for ``StoreAccess/arriving``.
-    ///   - mover: this process's name among the senders, by which ``giveUp(_:isMoving:)`` knows that it is alive.
+    ///   - mover: the sender's name of this process, by which ``giveUp(_:isMoving:)`` knows that it is alive.
     ///   - stopsByFile: the stops that the old store's `STOP` file holds now.
     package init(
         from old: any AllRoles, to new: any AllRoles, mover: String? = nil,
@@ -46,8 +47,8 @@ package struct MoveStore: Sendable {
         self.now = now
     }
 
-    /// Refused while anything is leased, a run has an owner, or a daemon is alive. Cancelled, it leaves both stores
-    /// refusing all use but the next call.
+    /// Moves the store. Refused while anything is leased, a run has an owner, or a daemon is alive. After a cancelled
+    /// move, both stores refuse all use except the next call.
     package func execute(by actor: Actor, progress: @Sendable (Progress) -> Void = { _ in }) async throws -> MoveResult
     {
         let move = try await begin(by: actor)
@@ -64,10 +65,10 @@ package struct MoveStore: Sendable {
         return MoveResult(arrival)
     }
 
-    /// Makes the old store usable again while the new one is not whole.
+    /// Makes the old store usable again while the new one is incomplete.
     ///
-    /// Refused while the mover is known to be alive. A mover that cannot be seen from here, on another machine, fails at
-    /// its next step: each step requires that its own move is on record.
+    /// Refused while the mover is known to be alive. A mover on another machine may not be visible from here. It fails
+    /// at its next step, because each step requires that its own move is on record.
     package static func giveUp(
         _ store: any StoreTransfer & StoreUpkeep, isMoving: (String) -> Bool
     ) async throws {
@@ -81,8 +82,8 @@ package struct MoveStore: Sendable {
         try await store.giveUpDeparture(move)
     }
 
-    /// The stops in force, which are in force in the new store as well. While the store departs its record takes no more
-    /// of them, and a stop is in the file alone.
+    /// Returns the stops in force, which the new store takes over. A departing store records no further stops, so that
+    /// a later stop is in the file only.
     private func stopsToCarry() async throws -> StopOrders {
         var stops = try await old.stops()
         for order in stopsByFile().orders {
@@ -100,20 +101,20 @@ package struct MoveStore: Sendable {
         return stops
     }
 
-    /// A stop may have come between the look at the file and the end of the move.
+    /// Records the stops that came between the read of the file and the end of the move.
     private func carryLateStops(behind carried: StopOrders, by actor: Actor) async throws {
         for order in stopsByFile().orders where carried[order.scope] == nil {
             _ = try await new.recordStop(order, by: actor, now: now())
         }
     }
 
-    /// The move that both stores have on record from here on.
+    /// Returns the move that both stores have on record from here on.
     private func begin(by actor: Actor) async throws -> StoreMove {
         let arrival = try await new.arrival()
         if var known = try await old.departure() {
             guard known.to == paths.new else { throw known.refusal(at: paths.old) }
             if let arrival, arrival.move.id == known.id { return try await resume(&known, by: actor) }
-            // The old store is closed for good, or what is there came from somewhere else.
+            // The old store is closed permanently, or the content of the new place came from another store.
             guard known.endedAt == nil, arrival == nil else { throw other(known) }
             try await requireEmpty()
             _ = try await resume(&known, by: actor)
@@ -135,7 +136,7 @@ package struct MoveStore: Sendable {
         return move
     }
 
-    /// The move on record, carried out by this process from here on.
+    /// Returns the recorded move, which this process continues from here on.
     private func resume(_ move: inout StoreMove, by actor: Actor) async throws -> StoreMove {
         guard move.endedAt == nil else { return move }
         move.mover = mover
@@ -164,7 +165,7 @@ package struct MoveStore: Sendable {
         var done = try await new.arrival()?.progress ?? TransferProgress()
         while let table = done.current {
             try Task.checkCancellation()
-            // Ends here rather than after hours; what decides is the end of the departure.
+            // This check fails early, instead of after hours. The end of the departure is the decisive check.
             try move.requireOnRecord(try await old.departure(), at: paths.old)
             report(Progress(stage: .copying, table: table.name, rows: done.rows))
             let batch = table.batch(try await old.rows(of: table, after: done.after, limit: table.batchRows))
@@ -174,7 +175,7 @@ package struct MoveStore: Sendable {
         }
     }
 
-    /// What was found equal, table by table.
+    /// Compares both stores. Returns the proofs that they are equal, table by table.
     private func prove(_ report: @Sendable (Progress) -> Void) async throws -> [TableProof] {
         let there = try await proofs(of: new, .provingNew, report)
         let here = try await proofs(of: old, .provingOld, report)
@@ -211,7 +212,7 @@ package struct MoveResult: Codable, Hashable, Sendable {
     package struct Table: Codable, Hashable, Sendable {
         package var name: String
         package var rows: Int
-        /// Over all rows in order, in hex; equal in both stores.
+        /// The hash over all rows in order, in hex; equal in both stores.
         package var hash: String
     }
 

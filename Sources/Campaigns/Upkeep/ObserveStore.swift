@@ -3,9 +3,9 @@ package import Sending
 package import Store
 import Synchronization
 
-/// What goes on in a store at one moment, for metrics and health: cheap to ask for, whatever the store holds.
+/// Reads the activity in a store at one moment, for metrics and health. The read is cheap, whatever the store holds.
 package struct ObserveStore: Sendable {
-    /// Who asks more often is told what the server said last.
+    /// The minimum interval between reads of the server. A caller within the interval gets the last result.
     private static let serverEvery: Duration = .seconds(5)
 
     private let store: any StoreUpkeep & SenderLog
@@ -17,7 +17,7 @@ package struct ObserveStore: Sendable {
         self.clock = clock
     }
 
-    /// Who sends, and how the server is; nil: the store is one machine's file.
+    /// Returns the senders and the state of the server. `nil` if the store is a file of one machine.
     package func sharing() async throws -> SharingResult? {
         guard store.isShared else { return nil }
         let now = clock.uptime()
@@ -44,24 +44,24 @@ package struct ObservationResult: Codable, Hashable, Sendable {
         package var campaign: String
         package var pending: Int
         package var leased: Int
-        /// How long ago the first of those that wait for a time was due; zero while none is.
+        /// How long ago the first delivery that waits for a time was due; zero if none was.
         package var overdueSeconds: Double
     }
 
-    /// Without test runs.
+    /// The number of runs by state, without test runs.
     package var runs: [RunState: Int]
     package var queues: [Queue]
-    /// Of what the store has written and not yet put in its place.
+    /// The size of the log, which holds what the store has written and not yet moved to its place.
     package var logBytes: Int
-    /// Runs that paused themselves, by why.
+    /// The number of runs that paused themselves, by cause.
     package var halts: [RunHalt: Int]
     package var pausedByPeople: Int
-    /// Runs that lists leave out, since their rows cannot be read.
+    /// The number of runs that lists leave out because their rows cannot be read.
     package var unreadableRuns: Int
-    /// Plans that wait for signatures.
+    /// The number of plans that wait for approvals.
     package var openApprovals: Int
     package var webhookMessages: Int
-    /// Zero while there is no message.
+    /// Zero if there is no message.
     package var oldestWebhookSeconds: Double
     package var failingFeeds: Int
     /// `nil` if `backup` never copied the store.
@@ -94,19 +94,19 @@ package struct SharingResult: Hashable, Sendable {
     package struct Table: Hashable, Sendable {
         package var name: String
         package var liveRows, deadRows, bytes: Int
-        /// Nil: never yet.
+        /// `nil` if the table was never autovacuumed.
         package var autovacuumedAt: Timestamp?
     }
 
     /// See ``ServerObservation``.
     package struct Server: Hashable, Sendable {
-        /// Zero: none is open.
+        /// Zero if no transaction is open.
         package var oldestTransactionSeconds: Double
         package var connections, connectionsMax, bytes: Int
         package var tables: [Table]
     }
 
-    /// By state: `alive`, `silent` or `gone`.
+    /// The number of senders by state: `alive`, `silent` or `gone`.
     package var senders: [String: Int]
     package var server: Server?
 
@@ -126,7 +126,7 @@ package struct SharingResult: Hashable, Sendable {
     }
 }
 
-/// What was read last, and when somebody began to.
+/// The last result, and when its read began.
 private final class LastReading: Sendable {
     private struct State {
         var result: SharingResult?
@@ -139,7 +139,7 @@ private final class LastReading: Sendable {
 
     func keep(_ result: SharingResult?) { state.withLock { $0.result = result } }
 
-    /// Whoever is told that it is reads.
+    /// Returns whether a read is due. If so, the caller reads, and the interval restarts.
     func isDue(at now: Duration, after pause: Duration) -> Bool {
         state.withLock { state in
             if let began = state.beganAt, now - began < pause { return false }
@@ -149,12 +149,12 @@ private final class LastReading: Sendable {
     }
 }
 
-/// What a server needs that keeps a store.
+/// Checks the server that keeps a store.
 struct ServerChecks {
     private static let transactionMax: Duration = .seconds(300)
-    /// For commands, pages and people.
+    /// The connections for commands, pages and people.
     private static let connectionsBesides = 10
-    /// One that may be lost takes two.
+    /// The minimum number of senders. One of two senders may be lost.
     private static let sendersMin = 2
 
     let server: ServerObservation

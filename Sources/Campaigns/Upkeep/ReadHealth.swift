@@ -3,22 +3,22 @@ import Model
 import Sending
 import Store
 
-/// How the service is, for whoever is woken up: one sentence first, then what was looked at, the worst first.
+/// Reads the health of the service for an operator on call: one sentence first, then all checks, the worst first.
 ///
-/// Cheap: nothing of it reads a table that grows.
+/// The read is cheap: no check reads a table that grows.
 package struct ReadHealth: Sendable {
-    /// A log that is longer is held back by something that reads for long.
+    /// The size above which a log is too long: a long read keeps it from shrinking.
     private static let logBytesMax = 512 << 20
-    /// What waits longer past its time is not being sent.
+    /// The time after which an overdue push counts as not being sent.
     private static let overdueMax: Duration = .seconds(300)
     private static let silenceMax: Duration = .seconds(60)
     private static let runsLooked = 50
 
-    private let store: any AllRoles
+    private let store: any StoreUpkeep & SenderLog & DaemonLog
     private let following: FollowRuns
     private let clock: WallClock
 
-    init(store: any AllRoles, following: FollowRuns, clock: WallClock) {
+    init(store: any StoreUpkeep & SenderLog & DaemonLog, following: FollowRuns, clock: WallClock) {
         self.store = store
         self.following = following
         self.clock = clock
@@ -56,7 +56,7 @@ package struct ReadHealth: Sendable {
         return ServerChecks(server: server, senders: try await store.senders()).warnings.filter { $0.state != .skipped }
     }
 
-    /// What a store that is a file of this machine's needs besides.
+    /// Returns the additional checks of a store that is a file of this machine.
     private func file(_ observation: ObservationResult, _ bytes: Int) -> [Finding] {
         guard !StoreAddress(store.path).isURL else { return [] }
         return [journal(observation)]
@@ -67,7 +67,7 @@ package struct ReadHealth: Sendable {
         let words = "the store's log is \(observation.logBytes / 1_000_000) MB"
         guard observation.logBytes > Self.logBytesMax else { return .ok(.log, words) }
         return .warning(
-            .log, "\(words): somebody reads for a long time, an export or a backup; it shrinks when that ends")
+            .log, "\(words): an export or a backup has been reading for a long time; the log shrinks when that ends")
     }
 
     private func daemon(_ daemon: FollowRuns.Daemon?, _ now: Timestamp) -> Finding {
@@ -150,7 +150,7 @@ package struct ReadHealth: Sendable {
         let (run, name) = (held.run, "run \(held.run.id) of \(held.run.campaign)")
         if run.state == .paused, run.halt == nil {
             return [
-                .warning(.runs, "\(name) was paused by \(run.pausedBy ?? "somebody"); resume it when it shall go on")
+                .warning(.runs, "\(name) was paused by \(run.pausedBy ?? "a person"); resume it to continue")
             ]
         }
         if let next = HaltRetry.nextTry(of: run) {
@@ -166,7 +166,8 @@ package struct ReadHealth: Sendable {
             return [
                 .warning(
                     .runs,
-                    "\(name) is sent by nobody: its sender has ended; a daemon, or `fanfare run`, goes on with it")
+                    "\(name) has no sender: the last one has exited; start the daemon, or use `fanfare run` to continue it"
+                )
             ]
         }
         if let wait = held.holder?.storeWait {
@@ -195,7 +196,7 @@ package struct ReadHealth: Sendable {
     }
 }
 
-/// The stable shape of what `/api/v1/health` answers.
+/// The stable shape of the response of `/api/v1/health`.
 package struct HealthResult: Codable, Hashable, Sendable {
     package struct Check: Codable, Hashable, Sendable {
         /// `store`, `log`, `disk`, `daemon`, `files`, `clock`, `runs` or `webhooks`.
@@ -214,17 +215,17 @@ package struct HealthResult: Codable, Hashable, Sendable {
     }
 
     package var at: String
-    /// The worst of the checks' states.
+    /// The worst state of the checks.
     package var state: String
-    /// One sentence: what is worst, or that all is well.
+    /// One sentence: the worst finding, or that all is well.
     package var verdict: String
     /// The worst first.
     package var checks: [Check]
-    /// Absent: none is alive.
+    /// Absent if no daemon is alive.
     package var daemon: DaemonResult?
-    /// Absent: the store is one machine's.
+    /// Absent if the store belongs to one machine.
     package var senders: [SenderResult]?
-    /// Of the runs that are not over.
+    /// The queues of the runs that are not over.
     package var queues: [Queue]
 
     init(at now: Timestamp, checks: [Finding], overview: RunListResult?, queues: [ObservationResult.Queue]) {
@@ -243,7 +244,7 @@ package struct HealthResult: Codable, Hashable, Sendable {
         judge()
     }
 
-    /// The same without what is of all apps, for whoever is confined to one.
+    /// The health without facts about all apps, for a caller that is confined to one app.
     package var ofTheServiceAlone: HealthResult {
         var result = self
         result.checks.removeAll { [Finding.Check.runs, .files].map(\.rawValue).contains($0.check) }

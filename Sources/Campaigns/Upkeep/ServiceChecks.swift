@@ -5,13 +5,13 @@ import Store
 /// The service of this machine, as its unit describes it.
 package struct ServiceFacts: Hashable, Sendable {
     package var user: ServiceUser
-    /// What `LoadCredential=` hands over: the paths of files and folders by name.
+    /// The paths of the files and folders that `LoadCredential=` passes to the service, by name.
     package var credentials: [String: String]
-    /// The folder with the copies that the running service has; `nil`: it does not run, or this user may not look.
+    /// The folder with the copies of the running service. `nil` if it does not run, or if this user may not look.
     package var copies: String?
-    /// Where systemd makes the service's own folder: `/var/lib/fanfare`.
+    /// The service's own folder, which systemd creates: `/var/lib/fanfare`.
     package var stateFolder: String
-    /// The configuration that its command names; `nil`: none.
+    /// The configuration that the service's command names; `nil` if it names none.
     package var configuration: String?
 
     package init(
@@ -27,7 +27,7 @@ package struct ServiceFacts: Hashable, Sendable {
 }
 
 extension ServiceFacts {
-    /// Whether a configuration is the service's own. What another one says is nothing to the service.
+    /// Returns whether a configuration is the service's own. The service does not read any other configuration.
     func reads(_ path: String?) -> Bool {
         guard let configuration, let path else { return false }
         func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
@@ -47,8 +47,8 @@ package struct ServiceUser: Hashable, Sendable {
         self.groups = groups
     }
 
-    /// Returns the first folder or file on the way to `path` that the user may not use. Returns `nil` if there is none, or
-    /// no such file.
+    /// Returns the first folder or file on the way to `path` that the user may not use. Returns `nil` if there is none,
+    /// or if the file does not exist.
     func obstacle(to path: String, writing: Bool = false) -> String? {
         let resolved = URL(fileURLWithPath: path).resolvingSymlinksInPath()
         var folder = resolved.deletingLastPathComponent()
@@ -69,7 +69,7 @@ package struct ServiceUser: Hashable, Sendable {
     }
 }
 
-/// Whether the service's user can do its work, as root sees it.
+/// Checks, as root, whether the service's user can do its work.
 struct ServiceChecks {
     /// `ProtectHome=yes` in the units.
     private static let hidden = ["/home/", "/root/", "/run/user/"]
@@ -104,7 +104,7 @@ struct ServiceChecks {
         }.uniqued()
     }
 
-    /// What it reads by itself, without a copy of systemd's.
+    /// Checks the files that the service reads directly, and not as a copy that systemd makes.
     private func read() -> [Finding] {
         let trusted = configuration.apps.compactMap(\.endpoints.trust)
         let told = [path].compactMap(\.self) + [configuration.campaigns, configuration.templates]
@@ -161,7 +161,8 @@ struct ServiceChecks {
         }
     }
 
-    /// The service has a copy of the password of a database. Commands by `sudo -u` have none, and open the store themselves.
+    /// Warns if commands by `sudo -u` cannot read the password of the database. The service has a copy of the password,
+    /// but these commands have none, and open the store themselves.
     private func password() -> [Finding] {
         guard let address = StoreAddress(configuration.store).postgres, address.password == nil else { return [] }
         let exists = { (path: String) in FileManager.default.fileExists(atPath: path) }
@@ -187,7 +188,8 @@ struct ServiceChecks {
         return Array(Set(keys + configuration.webhooks.map(\.secretPath))).sorted()
     }
 
-    /// As ``ServiceCredentials`` looks it up; `nil`: the unit does not hand it over.
+    /// Returns the name of the copy, as ``ServiceCredentials`` looks it up. `nil` if the unit does not pass the file
+    /// on.
     private func copyName(of secret: String) -> String? {
         let url = URL(fileURLWithPath: secret)
         if let file = service.credentials.first(where: { $0.value == secret }) { return file.key }

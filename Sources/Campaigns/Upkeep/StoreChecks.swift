@@ -3,9 +3,9 @@ import Model
 import Sending
 import Store
 
-/// The store, who sends from it, and the room it has.
+/// Checks the store, its senders and the free disk space.
 struct StoreChecks {
-    /// A broadcast to some millions writes about this much.
+    /// The minimum free space. A broadcast to some millions of devices writes about this much.
     private static let freeBytesMin = 500_000_000
 
     let address: String
@@ -14,7 +14,7 @@ struct StoreChecks {
     let probes: DiagnoseInstallation.Probes
     let now: Timestamp
 
-    /// For people.
+    /// The address as people see it.
     private var path: String { StoreAddress(address).description }
     private var folder: String { URL(fileURLWithPath: path).deletingLastPathComponent().path }
 
@@ -47,7 +47,7 @@ struct StoreChecks {
         return .warning(.store, "there is none yet at \(path); \(way) makes it")
     }
 
-    /// systemd makes the folder of the service's state, for the service's user.
+    /// Whether the folder is the service's state folder, which systemd creates for the service's user.
     private var isOfService: Bool { folder == probes.service?.stateFolder ?? "/var/lib/fanfare" }
 
     private func opened() async -> [Finding] {
@@ -70,7 +70,7 @@ struct StoreChecks {
         }
     }
 
-    /// Warns of accounts that are promised to a person, and that no token is yet.
+    /// Warns of accounts that `people` assigns to a person, and that belong to no token.
     private func missingTokens(_ tokens: [AccessToken]) -> [Finding] {
         let tokens = tokens.filter { $0.nameOfHolder != nil }
         let names = people.tokenNames.filter { account in
@@ -117,7 +117,7 @@ struct StoreChecks {
         ((try? FileManager.default.attributesOfItem(atPath: resolved(path)))?[.size] as? NSNumber)?.intValue ?? 0
     }
 
-    /// A store from tomorrow: this machine's clock went back.
+    /// Reports a store that was last written more than 300 s in the future: this machine's clock went back.
     private func set() -> [Finding] {
         let written = (try? FileManager.default.attributesOfItem(atPath: resolved(path)))?[.modificationDate] as? Date
         guard let written, Timestamp(written) > now + .seconds(300) else { return [] }

@@ -5,13 +5,14 @@ import Sending
 import Store
 import WebClient
 
-/// Why a feed gives no items, in words for a person.
+/// The reason why a feed gives no items, in words for a person.
 package struct FeedFailure: Error, CustomStringConvertible {
     package var description: String
 }
 
 extension FeedPoller {
-    /// - Parameter known: what the server may compare with; without a feed in the result nothing has changed since.
+    /// - Parameter known: the state that the server compares with. If the result has no feed, nothing has changed
+    ///   since.
     func fetch(
         _ url: String, unlessLike known: FeedState?
     ) async throws(FeedFailure) -> (feed: Feed?, etag: String?, lastModified: String?) {
@@ -41,7 +42,7 @@ extension FeedPoller {
         }
     }
 
-    /// What a server gave is given back to it: bounded, and nothing that a header cannot carry.
+    /// Returns a server's value if it can be sent back to it: 1 to 1024 printable ASCII bytes.
     private static func headerValue(_ text: String?) -> String? {
         text.flatMap { text in
             let isUsable = text.utf8.allSatisfy { (0x20...0x7E).contains($0) }
@@ -50,12 +51,13 @@ extension FeedPoller {
     }
 }
 
-/// The occurrence key of a feed's item, made of its guid: readable, bounded, and the same for the same guid for ever.
+/// The occurrence key of a feed's item, derived from its guid: readable, bounded, and always the same for the same
+/// guid.
 enum FeedItemKey {
     private static let wordBytesMax = 40
 
-    /// `item-` and the guid's end as far as it is letters and digits, with the hash of the whole guid: two guids never
-    /// share a key by what was left out.
+    /// Returns `item-`, the last letters and digits of the guid, and the hash of the whole guid. The hash distinguishes
+    /// guids that differ only in what is left out.
     static func key(guid: String) -> String {
         let hash = String(FNV1a.hash(guid), radix: 16)
         let word = guid.lowercased().split { !($0.isASCII && ($0.isLetter || $0.isNumber)) }.joined(separator: "-")
@@ -65,17 +67,17 @@ enum FeedItemKey {
     }
 }
 
-/// Makes the run of one new item.
+/// Creates the run of one new item.
 struct FeedRunStarter {
     enum Made {
         case run(Run)
-        /// On record as failed, with the reason.
+        /// Recorded as failed, with the reason.
         case refused(String)
-        /// Somebody was faster.
+        /// Another process has created the run already.
         case known
     }
 
-    let store: any AllRoles
+    let store: any ApprovePlans.PlanStore
     let definition: RunDefinition
     let actor: Actor
     let now: Timestamp
@@ -89,17 +91,17 @@ struct FeedRunStarter {
             let (run, isNew) = try await StartRun(store: store, approvals: approvals, brake: brake)
                 .start(
                     definition, occurrence: occurrence, by: actor, now: now, isScheduled: true, mayWait: false)
-            // One that is there and not over was made by a poll that did not get as far as its record.
+            // A run that exists and is still scheduled was created by a poll that ended before its record.
             return isNew || run.state == .scheduled ? .run(run) : .known
         } catch {
-            // An item is news: it does not wait for people.
+            // An item is news, so it does not wait for approvals.
             let reason = (error as? Unapproved)?.description ?? OccurrenceRefusal.words(error)
             guard let reason else { throw error }
             return try await refuse(occurrence, values, reason)
         }
     }
 
-    /// Puts an item on record that is not sent; false when it was there.
+    /// Records an item that is not sent. Returns `false` if it is on record already.
     func end(
         _ occurrence: String, _ values: [String: String], _ state: RunState, _ reason: String
     ) async throws -> Bool {

@@ -1,28 +1,31 @@
+package import Campaigns
 package import FeedReader
 package import Model
 package import Store
 package import WebClient
 
-/// Asks campaigns' feeds for new items and makes a run of each:
+/// Polls campaigns' feeds for new items, and creates a run for each:
 ///
 ///     fetch -> read -> runs of new items -> feed's state and items on record
 ///
-/// The runs come before the record, and each is named by its item: whoever polls again after a crash in between finds
-/// them there. An item that is on record starts nothing any more, however it is edited.
+/// The runs come before the record, and each is named by its item. After a crash in between, the next poll finds the
+/// runs. A recorded item starts nothing any more, even if it is edited.
 package struct FeedPoller: Sendable {
+    package typealias FeedStore = ApprovePlans.PlanStore & DaemonLog
+
     private static let failedPollsMax = 4
     private static let backoffMax: Duration = .seconds(3600)
 
-    private let store: any AllRoles
+    private let store: any FeedStore
     let web: HTTPClient
-    /// Who is on record as having made the runs.
+    /// The actor that is recorded as the creator of the runs.
     private let actor: Actor
 
     private let approvals: @Sendable () -> ApprovalRules?
     private let brake: @Sendable () -> Configuration.VolumeBrake?
 
     package init(
-        store: any AllRoles, web: HTTPClient, actor: Actor,
+        store: any FeedStore, web: HTTPClient, actor: Actor,
         approvals: @escaping @Sendable () -> ApprovalRules? = { nil },
         brake: @escaping @Sendable () -> Configuration.VolumeBrake? = { nil }
     ) {
@@ -36,32 +39,32 @@ package struct FeedPoller: Sendable {
     /// The name of this sender.
     var owner: String { actor.name }
 
-    /// What earlier polls know of the campaign's feed; nil: it was never polled.
+    /// Returns what earlier polls know about the campaign's feed. `nil` if it was never polled.
     package func state(of campaign: Campaign) async throws -> FeedState? {
         try await store.feedState(campaign: campaign.name)
     }
 
-    /// Runs that the feed started and that may be sent now, those of a poll that was cut short among them.
+    /// Returns the runs that the feed started and that may be sent now, including those of an interrupted poll.
     package func openRuns(of campaign: Campaign, now: Timestamp) async throws -> [Run] {
         try await store.openFeedRuns(campaign: campaign.name).filter { HaltRetry.isDue($0, at: now) }
     }
 
-    /// When the campaign's feed is to be polled next: at once if it never was. After polls that failed the time between
-    /// two doubles, up to 16 times or an hour.
+    /// Returns when the campaign's feed is to be polled next: immediately if it was never polled. After each failed
+    /// poll the pause doubles, up to 16 intervals and at most an hour, but never below one interval.
     package func nextPoll(of campaign: Campaign, now: Timestamp) async throws -> Timestamp? {
         guard let feed = campaign.feed else { return nil }
         guard let state = try await store.feedState(campaign: campaign.name), state.url == feed.url else { return now }
-        // The clock was set back since.
+        // The clock was set back after the last poll.
         guard state.polledAt <= now else { return now }
         var pause = feed.every
         for _ in 0..<min(state.failures, Self.failedPollsMax) { pause = pause * 2 }
         return state.polledAt + max(feed.every, min(pause, Self.backoffMax))
     }
 
-    /// One poll. Throws only what the store throws; what is wrong with the feed is in the result.
+    /// Polls once. Throws only errors of the store. A problem of the feed is in the result.
     ///
-    /// - Parameter definition: of the campaign, with its templates and its variables' defaults; each run gets it with
-    ///   its own values and `now` as its planned time.
+    /// - Parameter definition: the campaign's definition, with its templates and its variables' defaults. Each run gets
+    ///   its own values, and `now` as its planned time.
     package func poll(_ definition: RunDefinition, now: Timestamp) async throws -> FeedPoll {
         let name = definition.campaign.name
         guard let trigger = definition.campaign.feed else { return FeedPoll(found: .unchanged) }
@@ -72,7 +75,7 @@ package struct FeedPoller: Sendable {
         do throws(FeedFailure) {
             fetched = try await fetch(trigger.url, unlessLike: isFirst ? nil : known)
         } catch {
-            // Broken off on our side: nothing is wrong with the feed.
+            // The task was cancelled: the feed has no problem.
             try Task.checkCancellation()
             if !isFirst, let known { state = known }
             (state.polledAt, state.isRead, state.problem) = (now, !isFirst, error.description)
@@ -92,7 +95,7 @@ package struct FeedPoller: Sendable {
         return try await record(name, state, items.map(\.key), known, poll)
     }
 
-    /// The items as they are now, newest first, and what the campaign's variables would be; changes nothing.
+    /// Returns the current items, newest first, with the values of the campaign's variables. Changes nothing.
     package func preview(_ campaign: Campaign, limit: Int) async throws -> [FeedPreview] {
         guard let trigger = campaign.feed else { return [] }
         let feed = try await fetch(trigger.url, unlessLike: nil).feed ?? Feed()
@@ -109,7 +112,7 @@ package struct FeedPoller: Sendable {
 extension FeedPoller {
     private typealias Keyed = (key: String, item: FeedItem)
 
-    /// Items without anything that could name them are left out, and the second of two with one name.
+    /// Returns the items with their keys. An item without a guid is left out, and so is the second item with one key.
     private static func keyed(_ feed: Feed) -> [Keyed] {
         var keys: Set<String> = []
         return feed.items.filter { !$0.guid.isEmpty }.map { (FeedItemKey.key(guid: $0.guid), $0) }
@@ -134,7 +137,7 @@ extension FeedPoller {
         let starter = FeedRunStarter(
             store: store, definition: definition, actor: actor, now: now, approvals: approvals(),
             brake: brake())
-        // Feeds have the newest first; they go out in the order they were published.
+        // A feed has the newest item first. The runs are created in the order of publication.
         for (key, item) in new.reversed() {
             let values = trigger.variables.mapValues { feed.value($0, of: item) }
             if let published = item.published, Self.isLate(item, trigger, now) {
@@ -170,27 +173,28 @@ extension FeedPoller {
     }
 }
 
-/// What one poll of a campaign's feed found.
+/// The result of one poll of a campaign's feed.
 package struct FeedPoll: Hashable, Sendable {
     package enum Found: Hashable, Sendable {
         /// The server says that nothing has changed.
         case unchanged
         /// The first poll of this address: all its items are the back catalogue, which is never sent.
         case catalogue(items: Int)
-        /// As many items as were looked at, new or not.
+        /// The number of items that were looked at, new or not.
         case items(Int)
-        /// More new items than `max_new`: none is sent, in case the feed was built anew. All of them are seen now.
+        /// More new items than `max_new`: none is sent, because the feed may have been rebuilt. All of them count as
+        /// seen now.
         case tooManyNew(count: Int, max: Int)
-        /// No usable answer; asked again later.
+        /// No usable response. The feed is polled again later.
         case failed(String)
-        /// Another process polled at the same time; what it found counts.
+        /// Another process polled at the same time, and its result counts.
         case overtaken
     }
 
     package enum Ended: Hashable, Sendable {
-        /// Published longer ago than `late_by_max`.
+        /// The item was published longer ago than `late_by_max`.
         case missed(occurrence: String, reason: String)
-        /// Refused by a guard, or its payload cannot be made.
+        /// A guard refused the item, or its payload cannot be rendered.
         case refused(occurrence: String, reason: String)
 
         var occurrence: String {
@@ -207,9 +211,9 @@ package struct FeedPoll: Hashable, Sendable {
     }
 
     package var found: Found
-    /// Created by this poll, oldest item first, to be carried out.
+    /// The runs that this poll created, oldest item first, to be sent.
     package var runs: [Run] = []
-    /// New items that are not sent, on record as runs that are missed or failed.
+    /// The new items that are not sent, recorded as missed or failed runs.
     package var ended: [Ended] = []
 
     package init(found: Found) {

@@ -5,7 +5,8 @@ import Sending
 import Campaigns
 import Synchronization
 
-/// Polls the feeds of the campaigns, each at its own pace. The runs of new items are found in the store like all others.
+/// Polls the feeds of the campaigns, each at its own pace. The runs of new items are found in the store like all other
+/// runs.
 struct FeedWatch: Sendable {
     /// The number of feeds that ``pollDue()`` reads at once.
     private static let pollsAtOnce = 4
@@ -14,7 +15,7 @@ struct FeedWatch: Sendable {
     let tracker: DaemonStatusTracker
     let clock: WallClock
     let time: ConfirmedClock
-    /// At most this long without a look at the wall clock, which may be set.
+    /// The maximum time without a look at the wall clock, which may be set.
     let sleepMax: Duration
     let logger: Logger
     /// See ``DueRuns/countLimit``.
@@ -35,7 +36,7 @@ struct FeedWatch: Sendable {
         self.logger = logger
     }
 
-    /// Polls until the task is cancelled, each feed in a child task of its own: a slow one delays no other.
+    /// Polls until the task is cancelled, each feed in a child task of its own: a slow feed delays no other.
     func run(_ supervisor: Supervisor) async throws {
         try await supervisor.keep(.feeds, each: { (feed: ReadyCampaign) in try await pollInHand(feed) }) { polls in
             while !Task.isCancelled {
@@ -59,8 +60,8 @@ struct FeedWatch: Sendable {
         _ = try await pollAlone(feed)
     }
 
-    /// Asks every feed that is due, once. An error of one feed cancels no other poll, and that feed rests before the next
-    /// poll. Returns why feeds could not be polled, by campaign.
+    /// Polls every feed that is due, once. An error of one feed cancels no other poll, and that feed backs off before
+    /// the next poll. Returns the errors of the failed polls, by campaign.
     func pollDue() async throws -> [String: any Error] {
         var due: [ReadyCampaign] = []
         for feed in tracker.feeds where try await pause(before: feed) <= .zero { due.append(feed) }
@@ -75,7 +76,7 @@ struct FeedWatch: Sendable {
         }
     }
 
-    /// Returns the error that ended the poll. Throws only what concerns all feeds.
+    /// Polls one feed. Returns the error that ended the poll. Throws only what concerns all feeds.
     private func pollAlone(_ feed: ReadyCampaign) async throws -> (any Error)? {
         let name = feed.campaign.name
         do {
@@ -136,8 +137,8 @@ struct FeedWatch: Sendable {
     }
 }
 
-/// Feeds whose poll met an error that is not the feed's, and so is not on record, with the end of their rest. Times are
-/// ``WallClock/uptime``.
+/// Feeds whose last poll failed with an error that is not the feed's, with the end of their pause. Such an error is not
+/// in the store. Times are ``WallClock/uptime``.
 private final class FeedRests: Sendable {
     private static let pauseMax: Duration = .seconds(3600)
 
@@ -153,7 +154,7 @@ private final class FeedRests: Sendable {
 
     func forget(_ campaign: String) { rests.withLock { _ = $0.removeValue(forKey: campaign) } }
 
-    /// Returns `nil` if the feed does not rest.
+    /// Returns the remaining pause, or `nil` if there is none.
     func left(_ campaign: String, at uptime: Duration) -> Duration? {
         rests.withLock { $0[campaign].flatMap { $0.until > uptime ? $0.until - uptime : nil } }
     }
@@ -161,7 +162,7 @@ private final class FeedRests: Sendable {
 
 /// Feeds that are being polled, by campaign.
 private final class FeedsInHand: Sendable {
-    /// The longest time of one poll is bounded, by the limits of a request and of a count.
+    /// The maximum number of concurrent polls. The limits of a request and of a count bound the time of each poll.
     private static let max = 16
 
     private struct State {

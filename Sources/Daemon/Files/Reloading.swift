@@ -7,18 +7,18 @@ import Store
 import Synchronization
 import Sending
 
-/// The files the daemon obeys, as they are now or as they were when they were last right.
+/// The files that the daemon obeys: their current version, or the last version without errors.
 ///
-/// Files are read one after another on a thread of their own: a folder on a network that does not answer delays what the
-/// files say, and nothing else. What was read last is there at once for everybody.
+/// Files are read one after another on a thread of their own. A network folder that does not respond delays the reading
+/// of files, and nothing else. The last version read is available to every caller immediately.
 package final class Reloading: Sendable {
-    /// What only the reading thread looks at.
+    /// State that only the reading thread uses.
     private struct Files {
         var configurationMark: FileMark?
         var configurationProblem: DaemonStatus.Problem?
         var catalogue = CampaignCatalogue()
         var marks: [String: FileMark?] = [:]
-        /// Of all files, the configuration among them, as they last went on record.
+        /// The marks of all files, including the configuration, as last recorded.
         var recorded: [String: FileMark?] = [:]
     }
 
@@ -28,7 +28,7 @@ package final class Reloading: Sendable {
     private let held: Mutex<Configuration>
     private let files: Mutex<Files>
 
-    /// - Parameter queue: serial; where the files are read.
+    /// - Parameter queue: the serial queue on which the files are read.
     package init(
         source: ConfigurationSource, configuration: Configuration, logger: Logger,
         queue: DispatchQueue = DispatchQueue(label: "files")
@@ -37,31 +37,32 @@ package final class Reloading: Sendable {
         self.logger = logger
         self.queue = queue
         held = Mutex(configuration)
-        // The mark is of what was read already: a change since then is seen.
+        // The configuration was read already: a change from this mark on is noticed.
         files = Mutex(Files(configurationMark: source.path.flatMap(FileMark.init)))
     }
 
     package var configuration: Configuration { held.withLock { $0 } }
 
-    /// The folders in which a change matters.
+    /// The folders whose changes matter.
     package var folders: [String] {
         let configuration = configuration
         let own = source.path.map { ($0 as NSString).deletingLastPathComponent }.map { $0.isEmpty ? "." : $0 }
         return [configuration.campaigns, configuration.templates] + [own].compactMap(\.self)
     }
 
-    /// Reads the configuration again; one with errors keeps the old one. True when another one holds now. The store cannot
-    /// be changed while it is in use. Throws ``CancellationError`` when nobody waits for it any more.
+    /// Reads the configuration again; a configuration with errors is not taken over. Returns whether another
+    /// configuration is in force now. The store cannot be changed while it is in use. Throws ``CancellationError`` if
+    /// the task is cancelled.
     package func readConfiguration() async throws -> Bool { try await reading { $0.takeConfiguration() } }
 
-    /// Reads what has changed of campaigns and templates.
+    /// Reads the changes of campaigns and templates.
     ///
-    /// - Parameter isAsked: a person asked for it: a folder that has become empty removes its campaigns.
+    /// - Parameter isAsked: whether a person asked for it. If so, a folder that has become empty removes its campaigns.
     package func snapshot(isAsked: Bool = false) async throws -> Scheduler.CampaignSnapshot {
         try await reading { $0.takeSnapshot(isAsked: isAsked) }
     }
 
-    /// Whether a file was changed, added or removed since it was last read.
+    /// Returns whether a file was changed, added or removed since it was last read.
     package func hasChanged() async throws -> Bool {
         try await reading { reloading in
             let configuration = reloading.configuration
@@ -72,7 +73,7 @@ package final class Reloading: Sendable {
         }
     }
 
-    /// Waits for the thread that reads, and no longer than the task lives: a folder that hangs keeps nobody from stopping.
+    /// Waits for the reading thread, until the task is cancelled: a folder that hangs does not prevent a stop.
     private func reading<Value: Sendable>(
         _ body: @escaping @Sendable (Reloading) -> Value
     ) async throws -> Value {
@@ -152,7 +153,7 @@ package final class Reloading: Sendable {
         return snapshot
     }
 
-    /// What the files hold that have changed since the last call, for the record: `sha256sum`s by path, or `removed`.
+    /// Returns the changes of the files since the last call, for the record: SHA-256 hashes by path, or `removed`.
     private func recordChanges(in files: inout Files) -> [String: String] {
         // The campaigns are still in force: nothing was removed.
         if files.catalogue.loss != nil { return [:] }
@@ -166,7 +167,8 @@ package final class Reloading: Sendable {
         return changes
     }
 
-    /// The same for the same files, in whichever folders a machine has them. What cannot be read counts by its name.
+    /// Returns the same hash for the same files, in whichever folders a machine has them. An unreadable file counts by
+    /// its name.
     private static func hash(_ folders: String...) -> String {
         let lines = folders.enumerated().flatMap { index, folder in
             YAMLFolder.files(in: folder).map { path in
@@ -182,12 +184,12 @@ package final class Reloading: Sendable {
     }
 }
 
-/// Tells that something was written, moved or removed in some folders, by inotify(7); and once a minute in any case, for
-/// file systems that do not tell.
+/// Signals that a file in some folders was written, moved or removed, by inotify(7). It also signals once a minute, for
+/// file systems that do not report changes.
 package struct FolderWatch {
     private static let lookEvery: DispatchTimeInterval = .seconds(60)
 
-    /// One element for any number of changes; ends when nobody listens any more.
+    /// One element for any number of changes. The stream ends when no task listens any more.
     package let changes: AsyncStream<Void>
 
     package init(folders: [String]) {
@@ -204,14 +206,15 @@ package struct FolderWatch {
                 return
             }
             queue.async {
-                // Not by the caller: a folder on a network may take its time. What changed until now is found by looking.
+                // Not done by the caller, because a network folder may be slow. The next element reports earlier
+                // changes.
                 for folder in Set(folders) { inotify_add_watch(file, folder, events) }
                 continuation.yield()
             }
             let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
             let source = DispatchSource.makeReadSource(fileDescriptor: file, queue: queue)
             source.setEventHandler {
-                // What happened is found by looking; the events only need to be taken off.
+                // The listener looks at the files itself, so the events are only removed from the queue.
                 _ = handle.availableData
                 continuation.yield()
             }

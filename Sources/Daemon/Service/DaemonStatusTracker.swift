@@ -5,42 +5,42 @@ import Synchronization
 import Sending
 import Campaigns
 
-/// What the parts of the daemon know together.
+/// The state that the parts of the daemon share.
 final class DaemonStatusTracker: Sendable {
     private struct State {
         var agenda = Agenda()
         var feeds: [ReadyCampaign] = []
         var status = DaemonStatus()
         var inHand: Set<Int64> = []
-        /// Runs that this process leaves alone for a while, until when by ``WallClock/uptime``.
+        /// The runs that this process backs off from, each with the end of its pause by ``WallClock/uptime``.
         var rests: [Int64: (pause: GrowingPause, until: Duration)] = [:]
         var loopedAt: Duration?
         var snapshot: Scheduler.CampaignSnapshot?
-        /// All that this process has ever read.
+        /// The names of all campaigns that this process has ever read.
         var names: Set<String> = []
         var isCoordinator = false
-        /// A sign of life that is being written, since when; by ``WallClock/uptime``.
+        /// When the write of the current heartbeat began, by ``WallClock/uptime``; `nil` if none is being written.
         var writingSince: Duration?
-        /// Why the last one was not written.
+        /// The reason why the last heartbeat was not written.
         var writeFault: String?
     }
 
-    /// A store that takes longer to take one row is held by somebody.
+    /// The longest normal write of one row. If it takes longer, another process holds the store.
     private static let writeMax: Duration = .seconds(2)
 
     let changed = Signal()
     private let state = Mutex(State())
 
-    /// What the files said last.
+    /// The last content of the files.
     var snapshot: Scheduler.CampaignSnapshot? { state.withLock { $0.snapshot } }
 
-    /// Of all daemons of the store this one starts what is due.
+    /// Whether this daemon is the one that starts what is due, among all daemons of the store.
     var isCoordinator: Bool { state.withLock { $0.isCoordinator } }
 
     func becameCoordinator() {
         state.withLock { state in
             state.isCoordinator = true
-            // From where the one before has come, not from when this one began to look.
+            // The agenda continues from where the previous coordinator stopped, not from where this one began to look.
             state.agenda = Agenda()
         }
         changed.raise()
@@ -60,8 +60,8 @@ final class DaemonStatusTracker: Sendable {
         }
     }
 
-    /// Whether a campaign is none any more. On a store that machines share another daemon may have a file that this one has
-    /// never had, and its schedule goes on with that one.
+    /// Returns whether a campaign no longer exists. On a store that machines share, another daemon may have a file that
+    /// this one has never had, and the schedule continues with that daemon.
     func isGone(_ campaign: String, onShared isShared: Bool) -> Bool {
         state.withLock { state in
             !(state.snapshot?.names.contains(campaign) ?? true) && (!isShared || state.names.contains(campaign))
@@ -70,7 +70,7 @@ final class DaemonStatusTracker: Sendable {
 
     func due(at now: Timestamp) -> [Agenda.Due] { state.withLock { $0.agenda.due(at: now) } }
     var nextStart: Timestamp? { state.withLock { $0.agenda.nextStart } }
-    /// Campaigns that new items of a feed start.
+    /// The campaigns that new items of a feed start.
     var feeds: [ReadyCampaign] { state.withLock { $0.feeds } }
     var names: [String] { state.withLock { $0.agenda.names } }
 
@@ -85,14 +85,14 @@ final class DaemonStatusTracker: Sendable {
         }
     }
 
-    /// When the daemon last gave a sign of life, or tried to; by ``WallClock/uptime``.
+    /// When the daemon last wrote a heartbeat, or tried to; by ``WallClock/uptime``.
     var loopedAt: Duration? { state.withLock { $0.loopedAt } }
     func looped(at uptime: Duration) { state.withLock { $0.loopedAt = uptime } }
 
-    /// The daemon begins to write its sign of life.
+    /// Notes that the daemon begins to write a heartbeat.
     func writes(at uptime: Duration) { state.withLock { $0.writingSince = uptime } }
 
-    /// It is written, or cannot be.
+    /// Notes that the heartbeat is written, or why it is not.
     func wrote(fault: String?) {
         state.withLock { state in
             state.writingSince = nil
@@ -100,7 +100,7 @@ final class DaemonStatusTracker: Sendable {
         }
     }
 
-    /// Why nothing that is sent could be put on record; nil when it could.
+    /// Returns the reason why results cannot be recorded, or `nil` if they can.
     func unwritable(at uptime: Duration) -> String? {
         state.withLock { state in
             if let fault = state.writeFault { return fault }
@@ -110,9 +110,9 @@ final class DaemonStatusTracker: Sendable {
         }
     }
 
-    /// False: it is in hand already, or was not to be tried again yet.
+    /// Claims a run. Returns `false` if it is claimed already, or if its pause is not over.
     ///
-    /// - Parameter now: ``WallClock/uptime``.
+    /// - Parameter now: the time by ``WallClock/uptime``.
     func take(_ run: Int64, now: Duration) -> Bool {
         state.withLock { state in
             if let rest = state.rests[run], now < rest.until { return false }
@@ -123,8 +123,8 @@ final class DaemonStatusTracker: Sendable {
     func endRest(of run: Int64) { state.withLock { _ = $0.rests.removeValue(forKey: run) } }
 
     /// - Parameters:
-    ///   - moment: when this process begins to leave the run alone, for longer each time in a row. `nil`: not at all.
-    ///   - first: the length of the first rest.
+    ///   - moment: when this process begins to back off from the run, longer each time in a row; `nil` for no pause.
+    ///   - first: the length of the first pause.
     func release(_ run: Int64, restingFrom moment: Duration?, first: Duration) {
         state.withLock { state in
             state.inHand.remove(run)
@@ -136,14 +136,14 @@ final class DaemonStatusTracker: Sendable {
     }
 }
 
-/// Tells, for the coordinator, that other daemons obey other files: each change of that once.
+/// Reports, for the coordinator, that other daemons use other files: each change once.
 struct FilesComparison {
     private static let every: Duration = .seconds(15)
 
     private var lookedAt: Duration?
     private var told: Set<String> = []
 
-    /// - Parameter uptime: by ``WallClock/uptime``.
+    /// - Parameter uptime: the time by ``WallClock/uptime``.
     mutating func look(_ store: any SenderLog, at uptime: Duration, _ logger: Logger) async throws {
         guard store.isShared, lookedAt.map({ uptime - $0 >= Self.every }) ?? true else { return }
         lookedAt = uptime
@@ -157,7 +157,7 @@ struct FilesComparison {
     }
 }
 
-/// How many answers came a second since it was last asked.
+/// The number of responses per second since the previous call.
 struct AnswerRate {
     private var count = ServiceMetrics.answered.load(ordering: .relaxed)
     private var at: Duration
@@ -172,7 +172,7 @@ struct AnswerRate {
 }
 
 extension Scheduler.CampaignSnapshot {
-    /// For the audit.
+    /// The summary for the audit.
     var summary: String {
         var words = "\(hashes.count) changed, \(campaigns.count.counted("campaign"))"
         if !problems.isEmpty { words += "; not taken over: " + problems.map(\.path).joined(separator: ", ") }

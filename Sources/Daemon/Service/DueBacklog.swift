@@ -1,10 +1,10 @@
 import Campaigns
 import Model
 
-/// Occurrences that are due and not started yet, each with a pause of its own: one that cannot be started delays no
-/// other. Times are ``WallClock/uptime``.
+/// Occurrences that are due and not started yet, each with a pause of its own: an occurrence that cannot be started
+/// delays no other. Times are ``WallClock/uptime``.
 ///
-/// The occurrences of a campaign are started one after the other, those of different campaigns side by side.
+/// The occurrences of a campaign are started one after another, and different campaigns are started concurrently.
 struct DueBacklog {
     /// The number of campaigns whose occurrences are started at the same time.
     static let campaignsAtOnce = 8
@@ -12,9 +12,9 @@ struct DueBacklog {
     static let slowAtOnce = 1
 
     private static let firstPause: Duration = .seconds(1)
-    /// For trouble of the store, which concerns all of them and may end at any moment.
+    /// The longest pause for trouble of the store, which concerns all occurrences and may end at any moment.
     private static let passingPauseMax: Duration = .seconds(10)
-    /// For anything else, such as an audience that takes too long to count.
+    /// The longest pause for anything else, such as an audience that takes too long to count.
     private static let pauseMax: Duration = .seconds(300)
 
     private struct Entry {
@@ -67,7 +67,7 @@ struct DueBacklog {
         return !slow.contains(campaign) || starting.intersection(slow).count < Self.slowAtOnce
     }
 
-    /// Whether the occurrence is being started, or waits for its next attempt.
+    /// Returns whether the occurrence is being started, or waits for its next attempt.
     func isResting(_ due: Agenda.Due, at uptime: Duration) -> Bool {
         starting.contains(due.campaign.campaign.name) || entries[Key(due)].map { !$0.isReady(at: uptime) } ?? false
     }
@@ -103,7 +103,8 @@ struct DueBacklog {
         order.removeAll { entries[$0] == nil }
     }
 
-    /// When the next resting entry is to be tried, `nil` if none rests. An entry that is ready waits for a start to end.
+    /// Returns when the next resting entry is to be tried, or `nil` if none rests. An entry that is ready waits for a
+    /// start to end.
     func nextTry(after uptime: Duration) -> Duration? {
         entries.filter { !starting.contains($0.key.campaign) && !$0.value.isReady(at: uptime) }
             .compactMap(\.value.notBefore).min()

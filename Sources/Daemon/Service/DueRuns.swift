@@ -1,15 +1,15 @@
 package import Campaigns
 package import Model
 import Sending
-package import Store
+import Store
 
-/// Makes a run of each occurrence that is due, once: whoever else looks at the same schedule finds it there.
+/// Creates a run for each due occurrence, once: any other process that reads the same schedule finds the run.
 package struct DueRuns: Sendable {
     package enum Made: Hashable, Sendable {
         case run(Run)
-        /// Not sent: on record as missed or refused.
+        /// Not sent: recorded as missed or refused.
         case ended(Run)
-        /// It goes by itself once its plan is approved; see ``DueRuns/awaited(_:now:except:)``.
+        /// It starts automatically once its plan is approved; see ``DueRuns/awaited(_:now:except:)``.
         case waits(String)
         /// It could not be started, and is still due.
         case delayed(Delay)
@@ -24,38 +24,40 @@ package struct DueRuns: Sendable {
 
     package struct Delay: Hashable, Sendable {
         package var reason: String
-        /// The store takes nothing now: this says nothing about the occurrence.
+        /// The store accepts nothing now: this says nothing about the occurrence.
         package var isPassing: Bool
-        /// The audience took too long to count, and probably takes as long for the campaign's other occurrences.
+        /// The count of the audience took too long, and probably takes as long for the campaign's other occurrences.
         package var isSlow = false
     }
 
     /// The longest time of one expensive read for an occurrence.
     package static let countLimit: Duration = .seconds(120)
 
-    /// The longest time of one expensive read for an occurrence that waits for approval: others wait for this look.
+    /// The longest time of one expensive read for an occurrence that waits for approval: other occurrences wait
+    /// meanwhile.
     private static let lookLimit: Duration = .seconds(5)
 
-    /// The number of campaigns whose occurrences ``make(_:now:)`` starts at the same time: one that is slow to count delays
-    /// no other. A daemon starts one campaign in each call. `run --due` starts all in one call, in a process without outside
-    /// callers, and reads as many audiences at the same time as ``ReadTurns`` lets such callers read.
+    /// The number of campaigns whose occurrences ``make(_:now:)`` starts at the same time: one that is slow to count
+    /// delays no other. A daemon starts one campaign in each call. `run --due` starts all in one call, in a process
+    /// without outside callers. It reads as many audiences at the same time as ``ReadTurns`` lets such callers read.
     private static let campaignsAtOnce = ReadTurns.atOnceMax
 
     private static let awaitedMax = 1000
 
-    private let store: any AllRoles
-    /// Who is on record as having made them.
+    private let store: any ApprovePlans.PlanStore
+    /// The actor that is recorded as the creator of the runs.
     private let actor: Actor
     private let approvals: ApprovalRules?
     private let brake: Configuration.VolumeBrake?
     private let countLimit: Duration
 
     /// - Parameters:
-    ///   - approvals: as configured; nil: nothing needs approval.
-    ///   - brake: as configured; nil: nothing waits because it is much.
+    ///   - approvals: the configured rules; `nil` if nothing needs approval.
+    ///   - brake: the configured volume brake; `nil` if nothing waits because of its size.
     ///   - countLimit: the longest time of one expensive read.
     package init(
-        store: any AllRoles, actor: Actor, approvals: ApprovalRules? = nil, brake: Configuration.VolumeBrake? = nil,
+        store: any ApprovePlans.PlanStore, actor: Actor, approvals: ApprovalRules? = nil,
+        brake: Configuration.VolumeBrake? = nil,
         countLimit: Duration = Self.countLimit
     ) {
         self.countLimit = countLimit
@@ -65,8 +67,9 @@ package struct DueRuns: Sendable {
         self.approvals = approvals
     }
 
-    /// In the order given; occurrences that have a run already are left out. An error of one entry ends or delays that
-    /// entry alone. Throws only when the task is cancelled, and for a ``DaemonEnd``.
+    /// Creates the runs, and returns the results in the given order. Occurrences that already have a run are left out.
+    /// An error of one entry ends or delays that entry only. Throws only if the task is cancelled, and for a
+    /// ``DaemonEnd``.
     package func make(_ due: [Agenda.Due], now: Timestamp) async throws -> [(due: Agenda.Due, made: Made)] {
         let campaigns = Dictionary(grouping: due.indices) { due[$0].campaign.campaign.name }
         return try await withThrowingTaskGroup(of: [(index: Int, made: Made)].self) { group in
@@ -95,7 +98,7 @@ package struct DueRuns: Sendable {
         var result: [(index: Int, made: Made)] = []
         var slow: Delay?
         for (index, due) in entries where !known.contains(due.occurrence.key) {
-            // One count in vain is enough; an occurrence that is too late needs none.
+            // One count in vain is enough. An occurrence that is too late needs no count.
             if var slow, now <= due.occurrence.missedAfter {
                 slow.reason = "not tried, since another occurrence of the campaign was too slow: \(slow.reason)"
                 result.append((index, .delayed(slow)))
@@ -113,7 +116,7 @@ package struct DueRuns: Sendable {
         return result
     }
 
-    /// Rethrows what concerns all entries.
+    /// Returns the delay for an error. Rethrows an error that concerns all entries.
     private func delay(for error: any Error) throws -> Delay {
         if Task.isCancelled || DaemonEnd.isReason(error, owner: actor.name) { throw error }
         switch error {
@@ -127,8 +130,12 @@ package struct DueRuns: Sendable {
         }
     }
 
-    /// Of the occurrences that wait for approval, those to be made now: what has its signatures, what was rejected or is too
-    /// late, what has another plan since its files changed, and what cannot be looked at: ``make(_:now:)`` says why.
+    /// Returns those occurrences among the ones that wait for approval that ``make(_:now:)`` has to process now:
+    ///
+    /// - The occurrence has its approvals.
+    /// - It was rejected, or is too late.
+    /// - It has another plan since its files changed.
+    /// - It cannot be checked; ``make(_:now:)`` then reports why.
     ///
     /// - Parameter isResting: whether an occurrence waits for its next attempt.
     package func awaited(
@@ -141,13 +148,13 @@ package struct DueRuns: Sendable {
             rejectedSince: now - Agenda.lookBackMax, limit: Self.awaitedMax)
         for (index, record) in records.enumerated() {
             let request = record.request
-            // Another plan of the same occurrence has come since.
+            // A newer plan of the same occurrence comes first.
             if records[..<index].contains(where: { $0.request.isOfSameOccurrence(as: request) }) { continue }
             guard let campaign = campaigns.first(where: { $0.campaign.name == request.campaign }),
                 let occurrence = campaign.timetable?.occurrence(named: request.occurrence),
                 occurrence.startsAt > now - Agenda.lookBackMax
             else {
-                // Its campaign or its time is no more; a file may be away for a moment.
+                // The campaign or the occurrence no longer exists. A file may be missing only for a moment.
                 if request.state == .open, request.askedAt < now - Agenda.lookBackMax {
                     try await store.lapseApprovals(
                         campaign: request.campaign, occurrence: request.occurrence, now: now)
@@ -221,7 +228,7 @@ package struct DueRuns: Sendable {
 }
 
 extension Scheduler {
-    /// The time that schedules go by: a missed occurrence is final.
+    /// The time that schedules go by. It is confirmed, because a missed occurrence is final.
     var time: ConfirmedClock { ConfirmedClock(store: store, clock: clock, actor: actor, logger: logger) }
 }
 
@@ -231,12 +238,13 @@ extension ApprovalRequest {
     }
 }
 
-/// Why an occurrence, or an item of a feed, cannot be sent as its campaign's files and segments are now.
+/// The reason why an occurrence, or an item of a feed, cannot be sent with the current files and segments of its
+/// campaign.
 ///
-/// Such an occurrence ends at once as refused, with these words in the log, in `status` and in a webhook: nothing but a
-/// person's change helps, and `fanfare run` sends it afterwards. Any other error may pass by itself.
+/// Such an occurrence ends immediately as refused, with this reason in the log, in `status` and in a webhook. Only a
+/// change by a person helps, and `fanfare run` sends the occurrence afterwards. Any other error may be temporary.
 enum OccurrenceRefusal {
-    /// Returns `nil` for an error that does not blame the campaign.
+    /// Returns the reason, or `nil` for an error that the campaign does not cause.
     static func words(_ error: any Error) -> String? {
         switch error {
         case let error as Unapproved: error.isWaiting ? nil : error.description

@@ -5,12 +5,12 @@ import Model
 import Sending
 import Store
 
-/// What keeps the store small: outcomes by device older than the retention are folded into their runs' summaries, some
-/// time after the start and then every night, and plans that nothing waits for are ended.
+/// Keeps the store small. It folds outcomes by device older than the retention into their runs' summaries, and ends
+/// plans that no occurrence waits for. It works some time after the start, and then every night.
 struct Maintenance: Sendable {
-    /// By uptime: a hardware clock that is far ahead at the start has been set by then.
+    /// The delay after the start, by uptime: a hardware clock that is far ahead at the start has been set by then.
     private static let firstAfter: Duration = ConfirmedTime.deletesAfter
-    /// After a look that found the clock unconfirmed, or an error of the store.
+    /// The delay after a check that found the clock unconfirmed, or after an error of the store.
     private static let retryAfter: Duration = .seconds(300)
     private static let maintenance: Timetable? = {
         var schedule = Schedule(trigger: .cron("0 3 * * *"))
@@ -18,22 +18,22 @@ struct Maintenance: Sendable {
         return Timetable(schedule)
     }()
 
-    let store: any AllRoles
+    let store: any ApprovePlans.PlanStore & StoreUpkeep
     let actor: Actor
-    /// For how long outcomes by device are kept.
+    /// How long outcomes by device are kept.
     let retention: @Sendable () -> Duration
     let approvals: @Sendable () -> ApprovalRules?
     let clock: WallClock
     let sleepMax: Duration
     let logger: Logger
 
-    /// Until the task is cancelled.
+    /// Works until the task is cancelled.
     func run() async {
         var resumesAt = clock.uptime() + Self.firstAfter
         var next: Timestamp?
         while !Task.isCancelled {
             let (now, uptime) = (clock.now(), clock.uptime())
-            // A clock that was set back shows that the night planned last lies too far ahead.
+            // If the clock was set back, the night planned last is too far ahead.
             next = next.map { min($0, Self.night(after: now)) }
             let wait = max(resumesAt - uptime, next.map { $0 - now } ?? .zero)
             if wait > .zero {
@@ -54,7 +54,7 @@ struct Maintenance: Sendable {
         maintenance?.next(after: now)?.startsAt ?? now + .seconds(86_400)
     }
 
-    /// `nil` while the clock is not confirmed for deletions.
+    /// Returns the time for deletions. `nil` while the clock is not confirmed for them.
     private func deletionTime() async -> Timestamp? {
         let watch = ConfirmedClock(store: store, clock: clock, actor: actor, logger: logger)
         guard let time = try? await watch.now(confirmedAfter: ConfirmedTime.deletesAfter) else { return nil }

@@ -5,7 +5,7 @@ import Store
 
 extension Scheduler {
     /// Does what the daemon would do now, and returns when nothing more is due within `idleLimit`. An error of one
-    /// occurrence, feed or run delays no other, and is returned among the faults.
+    /// occurrence, feed or run delays no other, and is among the faults of the result.
     package func runOnce(_ snapshot: CampaignSnapshot, idleLimit: Duration) async throws -> DueOutcome {
         tracker.becameCoordinator()
         try await take(snapshot)
@@ -31,7 +31,7 @@ extension Scheduler {
         var delayed: Set<String> = []
         for entry in try await dueRuns.make(due, now: now) {
             log(entry)
-            // A new one may have been made paused.
+            // A new run may have been created paused.
             if let run = entry.made.run, let end = RunEnd(run) { outcome.runs.append(DueRun(run: run, end: end)) }
             guard case .delayed(let delay) = entry.made else { continue }
             let campaign = entry.due.campaign.campaign.name
@@ -39,7 +39,7 @@ extension Scheduler {
             outcome.faults.append(
                 DueFault("occurrence \(entry.due.occurrence.key) of \(campaign)", Failure(.tryAgain, delay.reason)))
         }
-        // The next call looks again from where this one began.
+        // The next call continues from where this one began.
         try await store.advanceScheduleMarks(of: tracker.names.filter { !delayed.contains($0) }, to: now)
     }
 
@@ -78,19 +78,19 @@ extension Scheduler {
     private static func failure(_ error: any Error) -> Failure { Failure(error) ?? Failure(.internalError, "\(error)") }
 }
 
-/// What `run --due` did.
+/// The result of `run --due`.
 package struct DueOutcome: Sendable {
     /// The runs that it sent, and those that it found missed or refused, by number.
     package var runs: [DueRun] = []
-    /// What it could not do. The next call tries again.
+    /// The failures. The next call tries again.
     package var faults: [DueFault] = []
 
     package init() {}
 }
 
-/// Something that `run --due` could not do, apart from the rest.
+/// One failure of `run --due`, apart from the rest.
 package struct DueFault: Hashable, Sendable {
-    /// With the occurrence, feed or run in its sentences.
+    /// The failure, whose sentences name the occurrence, feed or run.
     package var failure: Failure
 
     package init(_ subject: String, _ failure: Failure) {
@@ -99,7 +99,7 @@ package struct DueFault: Hashable, Sendable {
     }
 }
 
-/// A run that `run --due` carried out, went on with or put on record as not sent, as it was left.
+/// A run that `run --due` executed, continued or recorded as not sent, with its end.
 package struct DueRun: Hashable, Sendable {
     package var run: Run
     package var end: RunEnd

@@ -11,7 +11,7 @@ extension Scheduler {
         var now: Timestamp
     }
 
-    /// Starts what is due. A campaign that takes long to count delays no other: the loop waits for no start.
+    /// Starts the due occurrences. A campaign that takes long to count delays no other: the loop waits for no start.
     func startDue(_ launches: AsyncStream<Run>.Continuation) async throws {
         let backlog = Mutex(DueBacklog())
         try await supervisor.keep(
@@ -32,7 +32,7 @@ extension Scheduler {
                 for due in backlog.withLock({ $0.begin(at: uptime, with: awaited) }) {
                     starts.yield(DueStart(due: due, now: now))
                 }
-                // An approver does not tell the daemon.
+                // The daemon is not notified of an approval, so it checks often.
                 var wait = approvals == nil ? intervals.sleepMax : min(intervals.sleepMax, Self.approvalInterval)
                 if let next = tracker.nextStart { wait = min(wait, next - clock.now() + found.lag) }
                 if let next = backlog.withLock({ $0.nextTry(after: uptime) }) {
@@ -60,7 +60,7 @@ extension Scheduler {
             backlog.settle(start.due, made, at: uptime)
             return !backlog.isEmpty
         }
-        // What was delayed has its next attempt, and what waited for this start may begin.
+        // A delayed occurrence has its next attempt, and an occurrence that waited for this start may begin.
         if isMoreLeft { tracker.changed.raise() }
     }
 }

@@ -6,23 +6,23 @@ package import Campaigns
 package import Sending
 import Synchronization
 
-/// Obeys the schedules of the campaigns, and carries out every open run without a living owner: created by hand, by
-/// a timer or by itself, or left behind by a process that has ended.
+/// Starts what the campaigns' schedules say, and executes every open run without a living owner. Such a run was created
+/// by hand, by a timer or by the scheduler, or left behind by a process that has ended.
 ///
 ///     campaign files -> agenda -> due runs -.
 ///                    runs made elsewhere ---+-> lanes of their app -> outcomes
 ///
-/// Runs are handed over through the store: there is no other channel. Time is a parameter.
+/// The store is the only channel that hands over runs. Time is a parameter.
 package struct Scheduler: Sendable {
-    /// What the campaign files say now.
+    /// The current content of the campaign files.
     package struct CampaignSnapshot: Sendable {
         package var campaigns: [ReadyCampaign]
-        /// Under which campaigns stand in the folder, right or wrong: what a broken file holds is not forgotten.
+        /// The campaigns in the folder, with or without errors: the schedule mark of a broken file is kept.
         package var names: Set<String>
         package var problems: [DaemonStatus.Problem]
         /// SHA-256 in hex of the files that were read again, by path: for the record.
         package var hashes: [String: String]
-        /// Of all campaigns and templates, to tell them from those of other machines.
+        /// The hash of all campaigns and templates, to compare them with those of other machines.
         package var filesHash: String?
 
         package init(
@@ -37,26 +37,27 @@ package struct Scheduler: Sendable {
         }
     }
 
-    /// How often it looks around.
+    /// The intervals of the daemon's loops.
     package struct DaemonIntervals: Sendable {
-        /// For runs that others made.
+        /// Between two looks for runs that other processes created.
         package var lookEvery: Duration = .milliseconds(500)
         package var heartbeatEvery: Duration = .seconds(3)
-        /// At most this long without a look at the wall clock, which may be set.
+        /// The maximum time without a look at the wall clock, which may be set.
         package var sleepMax: Duration = .seconds(20)
-        /// After a run that could not be carried out, before it is tried again.
+        /// The first pause before a run that could not be carried out is tried again.
         package var holdOff: Duration = .seconds(30)
         /// See ``DueRuns/countLimit``.
         package var countLimit = DueRuns.countLimit
         package init() {}
     }
 
-    /// Between two tries to become the coordinator.
+    /// Between two attempts to become the coordinator.
     private static let postInterval: Duration = .seconds(1)
     private static let recoverInterval: Duration = .seconds(5)
-    /// Between two looks whether what waits for approval has it.
+    /// Between two checks whether waiting occurrences have been approved.
     static let approvalInterval: Duration = .seconds(2)
-    /// Above the store's busy time: a slow store is no hang.
+    /// The time after which the daemon counts as hung. It exceeds the store's busy time, because a slow store is no
+    /// hang.
     private static let hungAfter: Duration = .seconds(60)
 
     let store: any AllRoles
@@ -73,11 +74,11 @@ package struct Scheduler: Sendable {
     private let maintenance: Maintenance
 
     /// - Parameters:
-    ///   - web: asks the feeds.
-    ///   - retention: for how long outcomes by device are kept, asked every night.
-    ///   - approvals: whose approval a run needs, asked for each.
-    ///   - brake: what is so much that it waits for a person, asked for each.
-    ///   - supervisor: keeps the daemon's parts at work. `nil`: one of its own.
+    ///   - web: fetches the feeds.
+    ///   - retention: returns how long outcomes by device are kept; called every night.
+    ///   - approvals: returns the rules for the approvals that a run needs; called for each run.
+    ///   - brake: returns the volume above which a run waits for a person; called for each run.
+    ///   - supervisor: keeps the daemon's parts at work; `nil` for a supervisor of its own.
     package init(
         store: any AllRoles, senders: SenderRegistry, actor: Actor, clock: WallClock,
         intervals: DaemonIntervals = DaemonIntervals(), web: HTTPClient,
@@ -105,27 +106,29 @@ package struct Scheduler: Sendable {
             sleepMax: intervals.sleepMax, logger: logger)
     }
 
-    /// How it is now.
+    /// The current status of the daemon.
     package var status: DaemonStatus { tracker.status }
 
-    /// Of all daemons of the store it starts what is due.
+    /// Whether this daemon is the one that starts what is due, among all daemons of the store.
     package var isCoordinator: Bool { tracker.isCoordinator }
     package var stopsInForce: StopOrders { senders.knownStops }
 
-    /// False when it has not turned for so long that something in it must hang.
+    /// Whether the daemon's loop has run recently. `false` means that a part of the daemon hangs.
     package var isAlive: Bool { tracker.loopedAt.map { clock.uptime() - $0 < Self.hungAfter } ?? true }
 
-    /// Why it can do nothing for anybody now: the store takes nothing, as its last sign of life has shown. Nil: it can.
+    /// The reason why the daemon is not ready: its last heartbeat shows that the store accepts nothing. `nil` if it is
+    /// ready.
     package var unready: String? { tracker.unwritable(at: clock.uptime()) }
 
-    /// Endpoints that give this process no responses. People can still be served, and stop what goes wrong.
+    /// Endpoints that give this process no responses. Pages and API still work, so that a person can stop what goes
+    /// wrong.
     package var outages: [EndpointOutage] { senders.outages }
 
-    /// Works until cancelled; then runs are stopped in good order, and go on with the next start. Once it has begun, it
-    /// throws only a ``DaemonEnd``.
+    /// Works until cancelled. Then it stops the runs in good order, and they continue with the next start. After its
+    /// own start, it throws only a ``DaemonEnd``.
     ///
-    /// Of several daemons on a store that machines share one is the coordinator; the others send, and wait for its post.
-    /// Elsewhere ``SendingError/otherDaemon(_:)`` when another one is alive.
+    /// On a store that machines share, one daemon is the coordinator. The others send, and wait for its role. On a
+    /// store of one machine, this throws ``SendingError/otherDaemon(_:)`` if another daemon is alive.
     package func run(_ snapshots: AsyncStream<CampaignSnapshot>) async throws {
         if let other = try await store.becomeDaemon(owner: actor.name, now: clock.now()) {
             guard store.isShared else { throw SendingError.otherDaemon(ProcessName.shown(other.owner)) }
@@ -144,7 +147,7 @@ package struct Scheduler: Sendable {
                 group.addTask { try await heartbeat() }
                 group.addTask { await execute(runs) }
                 defer { launches.finish() }
-                // Whatever a part throws ends them all, see DaemonEnd.
+                // An error of any part ends all parts, see DaemonEnd.
                 while try await group.next() != nil {}
             }
         } catch is CancellationError {}
@@ -158,15 +161,16 @@ extension Scheduler {
     private func apply(_ snapshot: CampaignSnapshot) async throws {
         try await supervisor.keep(.files) {
             try await take(snapshot)
-            // Whoever has just changed a file looks what became of it.
+            // A person who has just changed a file looks for the result, so the status is written now.
             if tracker.isCoordinator {
                 _ = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
             }
         }
     }
 
-    /// A store that takes nothing now is no reason to exit with an error: the row of a process that has exited binds no
-    /// other daemon. A server that refuses the password is one: the next start would fail as well.
+    /// Removes the daemon's row. A store that accepts nothing now is no reason to exit with an error, because the row
+    /// of an exited process blocks no other daemon. A server that refuses the password is a reason: the next start
+    /// would fail as well.
     private func resign() async throws {
         do {
             try await store.resignDaemon(owner: actor.name)
@@ -178,7 +182,7 @@ extension Scheduler {
         }
     }
 
-    /// What one daemon does for all: it starts what is due, polls feeds and tidies up.
+    /// Does the work of one daemon for all: it starts what is due, polls feeds and maintains the store.
     private func coordinate(_ launches: AsyncStream<Run>.Continuation) async throws {
         try await supervisor.keep(.coordinator) {
             while !tracker.isCoordinator {
@@ -198,7 +202,7 @@ extension Scheduler {
         }
     }
 
-    /// What senders left that are gone, of runs that nobody takes up: paused ones, and such as were cancelled.
+    /// Recovers what dead senders left in runs that no sender takes up: paused and cancelled runs.
     private func recoverLost() async throws {
         try await supervisor.keep(.recovery) {
             while !Task.isCancelled {
@@ -236,7 +240,7 @@ extension Scheduler {
             while !Task.isCancelled {
                 if await watch.look() { tracker.changed.raise() }
                 try await unreadable.look(at: clock.uptime())
-                // Asked before the store: a run that is let go of meanwhile is found the next time.
+                // Read before the store: a run that is released meanwhile is found at the next look.
                 let inHand = Set(tracker.status.running)
                 let stops = try await senders.stopsInForce()
                 let open = try await store.openRuns(for: actor.name, inHand: inHand)
@@ -257,7 +261,7 @@ extension Scheduler {
         var rate = AnswerRate(at: clock.uptime())
         var files = FilesComparison()
         var pace = HeartbeatPace()
-        // The watchdog hears of a daemon that hangs, not of one whose store takes nothing.
+        // The watchdog detects a daemon that hangs, not a daemon whose store accepts nothing.
         try await supervisor.keep(
             .heartbeat, pauseMax: intervals.heartbeatEvery, failed: { tracker.wrote(fault: "\($0)") }
         ) {
@@ -286,7 +290,7 @@ extension Scheduler {
         }
     }
 
-    /// Tells that heartbeats take too long to send, and that they do no more.
+    /// Logs that heartbeats have become too slow to send, or fast enough again.
     private func judge(_ pace: inout HeartbeatPace, beatOf duration: Duration) {
         guard pace.note(duration, at: clock.uptime()), let isTooSlow = pace.isTooSlow else { return }
         ServiceMetrics.isTooSlow(isTooSlow)
@@ -325,20 +329,20 @@ extension Scheduler {
         }
     }
 
-    /// Returns whether this process is to leave the run alone for a while.
+    /// Executes a run. Returns whether this process backs off from the run for a while.
     private func execute(_ run: Run) async -> Bool {
         do {
             switch try await carryOut(run, idleLimit: nil) {
-            // Without an idle limit a run waits only if its audience could not be written down yet.
+            // If there is no idle limit, a run waits only because its audience could not be frozen yet.
             case .busy, .waiting: return true
-            // This machine's own fault, while others go on with the run. Otherwise HaltRetry decides.
+            // The fault is this machine's, and others continue the run. On an unshared store, HaltRetry decides.
             case .unreachable, .credentialRefused: return store.isShared
             default: return false
             }
         } catch is CancellationError {
             return false
         } catch StoreError.runIsOver {
-            // It ended between the look for open runs and now.
+            // The run ended between the look for open runs and now.
             return false
         } catch {
             RunLines(run, clock: clock, logger: logger).failed(error)
@@ -346,8 +350,8 @@ extension Scheduler {
         }
     }
 
-    /// Sends a run that nobody started by hand. One whose audience cannot be counted ends as failed, like an occurrence
-    /// that is refused: nobody would hear of it otherwise.
+    /// Sends a run that was not started by hand. If its audience cannot be counted, the run ends as failed, like a
+    /// refused occurrence: otherwise, no person would hear of it.
     func carryOut(_ run: Run, idleLimit: Duration?) async throws -> RunEnd {
         let lines = RunLines(run, clock: clock, logger: logger)
         do {

@@ -1,15 +1,15 @@
 package import Logging
 package import Model
-package import Store
+import Store
 import Synchronization
 package import Sending
 
-/// The lanes of all apps in one process: a group for each topic, made when its first run comes.
+/// The lanes of all apps in one process: one group for each topic, created with the topic's first run.
 package final class SenderRegistry: Sendable {
     private struct Lanes {
         var lanes: LaneGroup
         var runs = 0
-        /// Made from a configuration that does not hold any more; closed with its last run.
+        /// Created from a configuration that is no longer current; closed with its last run.
         var isRetired = false
     }
 
@@ -17,16 +17,17 @@ package final class SenderRegistry: Sendable {
         var lanes: [Int: Lanes] = [:]
         var current: [String: Int] = [:]
         var next = 0
-        /// As they were told last.
+        /// The stops as they were last read.
         var stops = StopOrders()
-        /// Runs that were tried since the last reload; `nil` before the first one: a restart keeps the pauses of its runs.
+        /// Runs that were tried since the last reload. `nil` before the first reload: a restart keeps the pauses of its
+        /// runs.
         var tried: Set<Int64>?
     }
 
-    /// A lane without work is closed after so long.
+    /// The time after which a lane without work is closed.
     private static let idleMax: Duration = .seconds(60)
 
-    private let store: any AllRoles
+    private let store: any SendingStore
     private let actor: Actor
     private let sender: @Sendable (_ topic: String) throws -> SendingSetup
     private let clock: WallClock
@@ -34,17 +35,17 @@ package final class SenderRegistry: Sendable {
     private let logger: Logger
     private let post: SenderPost?
     private let journals: SenderJournals
-    /// What this process obeys at once.
+    /// The stops that this process obeys immediately.
     let stops: StopWatch
     private let state = Mutex(State())
     private let groups: AsyncStream<LaneGroup>
     private let newGroups: AsyncStream<LaneGroup>.Continuation
 
     /// - Parameters:
-    ///   - post: what the actor's name stands for.
-    ///   - sender: asked once for each topic, and again after ``reload()``.
+    ///   - post: the registration behind the actor's name.
+    ///   - sender: called once for each topic, and again after ``reload()``.
     package init(
-        store: any AllRoles, actor: Actor, clock: WallClock,
+        store: any SendingStore, actor: Actor, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger, post: SenderPost? = nil,
         journals: SenderJournals = .none, stops: StopWatch = StopWatch(),
         sender: @escaping @Sendable (_ topic: String) throws -> SendingSetup
@@ -61,21 +62,22 @@ package final class SenderRegistry: Sendable {
         (groups, newGroups) = AsyncStream.makeStream()
     }
 
-    /// Works all lanes until ``close()``; cancelled, until what is on the wire is answered. To be called once.
+    /// Works all lanes until ``close()``. If it is cancelled, it returns once the requests in flight have their
+    /// responses. The process calls this once.
     package func work() async {
         await withDiscardingTaskGroup { group in
             for await lanes in groups { group.addTask { await lanes.run() } }
         }
     }
 
-    /// Lanes finish what they have and take nothing more.
+    /// Closes all lanes: they finish what they have and accept nothing more.
     package func close() {
         newGroups.finish()
         for lane in state.withLock({ Array($0.lanes.values) }) { lane.lanes.close() }
     }
 
-    /// From now on runs get lanes made anew; those that go on keep theirs. Each run that is paused or rests is tried once
-    /// without a wait, see ``isReloaded(since:)``.
+    /// Gives later runs new lanes; current runs keep theirs. Each run that is paused or backs off is tried once without
+    /// a wait, see ``isReloaded(since:)``.
     package func reload() {
         let idle = state.withLock { state in
             state.tried = []
@@ -88,14 +90,14 @@ package final class SenderRegistry: Sendable {
         for lanes in idle { lanes.close() }
     }
 
-    /// Whether the configuration was read again since the run was last tried: what kept the run may be gone, such as an app
-    /// that was missing or a wrong key.
+    /// Returns whether the configuration was read again since the run was last tried. The obstacle may be gone, such as
+    /// a missing app or a wrong key.
     func isReloaded(since run: Int64) -> Bool { state.withLock { $0.tried.map { !$0.contains(run) } ?? false } }
 
     /// Endpoints that give this process no responses.
     var outages: [EndpointOutage] { state.withLock { Array($0.lanes.values) }.flatMap(\.lanes.outages) }
 
-    /// How many lanes runs have now, open or about to be.
+    /// The number of lanes that runs have now, open or about to open.
     var lanes: Int {
         state.withLock { state in
             state.lanes.values.filter { $0.runs > 0 }.map { $0.lanes.sender }
@@ -103,12 +105,13 @@ package final class SenderRegistry: Sendable {
         }
     }
 
-    /// Puts in order what processes left that are gone.
+    /// Recovers what dead processes left.
     func recoverAbandoned() async throws -> [AbandonedRun] {
         try await Recovery(store: store, journals: journals, clock: clock).recoverAbandoned()
     }
 
-    /// On record or by the file, which is put on record for those who do not see it; what has changed is logged.
+    /// Returns the stops in force, of the store and of the file. Records those of the file for other machines, and logs
+    /// changes.
     func stopsInForce() async throws -> StopOrders {
         try await stops.record(in: store, now: clock.now())
         let now = StopOrders(try await store.stops().orders + stops.orders.orders)
@@ -125,32 +128,32 @@ package final class SenderRegistry: Sendable {
         return now
     }
 
-    /// Returns once nothing stops everything any more.
+    /// Returns once no stop of everything is in force.
     func waitForLift() async throws {
         while !Task.isCancelled, try await stopsInForce()[.all] != nil { await clock.sleep(.seconds(1)) }
     }
 
-    /// As they were when they were last asked for.
+    /// The stops as of the last ``stopsInForce()``.
     var knownStops: StopOrders { state.withLock { $0.stops } }
 
-    /// Throws when nobody could know any more that this process is alive.
+    /// Throws if other processes can no longer see that this process is alive.
     func requireIntact() throws { try post?.requireIntact() }
 
-    /// Carries out a run on its app's lanes. One whose app is not configured, or has no key that can be used, pauses with
-    /// that reason.
+    /// Executes a run on its app's lanes. If the app is not configured, or has no usable key, the run pauses with that
+    /// reason.
     ///
-    /// - Parameter watch: told of the run's control when the run is claimed.
+    /// - Parameter watch: receives the run's control when the run is claimed.
     package func execute(
         _ run: Run, idleLimit: Duration?,
         watch: @escaping @Sendable (RunControl, LatencyRecorder) -> Void = { _, _ in }
     ) async throws -> RunEnd {
-        // Before the configuration is asked: one that is read again meanwhile counts for the next try.
+        // Noted before the configuration is used: a configuration that is read again meanwhile counts for the next try.
         state.withLock { _ = $0.tried?.insert(run.id) }
         let entered: (number: Int, lanes: LaneGroup)
         do {
             entered = try enter(run.definition.campaign.topic)
         } catch  where SendingSetup.isPassing(error) {
-            // The key may be right: the run is tried again.
+            // The key may be right, so the run is tried again.
             throw error
         } catch {
             return try await pipeline(nil).refuse(run, as: actor, reason: "\(error)")

@@ -25,23 +25,24 @@ package enum DaemonPart: String, Hashable, Sendable, CaseIterable {
     case watch
     /// Tells the service manager's watchdog that the daemon is alive.
     case watchdog
-    /// Tells the service manager how the daemon is.
+    /// Reports the daemon's status to the service manager.
     case status
     /// Pages, API, metrics and health checks.
     case http
 }
 
-/// Why a daemon ends although it was not asked to: this is the whole list.
+/// The reasons for which a daemon ends without a request. The list is complete.
 ///
-/// Each reason means that the daemon has lost its right to the store for good. Every other error is passing, unknown or
-/// about one run, and ``Supervisor`` tries again.
+/// Each reason means that the daemon has permanently lost its right to the store. Every other error is temporary,
+/// unknown or about one run, and ``Supervisor`` tries again.
 package enum DaemonEnd {
     /// - Parameter owner: the name of this sender.
     package static func isReason(_ error: any Error, owner: String) -> Bool {
         switch error {
         case let error as SendingError:
             switch error {
-            // Another process is the daemon, other senders count this one as gone, or its folder is another machine's.
+            // Another process is the daemon, other senders count this one as gone, or its folder belongs to another
+            // machine.
             case .otherDaemon, .postLost, .folderCopied: true
             case .runVanished, .noEndpoint, .noLocks, .senderFolder, .lockFileDamaged, .lockFileBusy: false
             }
@@ -49,8 +50,8 @@ package enum DaemonEnd {
             switch error {
             // Other senders have taken over what this one sent.
             case .senderLost(let name): name == owner
-            // The store is another Fanfare's, or another place's, from now on.
-            // Nothing that is recorded there would be found again.
+            // The store now belongs to a newer Fanfare, or to another place. New records in it would not be found
+            // again.
             case .newerVersion, .moved, .displaced: true
             default: false
             }
@@ -59,13 +60,13 @@ package enum DaemonEnd {
     }
 }
 
-/// Keeps the parts of a daemon at work: it logs and counts an error of one part, waits, longer each time, and starts the
-/// part again. Only a ``DaemonEnd`` is thrown on.
+/// Keeps the parts of a daemon at work: it logs and counts an error of one part, waits, longer each time, and starts
+/// the part again. It rethrows only a ``DaemonEnd``.
 package struct Supervisor: Sendable {
     package static let firstPause: Duration = .seconds(1)
-    /// What is due waits no longer than this for a part that has recovered.
+    /// The longest pause. Due work waits no longer than this for a part that has recovered.
     package static let pauseMax: Duration = .seconds(10)
-    /// The same error of a part is logged again after this time.
+    /// The time after which the same error of a part is logged again.
     package static let repeatAfter: Duration = .seconds(60)
 
     private let owner: String
@@ -88,11 +89,11 @@ package struct Supervisor: Sendable {
 
     /// Carries out `body` until it returns or the task is cancelled. Throws only a ``DaemonEnd``.
     ///
-    /// What must outlive an error is kept outside `body`.
+    /// State that must outlive an error is kept outside `body`.
     ///
     /// - Parameters:
     ///   - pauseMax: the longest pause before another attempt.
-    ///   - failed: told of each error.
+    ///   - failed: receives each error.
     package func keep(
         _ part: DaemonPart, pauseMax: Duration = Self.pauseMax, failed: (any Error) -> Void = { _ in },
         _ body: () async throws -> Void
@@ -108,7 +109,7 @@ package struct Supervisor: Sendable {
                 if Task.isCancelled { return }
                 if DaemonEnd.isReason(error, owner: owner) { throw error }
                 failed(error)
-                // It worked for a while before: the trouble is a new one.
+                // The part worked for a while before, so this is a new fault.
                 if clock.uptime() - began > pauseMax { pause.reset() }
                 ServiceMetrics.failed(part: part.rawValue)
                 if logged.map({ $0.text != "\(error)" || clock.uptime() - $0.at >= Self.repeatAfter }) ?? true {
@@ -155,7 +156,7 @@ package struct Supervisor: Sendable {
     }
 }
 
-/// Pauses between attempts, each twice as long as the one before, up to a longest.
+/// Pauses between attempts, each twice as long as the previous one, up to a maximum.
 struct GrowingPause: Hashable, Sendable {
     let first: Duration
     let max: Duration
@@ -167,7 +168,7 @@ struct GrowingPause: Hashable, Sendable {
         upcoming = first
     }
 
-    /// The pause after one more failure.
+    /// Returns the pause after one more failure.
     mutating func next() -> Duration {
         defer { upcoming = min(upcoming * 2, max) }
         return upcoming

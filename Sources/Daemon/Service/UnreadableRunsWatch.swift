@@ -3,7 +3,7 @@ import Model
 import Sending
 import Store
 
-/// Logs runs whose rows cannot be read, each once: the daemon leaves them alone, and goes on with all others.
+/// Logs each run whose row cannot be read, once. The daemon does not touch such a run, and continues with all others.
 struct UnreadableRunsWatch {
     private static let lookEvery: Duration = .seconds(60)
 

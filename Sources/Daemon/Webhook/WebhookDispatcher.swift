@@ -4,18 +4,20 @@ package import Sending
 package import Store
 package import WebClient
 
-/// Tells webhooks what has become of runs: takes messages from the store's outbox, posts them, and tries again, longer
-/// and longer apart, until they are taken or three days old. Nothing that sends pushes waits for it.
+/// Delivers messages about runs to webhooks. It takes the messages from the store's outbox, posts them, and retries
+/// after growing pauses until they are accepted or three days old. No sender of pushes waits for it.
 package struct WebhookDispatcher: Sendable {
+    package typealias WebhookStore = DaemonLog & RunLog & AuditLog & DeliveryQueue
+
     private static let atOnce = 4
-    /// Longer than a request may take: until then no other process tries the same message.
+    /// The lease of a message, longer than a request may take: no other process tries the message meanwhile.
     private static let heldFor: Duration = .seconds(60)
     private static let firstPause: Duration = .milliseconds(500)
     private static let pauseMax: Duration = .seconds(3600)
-    /// After this time a message is given up.
+    /// The time after which a message is given up.
     package static let keptFor: Duration = .seconds(3 * 86_400)
 
-    private let store: any AllRoles
+    private let store: any WebhookStore
     private let actor: Actor
     private let signatures: [String: WebhookSignature]
     private let web: HTTPClient
@@ -24,10 +26,11 @@ package struct WebhookDispatcher: Sendable {
     private let logger: Logger
 
     /// - Parameters:
-    ///   - signatures: by webhook's address.
-    ///   - jitter: from 0 to 1, to spread attempts.
+    ///   - signatures: the signatures by the webhook's address.
+    ///   - jitter: returns a number from 0 to 1, to spread attempts.
     package init(
-        store: any AllRoles, actor: Actor, signatures: [String: WebhookSignature], web: HTTPClient, clock: WallClock,
+        store: any WebhookStore, actor: Actor, signatures: [String: WebhookSignature], web: HTTPClient,
+        clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger
     ) {
         self.store = store
@@ -39,10 +42,10 @@ package struct WebhookDispatcher: Sendable {
         self.logger = logger
     }
 
-    /// Registers the configured webhooks, so that what happens to runs from now on is kept for them. To be called before
-    /// anything does; throws ``Failure`` for a secret that cannot be read.
+    /// Registers the configured webhooks, so that later events of runs are kept for them. The process calls this before
+    /// it does anything to a run. Throws ``Failure`` for a secret that cannot be read.
     package static func registered(
-        _ webhooks: [Configuration.Webhook], store: any AllRoles, actor: Actor, web: HTTPClient, clock: WallClock,
+        _ webhooks: [Configuration.Webhook], store: any WebhookStore, actor: Actor, web: HTTPClient, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger
     ) async throws -> WebhookDispatcher {
         var signatures: [String: WebhookSignature] = [:]
@@ -54,8 +57,8 @@ package struct WebhookDispatcher: Sendable {
             store: store, actor: actor, signatures: signatures, web: web, clock: clock, jitter: jitter, logger: logger)
     }
 
-    /// For a process about to end: delivers what is due until there is none or the time is up. What is left stays in the
-    /// store for the next process.
+    /// Delivers what is due, for a process that is about to exit, until nothing is left or the time is up. The
+    /// remaining messages stay in the store for the next process.
     package func drain(within limit: Duration) async throws {
         let end = clock.uptime() + limit
         while !Task.isCancelled {
@@ -82,7 +85,8 @@ package struct WebhookDispatcher: Sendable {
         }
     }
 
-    /// A message that cannot even be made, or looked up, waits like one that is not taken: it holds up no other.
+    /// Delivers a message. If it cannot be built or looked up, it waits like a message that is not accepted: it delays
+    /// no other.
     private func deliverAlone(_ message: WebhookMessage) async throws {
         do {
             try await deliver(message)
@@ -115,12 +119,12 @@ package struct WebhookDispatcher: Sendable {
         do {
             try await store.removeWebhookMessage(message.id)
         } catch {
-            // It is told once more, with the same id.
+            // The webhook gets the message once more, with the same id.
             logger.warning("a webhook's message stays in the outbox", metadata: .facts([.reason: "\(error)"]))
         }
     }
 
-    /// The pause until the next attempt, without jitter: twice as long each time, up to ``pauseMax``.
+    /// Returns the pause until the next attempt, without jitter: twice as long each time, up to ``pauseMax``.
     package static func pause(afterAttempts attempts: Int) -> Duration {
         var pause = firstPause
         for _ in 1..<min(max(attempts, 1), 14) { pause = pause * 2 }

@@ -4,7 +4,7 @@ package import Model
 package import Sending
 import Store
 
-/// What a webhook is posted, as JSON: `type` says what has happened, `data` to which run.
+/// The JSON body of a webhook request: `type` is the event, and `data` describes the run.
 struct WebhookBody: Encodable {
     struct Run: Encodable {
         var run: Int64
@@ -52,7 +52,8 @@ struct WebhookBody: Encodable {
 package enum WebhookSecret {
     private static let bytesMin = 16
 
-    /// The file's text without surrounding blanks; behind `whsec_` it is base64, as Standard Webhooks has it.
+    /// Returns the file's text without surrounding blanks. The text behind `whsec_` is base64, as Standard Webhooks
+    /// defines it.
     package static func read(_ path: String) throws -> [UInt8] {
         let text = try SecretFile.text(of: path, holding: "the webhook's secret")
         let prefix = "whsec_"
@@ -68,7 +69,7 @@ package enum WebhookSecret {
     }
 }
 
-/// Delivers webhooks as the configuration says now.
+/// Delivers webhooks by the current configuration.
 package struct WebhookService {
     private static let lookEvery: Duration = .seconds(1)
 
@@ -77,7 +78,7 @@ package struct WebhookService {
     private let clock: WallClock
     private let register: Register
 
-    /// Makes the dispatcher of a configuration's webhooks. Throws ``Failure`` for a secret that cannot be read.
+    /// Creates the dispatcher of a configuration's webhooks. Throws ``Failure`` for a secret that cannot be read.
     package typealias Register = @Sendable ([Configuration.Webhook]) async throws -> WebhookDispatcher
 
     package init(reloading: Reloading, clock: WallClock, register: @escaping Register) async throws {
@@ -87,7 +88,7 @@ package struct WebhookService {
         first = try await register(reloading.configuration.webhooks)
     }
 
-    /// Until the task is cancelled; webhooks that cannot be taken over leave the old ones in place.
+    /// Delivers until the task is cancelled. If new webhooks cannot be registered, the old ones stay in place.
     package func run(_ supervisor: Supervisor) async throws {
         var (dispatcher, known) = (first, reloading.configuration.webhooks)
         try await supervisor.keep(.webhooks) {

@@ -1,44 +1,44 @@
 import CNGHTTP2
 import Glibc
 
-/// The client's side of one connection: finds the server, agrees on TLS and HTTP/2, carries requests. The loop's thread
-/// only; the loop keeps it until it has ended.
+/// The client's side of one connection. It finds the server, negotiates TLS and HTTP/2, and carries requests. The
+/// loop's thread only. The loop keeps it until it has ended.
 package final class ClientConnection {
     enum Stage {
-        /// Goes to `connecting` or `ended`.
+        /// Becomes `connecting` or `ended`.
         case resolving
-        /// Goes to `agreeing` or `ended`.
+        /// Becomes `agreeing` or `ended`.
         case connecting(AddressRace)
-        /// TLS is being agreed, or the peer's first SETTINGS are on their way. Goes to `open` or `ended`.
+        /// TLS is being negotiated, or the peer's first SETTINGS have not arrived. Becomes `open` or `ended`.
         case agreeing
-        /// Goes to `ended`.
+        /// Becomes `ended`.
         case open
         case ended
     }
 
-    /// Room for the answers of all streams at once, so that the peer never waits for us.
+    /// Enough room for the responses of all streams, so that the peer never waits for the client's window.
     static let windowBytes: Int32 = 1 << 20
-    /// More of a GOAWAY's debug data is dropped.
+    /// The maximum size of the kept debug data of a GOAWAY.
     static let debugBytesMax = 1024
 
     let settings: ClientSettings
     let loop: EventLoop
     var stage = Stage.resolving
     private(set) var core: ConnectionCore?
-    /// Broken off at the end: the two refer to each other.
+    /// Released at the end, because owner and connection refer to each other.
     private(set) var owner: (any ClientConnectionOwner)?
-    /// Uncounted: whoever submits a request keeps it to its end.
+    /// Unretained: the caller that submits a request keeps it until its end.
     var requests: [Unmanaged<ClientRequest>] = []
     private var reason: ClientConnectionEnd?
     private var lookUp: NameResolver.Ticket?
 
-    /// As the peer allows at once by its last SETTINGS; 0 before them.
+    /// The number of streams that the peer's last SETTINGS allow. 0 before them.
     package internal(set) var streamLimit = 0
-    /// Nothing can be started here any more: the peer said GOAWAY, or the stream ids are used up.
+    /// Whether no more requests can start: the peer sent GOAWAY, or the stream ids are used up.
     package internal(set) var isClosedToRequests = false
-    /// When the last bytes came, by ``EventLoop/roundStart``.
+    /// The time of the last received bytes, by ``EventLoop/roundStart``.
     package internal(set) var lastHeard: UInt64 = 0
-    /// Streams started so far.
+    /// The number of streams started so far.
     package private(set) var streamsStarted = 0
 
     package init(_ settings: ClientSettings, loop: EventLoop, owner: any ClientConnectionOwner) {
@@ -47,22 +47,22 @@ package final class ClientConnection {
         self.owner = owner
     }
 
-    /// Requests that have a stream.
+    /// The number of requests that have a stream.
     package var openRequests: Int { requests.count }
 
-    /// The TLS session was taken up again instead of being agreed anew.
+    /// Whether a TLS session was resumed instead of negotiated anew.
     package var isResumed: Bool { core?.isTLSResumed ?? false }
 }
 
-// MARK: The way to the server
+// MARK: Connecting
 
 extension ClientConnection: TimerTarget {
-    /// To be called once.
+    /// Starts to connect. Call it once.
     package func connect() {
         loop.schedule(afterMilliseconds: settings.connectDeadlineMs, target: self, tag: 0)
         let (host, port) = (settings.peer.host, settings.peer.port)
         if let address = SocketAddress.written(host: host, port: port) { return race([address]) }
-        // Given back at the end: a look-up that hangs keeps neither this connection nor its loop.
+        // The ticket is cancelled at the end. A look-up that hangs then keeps neither this connection nor its loop.
         let (me, loop) = (LoopConfined(self), loop)
         lookUp = settings.resolver.resolve(host: host, port: port) { found in
             loop.submit { me.value.resolved(found) }
@@ -120,11 +120,11 @@ extension ClientConnection: TimerTarget {
     }
 }
 
-// MARK: What the owner may do
+// MARK: Actions of the owner
 
 extension ClientConnection {
-    /// Opens a stream for the request, which must have its fields, own values and body. False: there are no more stream
-    /// ids, or the connection is not open.
+    /// Opens a stream for the request, which must have its fields, own values and body. Returns false if there are no
+    /// more stream ids, or if the connection is not open.
     package func submit(_ request: ClientRequest) -> Bool {
         guard case .open = stage, !isClosedToRequests, let session = core?.session else { return false }
         request.begin()
@@ -148,7 +148,7 @@ extension ClientConnection {
         return true
     }
 
-    /// Gives a request up by RST_STREAM; it ends as usual.
+    /// Cancels a request by RST_STREAM. The request ends as usual.
     package func cancel(_ request: ClientRequest) {
         guard request.stream > 0, let session = core?.session else { return }
         nghttp2_submit_rst_stream(
@@ -156,14 +156,14 @@ extension ClientConnection {
         core?.submitted()
     }
 
-    /// Asks for a sign of life: the answer shows in ``lastHeard``.
+    /// Sends a PING. Its acknowledgement updates ``lastHeard``.
     package func ping() {
         guard let session = core?.session else { return }
         nghttp2_submit_ping(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nil)
         core?.submitted()
     }
 
-    /// Says GOAWAY and ends; requests still open end as lost.
+    /// Sends GOAWAY and ends. Open requests end as lost.
     package func goodbye() {
         guard case .open = stage, let session = core?.session else { return abort(.local) }
         reason = reason ?? .local
@@ -171,7 +171,7 @@ extension ClientConnection {
         core?.submitted()
     }
 
-    /// Ends at once, or at the next safe point.
+    /// Ends immediately, or at the next safe point.
     package func abort(_ reason: ClientConnectionEnd) {
         self.reason = self.reason ?? reason
         if let core { core.abort() } else { end(reason) }
@@ -193,20 +193,20 @@ extension ClientConnection {
     }
 }
 
-// MARK: What it is told and tells
+// MARK: Settings and events
 
-/// Where a client connects to, and its bounds.
+/// The server that a client connects to, and the limits of the connection.
 package struct ClientSettings: Sendable {
     package var peer: TLSPeer
     package var tls: TLSContext
     package var resolver = NameResolver.system
-    /// Counts connections of the whole client: each begins with another of the peer's addresses.
+    /// Counts the connections of the whole client. Each connection begins with another of the peer's addresses.
     package var turn = 0
-    /// From the first look at the name to the peer's first SETTINGS.
+    /// The limit from the start of the name look-up to the peer's first SETTINGS.
     package var connectDeadlineMs = 10_000
-    /// How long the kernel waits for an acknowledgement before it gives the connection up.
+    /// The time for which the kernel waits for an acknowledgement before it ends the connection.
     package var unacknowledgedMaxMs = 20_000
-    /// Odd. Tests begin near the end of the numbers.
+    /// An odd number. Tests begin near the end of the ids.
     package var firstStream: Int32 = 1
 
     package init(peer: TLSPeer, tls: TLSContext) {
@@ -215,23 +215,24 @@ package struct ClientSettings: Sendable {
     }
 }
 
-/// What the user of a client connection is told, on the loop's thread. Inside nghttp2 it may submit frames, and end the
-/// connection only by ``ClientConnection/abort(_:)``.
+/// Receives the events of a client connection, on the loop's thread. In calls made inside nghttp2, the owner may submit
+/// frames, and end the connection only by ``ClientConnection/abort(_:)``.
 package protocol ClientConnectionOwner: AnyObject {
-    /// TLS stands and the peer's first SETTINGS are in: requests may be submitted.
+    /// TLS is established and the peer's first SETTINGS have arrived. Requests may be submitted.
     func opened(_ connection: ClientConnection)
 
-    /// A request is over and may be used again. Each one that was submitted gets here once. Inside nghttp2.
+    /// A request has ended and may be reused. Each submitted request gets this call once. Inside nghttp2.
     func ended(_ request: ClientRequest, _ end: ClientRequest.End, on connection: ClientConnection)
 
-    /// The peer takes no new requests; those beyond its last stream end next, as not processed. May come more than
-    /// once. Inside nghttp2.
+    /// The peer accepts no new requests. Requests beyond its last stream end next, as not processed. This may come more
+    /// than once. Inside nghttp2.
     func goingAway(_ connection: ClientConnection, _ notice: GoAwayNotice)
 
-    /// All that had come was read; what is submitted now is written at once, together. The stream limit may be another.
+    /// All arrived data was read. Requests submitted now are written together, immediately. The stream limit may have
+    /// changed.
     func inputRead(_ connection: ClientConnection)
 
-    /// The connection is over, or never was: no other call follows.
+    /// The connection has ended, or could not be opened. No other call follows.
     func closed(_ connection: ClientConnection, _ reason: ClientConnectionEnd)
 }
 
@@ -239,7 +240,7 @@ package protocol ClientConnectionOwner: AnyObject {
 package struct GoAwayNotice: Hashable, Sendable {
     package var lastStream: Int32
     package var code: UInt32
-    /// What the peer says about it, its first bytes.
+    /// The first bytes of the peer's explanation.
     package var debugData: [UInt8]
 
     package init(lastStream: Int32, code: UInt32, debugData: [UInt8]) {
@@ -250,23 +251,23 @@ package struct GoAwayNotice: Hashable, Sendable {
 }
 
 package enum ClientConnectionEnd: Hashable, Sendable {
-    /// The name has no address, nobody answers there, or not in time.
+    /// The name has no address, or no address responds in time.
     case unreachable(String)
-    /// TLS was not agreed.
+    /// TLS was not established.
     case handshake(HandshakeFault)
-    /// It stood, and ended: in words.
+    /// The connection was established, and ended. The text is the reason.
     case lost(String)
     /// This side ended it.
     case local
 }
 
-// What comes from the peer.
+// MARK: Events from the peer
 extension ClientConnection: ConnectionRole {
     func established() {
         guard let session = core?.session else { return }
         let entries = [
             nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0),
-            // RFC 9218: no tree of a thousand streams to keep in order.
+            // RFC 9218: without this, nghttp2 would maintain a priority tree of a thousand streams.
             nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES.rawValue), value: 1),
         ]
         nghttp2_session_set_next_stream_id(session, settings.firstStream)
@@ -280,7 +281,7 @@ extension ClientConnection: ConnectionRole {
         withRequest(on: stream) { request in
             guard name.first == UInt8(ascii: ":") else { return request.received(name: name, value: value) }
             request.received(status: value)
-            // They follow at once, before another stream's.
+            // The other fields follow immediately, before those of another stream.
             if request.wantsFields { core?.fieldsWantedOn = stream }
         }
     }
@@ -292,7 +293,8 @@ extension ClientConnection: ConnectionRole {
     func streamEnded(_ stream: Int32) {
         withRequest(on: stream) { request in
             request.responseEnded()
-            // The peer answered without waiting for the body: the rest of it is of no use (RFC 9113 section 8.1).
+            // The peer responded before the end of the body, so the rest of the body is not needed (RFC 9113 section
+            // 8.1).
             if !request.isWritten { cancel(request) }
         }
     }
@@ -355,7 +357,7 @@ extension ClientConnection: ConnectionRole {
         owner?.ended(request, end, on: self)
     }
 
-    /// Without counting references: several times for each push.
+    /// Calls the body without counting references, because this happens several times for each push.
     private func withRequest(on stream: Int32, _ body: (ClientRequest) -> Void) {
         guard let session = core?.session else { return }
         guard let user = nghttp2_session_get_stream_user_data(session, stream) else { return }

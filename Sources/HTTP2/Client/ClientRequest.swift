@@ -1,46 +1,47 @@
 import CNGHTTP2
 import Glibc
 
-/// Room for one request and its response, used again and again: between requests only contents change.
+/// The buffers for one request and its response, reused for later requests. Only contents change between requests.
 ///
-/// Belongs to a loop's thread. From ``ClientConnection/submit(_:)`` to its end nghttp2 refers to it without counting.
+/// It belongs to a loop's thread. nghttp2 refers to it unretained from ``ClientConnection/submit(_:)`` to its end.
 package final class ClientRequest {
-    /// How a request ended.
+    /// The end of a request.
     package enum End: Hashable, Sendable {
-        /// The response is in ``status`` and ``responseBody``, whole up to END_STREAM; a 200 says all with its headers.
+        /// The response is in ``status`` and ``responseBody``, complete up to END_STREAM. A 200 is complete with its
+        /// headers.
         case responded
-        /// The peer answered with another ``status`` than 200, and the stream or the connection ended before
-        /// END_STREAM: what it meant to say is not known.
+        /// The peer responded with a ``status`` other than 200, and the stream or the connection ended before
+        /// END_STREAM. The rest of the response is unknown.
         case cutOff
-        /// The peer has not processed it: refused, beyond the last stream of a GOAWAY, or never written whole
-        /// (RFC 9113 section 8.7).
+        /// The peer has not processed the request. It was refused, is beyond the last stream of a GOAWAY, or was never
+        /// completely written (RFC 9113 section 8.7).
         case notProcessed
-        /// The stream was reset with this code of RFC 9113 section 7; the peer may have processed it.
+        /// The stream was reset with this code of RFC 9113 section 7. The peer may have processed the request.
         case reset(code: UInt32)
-        /// The connection ended without an answer; the peer may have processed it.
+        /// The connection ended with no response. The peer may have processed the request.
         case lost
     }
 
-    /// Responses are short; more than this is dropped.
+    /// The maximum number of kept bytes of a response. Responses are short.
     private static let responseBytesMax = 4096
     private static let wantedBytesMax = 256
     private static let valuesMax = 24
     private static let success = 200
 
-    /// The owner's name for it.
+    /// The owner's number for the request.
     package let number: Int
-    /// 0 while it is not on a connection.
+    /// 0 while the request is not on a connection.
     package internal(set) var stream: Int32 = 0
-    /// In the list of its connection.
+    /// The index in the connection's list.
     var index = 0
-    /// Of the response; 0 before its headers came.
+    /// The response's status. 0 before its headers arrive.
     package private(set) var status = 0
-    /// Copied to the connection when its turn comes.
+    /// The body, which is copied to the connection when the request is written.
     package var body: [UInt8] = []
-    /// The last byte was handed to TLS: from here on the peer may process it.
+    /// Whether the last byte was handed to TLS, so that the peer may process the request.
     package private(set) var isWritten = false
-    /// Asked before each part of the body leaves: a request may wait long for its turn on a slow connection. False: it
-    /// is reset, and the peer does not process it.
+    /// Called before each part of the body is written, because a request may wait long on a slow connection. If it
+    /// returns false, the request is reset, and the peer does not process it.
     package var mayLeave: () -> Bool = { true }
     package private(set) var isHeldBack = false
     private(set) var isResponseComplete = false
@@ -48,20 +49,20 @@ package final class ClientRequest {
     private var bodyOffset = 0
     private var responseBytes = ByteStore(capacity: 64)
     private let wantedName: StaticString?
-    /// The value of the wanted header, its first bytes; empty where the response has none, or its status is 200.
+    /// The first bytes of the wanted header's value. Empty if the response has no such header, or if its status is 200.
     package private(set) var wantedValue: [UInt8] = []
     private var fields: RequestFields?
     private let ownNames: [StaticString]
     private let ownIndexing: [FieldIndexing]
-    /// A buffer for each own header's value.
+    /// One buffer for the value of each own header.
     private let ownValues: UnsafeMutableBufferPointer<UnsafeMutableRawBufferPointer>
     let values: UnsafeMutablePointer<nghttp2_nv>
     private(set) var valueCount = 0
     private var ownStart = 0
 
     /// - Parameters:
-    ///   - ownFields: names in lower case of the headers that differ from request to request, a pseudo-header first.
-    ///   - wanted: the name in lower case of the one header that is read of a response that is no 200.
+    ///   - ownFields: lower-case names of the headers that differ between requests, pseudo-headers first.
+    ///   - wanted: the lower-case name of the one header that is read from a response with a status other than 200.
     package init(
         number: Int, ownFields: [(name: StaticString, indexing: FieldIndexing)], wanted: StaticString? = nil
     ) {
@@ -82,10 +83,10 @@ package final class ClientRequest {
         values.deallocate()
     }
 
-    /// The body of the response, its first bytes. Valid until the request is used again.
+    /// The first bytes of the response's body. Valid until the request is reused.
     package var responseBody: UnsafeRawBufferPointer { responseBytes.bytes(from: 0, count: responseBytes.count) }
 
-    /// At most 20 headers with the own ones, which are to be set anew.
+    /// Sets the shared headers, at most ``valuesMax`` together with the own ones. Set the own ones again afterwards.
     package func use(_ fields: RequestFields) {
         guard self.fields !== fields else { return }
         precondition(fields.leading.count + ownNames.count + fields.trailing.count <= Self.valuesMax)
@@ -97,7 +98,7 @@ package final class ClientRequest {
         for value in fields.trailing { add(value) }
     }
 
-    /// Gives header `index` of the own ones its value: `fill` writes exactly `count` bytes. After ``use(_:)``.
+    /// Sets the value of own header `index`: `fill` writes exactly `count` bytes. Call it after ``use(_:)``.
     package func setOwn(_ index: Int, count: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) {
         if count > ownValues[index].count {
             ownValues[index].deallocate()
@@ -108,7 +109,7 @@ package final class ClientRequest {
         values[ownStart + index].valuelen = count
     }
 
-    /// By the policy of each own field; `isFirst`: of its connection.
+    /// Applies each own field's policy. `isFirst` tells whether the request is the first of its connection.
     func setOwnIndexed(isFirst: Bool) {
         for index in ownIndexing.indices {
             let indexing = ownIndexing[index]
@@ -131,7 +132,7 @@ package final class ClientRequest {
     }
 }
 
-// What happens to it on a connection.
+// Events on a connection.
 extension ClientRequest {
     func begin() {
         status = 0
@@ -143,7 +144,7 @@ extension ClientRequest {
         if !wantedValue.isEmpty { wantedValue = [] }
     }
 
-    /// Writes the next part of the body; true with the last one. Nil: it may not leave any more.
+    /// Writes the next part of the body. The result is true with the last part, and `nil` if the part may not be sent.
     func fill(_ buffer: UnsafeMutableRawBufferPointer) -> (count: Int, isLast: Bool)? {
         isHeldBack = !mayLeave()
         if isHeldBack { return nil }
@@ -156,17 +157,17 @@ extension ClientRequest {
         return (count, isWritten)
     }
 
-    /// Interim answers (1xx) are passed over.
+    /// Records the response's status. Interim responses (1xx) are ignored.
     func received(status value: UnsafeRawBufferPointer) {
         guard value.count == 3 else { return }
         let number = value.reduce(0) { $0 * 10 + Int($1) - Int(UInt8(ascii: "0")) }
         if number >= 200 { status = number }
     }
 
-    /// Whether it is worth looking at the other headers of the response.
+    /// Whether the other headers of the response are needed.
     var wantsFields: Bool { status > 200 && wantedName != nil }
 
-    /// A header of the response that is no pseudo-header; of two the first counts.
+    /// Receives a header of the response that is no pseudo-header. Only the first wanted header counts.
     func received(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
         guard let wantedName, wantedValue.isEmpty,
             name.elementsEqual(UnsafeBufferPointer(start: wantedName.utf8Start, count: wantedName.utf8CodeUnitCount))
@@ -181,35 +182,35 @@ extension ClientRequest {
 
     func responseEnded() { isResponseComplete = status != 0 }
 
-    /// Which end it has come to, when its stream closed with `code`.
+    /// Returns the request's end after its stream closed with `code`.
     func end(closedWith code: UInt32) -> End {
         if let answered { return answered }
         if code == NGHTTP2_REFUSED_STREAM.rawValue || !isWritten { return .notProcessed }
         return .reset(code: code)
     }
 
-    /// The connection ended under it.
+    /// The request's end if its connection ended.
     var endWhenLost: End { answered ?? (isWritten ? .lost : .notProcessed) }
 
-    /// What the answer amounts to, as far as it has come; `nil` before its headers.
+    /// The end according to the received part of the response. `nil` before its headers.
     private var answered: End? {
         guard status != 0 else { return nil }
         return isResponseComplete || status == Self.success ? .responded : .cutOff
     }
 }
 
-/// How a field is to be treated by HPACK (RFC 7541 section 6.2): the caller knows which values recur.
+/// The treatment of a field by HPACK (RFC 7541 section 6.2). The caller knows which values recur.
 package enum FieldIndexing: Hashable, Sendable {
-    /// Enters the peer's header table: right for a value that comes again.
+    /// Enters the peer's header table. Use it for a value that recurs.
     case indexed
-    /// The first request of a connection enters it, for its name; later ones refer to the name and spell the value out.
+    /// The first request of a connection enters it for its name. Later ones refer to the name and spell out the value.
     case nameOnly
-    /// Never enters the table: a value that comes once would only push others out.
+    /// Never enters the table. A value that occurs once would only displace others.
     case literal
 }
 
-/// The headers that many requests have in common, laid out once for nghttp2, which refers to them until a request is
-/// written: a request keeps its fields until it is over. Unchanging.
+/// The headers that many requests share, laid out once for nghttp2, which refers to them until a request is written. A
+/// request keeps its fields until it is over. Immutable.
 package final class RequestFields {
     package struct Field {
         package var name: String
@@ -217,7 +218,7 @@ package final class RequestFields {
         /// `nameOnly` counts as `literal` here.
         package var indexing: FieldIndexing
 
-        /// `name` in lower case.
+        /// - Parameter name: in lower case.
         package init(_ name: String, _ value: [UInt8], indexing: FieldIndexing = .indexed) {
             self.name = name
             self.value = value
@@ -231,7 +232,7 @@ package final class RequestFields {
     }
 
     private let storage: UnsafeMutableRawBufferPointer
-    /// `:method` and the like go before a request's own fields, the others behind them.
+    /// `:method` and similar fields go before a request's own fields, the others after them.
     let leading: [nghttp2_nv]
     let trailing: [nghttp2_nv]
 
@@ -261,7 +262,7 @@ package final class RequestFields {
 }
 
 extension nghttp2_nv {
-    /// The bytes must stay until the request is over.
+    /// The bytes must stay valid until the request is over.
     init(_ name: UnsafeMutableRawBufferPointer, _ value: UnsafeMutableRawBufferPointer, isIndexed: Bool) {
         self.init(
             name: name.baseAddress?.assumingMemoryBound(to: UInt8.self),
@@ -275,28 +276,29 @@ extension nghttp2_nv {
     }
 }
 
-/// Puts an `authorization` that its caller wants indexed into the peer's header table, which nghttp2 never does
-/// whatever it is told (RFC 7541 section 7.1.3 leaves it to the sender). A value shared by thousands of requests, sent
-/// in full each time, would be the largest part of every one.
+/// Puts an `authorization` value into the peer's header table if the caller wants it indexed. nghttp2 never does so,
+/// although RFC 7541 section 7.1.3 leaves it to the sender. The value is shared by thousands of requests. Sent in full
+/// each time, it would be the largest part of each request.
 ///
-/// nghttp2 is given a name that it does not know, with as many letters and, in Huffman code, as many bits; in the frame
-/// on its way out the name is set right. Both sides count the same bytes for the entry, and later requests refer to it
-/// by its number.
+/// nghttp2 gets a name that it does not know, with as many letters and, in Huffman code, as many bits. The true name is
+/// restored in the outgoing frame. Both sides count the same bytes for the entry, and later requests refer to it by its
+/// number.
 enum AuthorizationIndexing {
     static let name = "authorization"
     static let standIn = "authorizatiom"
 
-    /// The stand-in as a new name: 9 bytes in Huffman code, with their count before them.
+    /// The stand-in as a new name: 9 bytes in Huffman code, after their count.
     private static let standInBytes: [UInt8] = [0x89, 0x1d, 0xa9, 0x9c, 0xf6, 0x1b, 0xd8, 0xd2, 0x63, 0xd3]
-    /// The byte before a new name: the literal enters the table, does not, or never may (RFC 7541 section 6.2). Which
-    /// of them nghttp2 writes depends on the table's size, which the peer sets: an entry that takes more than three
-    /// quarters of it does not enter.
+    /// The byte before a new name: the literal enters the table, does not, or never may (RFC 7541 section 6.2).
+    /// nghttp2's choice depends on the table's size, which the peer sets. An entry larger than three quarters of the
+    /// table does not enter.
     private static let representations: [UInt8] = [0x40, 0x00, 0x10]
-    /// The last byte of the true name in Huffman code: where they differ.
+    /// The last byte of the true name in Huffman code, the only one that differs.
     private static let lastByte: UInt8 = 0xd5
     private static let frameHeadBytes = 9
 
-    /// `chunk` holds one frame with its head; of HEADERS only such a literal is changed, whatever it does to the table.
+    /// Restores the name in `chunk`, which holds one frame with its head. Only such a literal in a HEADERS frame is
+    /// changed, whatever its effect on the table.
     static func reveal(in chunk: UnsafeMutableRawBufferPointer) {
         guard chunk.count > frameHeadBytes + standInBytes.count, chunk[3] == UInt8(NGHTTP2_HEADERS.rawValue) else {
             return

@@ -1,30 +1,30 @@
 import CNGHTTP2
 import Glibc
 
-/// One TLS connection with its HTTP/2 session on an event loop: moves bytes between socket, TLS and nghttp2, and calls
-/// its role. Owns the socket, the TLS state and the session. The loop's thread only.
+/// One TLS connection with its HTTP/2 session on an event loop. It moves bytes between socket, TLS and nghttp2, and
+/// calls its role. It owns the socket, the TLS state and the session. The loop's thread only.
 final class ConnectionCore: EventHandler, TimerTarget {
     enum Side {
         case server, client
     }
 
     enum Stage {
-        /// TLS is being agreed. Goes to `open` or `closed`.
+        /// TLS is being negotiated. Becomes `open` or `closed`.
         case handshaking
-        /// Frames go both ways. Goes to `lingering`, `silent` or `closed`.
+        /// Frames flow in both directions. Becomes `lingering`, `silent` or `closed`.
         case open
-        /// Nothing is written any more, PING acknowledgements included, and what the peer sends is dropped: a dead peer
-        /// behind a living network. Goes to `closed` when the other side gives up.
+        /// Nothing is written any more, not even PING acknowledgements, and received data is dropped. This simulates a
+        /// dead peer on a working network. Becomes `closed` when the other side gives up.
         case silent
-        /// All is said; the peer's last bytes are read and dropped, so that closing does not destroy what we wrote
-        /// last. Goes to `closed`.
+        /// All output is written. The peer's last bytes are read and dropped, so that closing does not destroy the last
+        /// output. Becomes `closed`.
         case lingering
         case closed
     }
 
-    /// Bytes read before the other connections get their turn.
+    /// The number of bytes read before other connections get their turn.
     private static let readBudgetBytes = 1 << 20
-    /// Frames waiting to be written above which nothing more is read: the peer does not read its answers.
+    /// The number of queued frames above which reading stops, because the peer does not read its responses.
     private static let queuedFramesMax = 4000
     private static let lingerLimitMs = 1000
 
@@ -35,27 +35,27 @@ final class ConnectionCore: EventHandler, TimerTarget {
     private var output = OutputBuffer()
     private(set) var session: OpaquePointer?
     private(set) var stage = Stage.handshaking
-    /// Broken off by ``close()``: the two refer to each other.
+    /// Released by ``close()``, because role and core refer to each other.
     private var role: (any ConnectionRole)?
     private var interest: Readiness = .readable
     private var isOutputBlocked = false
     private var isAborted = false
     private var isFallingSilent = false
-    /// The connection ends when all that is queued now is written.
+    /// Whether the connection ends when the output queued now is written.
     private var isEnding = false
     private var awaitsRoundEnd = false
-    /// Reading, with writing to follow.
+    /// Whether data is being read, with writing to follow.
     private var isReceiving = false
     private var hasMoreInput = false
     private var end = ConnectionEnd.local
-    /// How long TLS may take to be agreed. To be set before the start.
+    /// The time limit of the TLS handshake. Set it before the start.
     var handshakeLimitMs = 10_000
-    /// Looks over each chunk of frames before it is encrypted.
+    /// Edits each chunk of frames before encryption.
     var outputEdit: ((UnsafeMutableRawBufferPointer) -> Void)?
-    /// A client is told the headers of the response on this stream, pseudo-headers aside; 0: of none.
+    /// The stream whose response headers are reported to a client, besides pseudo-headers. 0 for none.
     var fieldsWantedOn: Int32 = 0
 
-    /// Takes the socket over, whatever happens.
+    /// Takes ownership of the socket in every case.
     init(server context: TLSContext, socket: Int32, loop: EventLoop) {
         self.loop = loop
         self.socket = socket
@@ -63,7 +63,7 @@ final class ConnectionCore: EventHandler, TimerTarget {
         tls = TLSStream(server: context, socket: socket)
     }
 
-    /// Takes the connected socket over, whatever happens.
+    /// Takes ownership of the connected socket in every case.
     init(client context: TLSContext, to peer: TLSPeer, socket: Int32, loop: EventLoop) {
         self.loop = loop
         self.socket = socket
@@ -79,23 +79,23 @@ final class ConnectionCore: EventHandler, TimerTarget {
         self.role = role
         guard tls != nil, loop.watch(socket, for: interest, self) else { return close() }
         loop.schedule(afterMilliseconds: handshakeLimitMs, target: self, tag: 0)
-        // The client speaks first.
+        // The client sends first.
         if side == .client { handshake() }
     }
 
-    /// Nil before the handshake is done, or when the peer showed none.
+    /// `nil` before the handshake is done, or if the peer showed no certificate.
     var peerCertificate: PeerCertificate? { stage == .open ? tls?.peerCertificate() : nil }
 
     var isTLSResumed: Bool { tls?.isResumed ?? false }
 
-    /// Something was submitted outside of a callback: it is written at the end of the round.
+    /// Records that a frame was submitted outside a callback. It is written at the end of the round.
     func submitted() {
         guard !awaitsRoundEnd, !isReceiving, stage == .open else { return }
         awaitsRoundEnd = true
         loop.atRoundEnd(self)
     }
 
-    /// Ends the connection without a word at the next safe point.
+    /// Ends the connection with no GOAWAY at the next safe point.
     func abort() {
         isAborted = true
         if stage == .handshaking { return close() }
@@ -104,19 +104,19 @@ final class ConnectionCore: EventHandler, TimerTarget {
 
     var isAborting: Bool { isAborted }
 
-    /// Says nothing more from the next safe point on, and keeps the connection.
+    /// Stops all output at the next safe point, and keeps the connection.
     func fallSilent() {
         isFallingSilent = true
         submitted()
     }
 
-    /// Begins by saying nothing, in place of ``start(_:)``.
+    /// Begins without output, in place of ``start(_:)``.
     func startSilent() {
         stage = .silent
         guard loop.watch(socket, for: interest, self) else { return close() }
     }
 
-    /// Ends the connection once all that was submitted is written, streams without an answer or not.
+    /// Ends the connection once all submitted output is written, even if streams have no response.
     func endAfterOutput() {
         isEnding = true
         submitted()
@@ -197,8 +197,8 @@ extension ConnectionCore {
                 return close()
             case .bytes(let count):
                 let base = loop.scratch.baseAddress?.assumingMemoryBound(to: UInt8.self)
-                // Below zero: no HTTP/2, flooded, or aborted by the role. A fault of the peer inside the protocol makes
-                // nghttp2 submit a GOAWAY instead, and ask for no more input.
+                // A negative result means no HTTP/2, flooding, or an abort by the role. After a protocol error of the
+                // peer, nghttp2 instead submits a GOAWAY and wants no more input.
                 guard nghttp2_session_mem_recv(session, base, count) >= 0 else {
                     flush()
                     return close()
@@ -230,7 +230,7 @@ extension ConnectionCore {
                 return setInterest([.readable, .writable])
             }
         }
-        // Reading may have stopped for want of room, and TLS may hold bytes that epoll knows nothing of.
+        // Reading may have stopped because the output was full, and TLS may hold bytes that epoll does not report.
         if isOutputBlocked { hasMoreInput = true }
         isOutputBlocked = false
         setInterest(.readable)
@@ -239,7 +239,7 @@ extension ConnectionCore {
         if hasMoreInput { submitted() }
     }
 
-    /// While the output is blocked and too much is queued, reading is pointless: wait for room only.
+    /// Sets the socket events to wait for. While the output is blocked and too much is queued, it waits only for room.
     private func setInterest(_ wanted: Readiness) {
         var wanted = wanted
         let isFull = session.map { nghttp2_session_get_outbound_queue_size($0) > Self.queuedFramesMax } ?? false
@@ -252,7 +252,7 @@ extension ConnectionCore {
     }
 }
 
-// MARK: The end
+// MARK: Closing
 
 extension ConnectionCore {
     private func linger() {
@@ -281,13 +281,13 @@ extension ConnectionCore {
         }
     }
 
-    /// Not to be called inside nghttp2.
+    /// Closes the connection. Do not call it inside nghttp2.
     private func close() {
         guard stage != .closed else { return }
         let isGoodbyeDue = stage == .open
         stage = .closed
-        // First, so that whoever sees the connection end finds it in the role's books; and the role may still ask the
-        // session what was written.
+        // The role is told first, so that it is up to date when the peer sees the connection end. The role may still
+        // query the session.
         endRole()
         if isGoodbyeDue { tls?.sayGoodbye() }
         loop.unwatch(socket)
@@ -305,7 +305,7 @@ extension ConnectionCore {
     }
 }
 
-// MARK: From nghttp2
+// MARK: Events from nghttp2
 
 extension ConnectionCore {
     func headersBegan(stream: Int32) { role?.headersBegan(stream: stream) }

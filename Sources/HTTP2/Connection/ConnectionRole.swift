@@ -1,38 +1,39 @@
 import CNGHTTP2
 
-/// What one side of HTTP/2 does with a connection: the core moves bytes and frames, the role gives them meaning.
+/// The behaviour of one side of HTTP/2. The core moves bytes and frames, and the role interprets them.
 ///
-/// Calls come on the loop's thread. Those marked "inside nghttp2" are made in the middle of reading or writing frames:
-/// the role may submit frames there, and end the connection only by ``ConnectionCore/abort()``.
+/// Calls come on the loop's thread. Calls marked "inside nghttp2" are made during the reading or writing of frames. The
+/// role may submit frames there, and end the connection only by ``ConnectionCore/abort()``.
 protocol ConnectionRole: AnyObject {
-    /// TLS stands, the session is new: the moment to submit SETTINGS.
+    /// TLS is established and the session is new. Submit SETTINGS now.
     func established()
 
     /// A block of request or response headers begins. Inside nghttp2.
     func headersBegan(stream: Int32)
 
-    /// Inside nghttp2; the bytes are valid during the call only.
+    /// A header has arrived. Inside nghttp2. The bytes are valid during the call only.
     func header(stream: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer)
 
-    /// A part of a body. Inside nghttp2; the bytes are valid during the call only.
+    /// A part of a body has arrived. Inside nghttp2. The bytes are valid during the call only.
     func data(stream: Int32, bytes: UnsafeRawBufferPointer)
 
-    /// The peer has sent all it will on this stream. Inside nghttp2.
+    /// The peer sends nothing more on this stream. Inside nghttp2.
     func streamEnded(_ stream: Int32)
 
-    /// Both sides are done with the stream, or it was reset. Inside nghttp2.
+    /// Both sides have ended the stream, or it was reset. Inside nghttp2.
     func streamClosed(_ stream: Int32, code: UInt32)
 
-    /// A SETTINGS, PING or GOAWAY frame of the peer. Inside nghttp2; the frame is valid during the call only.
+    /// A SETTINGS, PING or GOAWAY frame of the peer has arrived. Inside nghttp2. The frame is valid during the call
+    /// only.
     func controlFrame(_ frame: UnsafePointer<nghttp2_frame>)
 
-    /// A request that was submitted cannot go out: the peer is going away. Inside nghttp2.
+    /// A submitted request cannot be sent, because the peer is going away. Inside nghttp2.
     func requestNotSent(stream: Int32)
 
-    /// All that had come was read; what is submitted now goes out at once.
+    /// All arrived data was read. Frames submitted now are sent immediately.
     func inputRead()
 
-    /// The connection is over: no other call follows, and the core is not to be used any more.
+    /// The connection has ended. No other call follows, and the core must not be used any more.
     func connectionEnded(_ end: ConnectionEnd)
 }
 
@@ -42,24 +43,24 @@ extension ConnectionRole {
     func inputRead() {}
 }
 
-/// Why a connection is over.
+/// The reason why a connection ended.
 package enum ConnectionEnd: Hashable, Sendable {
     /// This side ended it.
     case local
-    /// TLS was not agreed.
+    /// TLS was not established.
     case handshake(HandshakeFault)
-    /// The peer closed it, or the network did: in words if there is more to say than that.
+    /// The peer or the network ended the connection. The text gives the reason, if there is one.
     case peer(String?)
-    /// Both sides have said all: after a GOAWAY, or after a fault of the peer inside the protocol.
+    /// Both sides have finished: after a GOAWAY, or after a protocol error of the peer.
     case finished
 }
 
-/// The bridge from nghttp2's C callbacks to a ``ConnectionCore``: the user data is the core, unretained, for the core
-/// owns the session.
+/// The bridge from nghttp2's C callbacks to a ``ConnectionCore``. The user data is the core, unretained, because the
+/// core owns the session.
 enum SessionCallbacks {
     private static let goOn: Int32 = 0
 
-    /// Nil when memory has run out.
+    /// Returns `nil` if memory has run out.
     static func newServerSession(for core: ConnectionCore) -> OpaquePointer? {
         var callbacks: OpaquePointer?
         guard nghttp2_session_callbacks_new(&callbacks) == 0, let callbacks else { return nil }
@@ -68,8 +69,8 @@ enum SessionCallbacks {
         var option: OpaquePointer?
         guard nghttp2_option_new(&option) == 0, let option else { return nil }
         defer { nghttp2_option_del(option) }
-        // libcurl 7.88 resets every stream once it has its answer; nghttp2's guard against rapid resets would end such
-        // a connection after a thousand requests.
+        // libcurl 7.88 resets every stream once it has its response. nghttp2's protection against rapid resets would
+        // end such a connection after a thousand requests.
         nghttp2_option_set_stream_reset_rate_limit(option, .max, .max)
         var session: OpaquePointer?
         let user = Unmanaged.passUnretained(core).toOpaque()
@@ -110,10 +111,10 @@ enum SessionCallbacks {
         }
     }
 
-    /// An aborted connection makes nghttp2 return at once.
+    /// Calls the core. An aborted connection makes nghttp2 return immediately.
     @inline(__always) static func call(_ user: UnsafeMutableRawPointer?, _ body: (ConnectionCore) -> Void) -> Int32 {
         guard let user else { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
-        // Whoever called nghttp2 holds it.
+        // The caller of nghttp2 retains the core.
         return Unmanaged<ConnectionCore>.fromOpaque(user)._withUnsafeGuaranteedRef { core in
             body(core)
             return core.isAborting ? NGHTTP2_ERR_CALLBACK_FAILURE.rawValue : goOn
@@ -121,9 +122,9 @@ enum SessionCallbacks {
     }
 }
 
-/// The client's share of nghttp2's callbacks, beside those it has in common with the server.
+/// The client's own nghttp2 callbacks, in addition to those that it shares with the server.
 enum ClientCallbacks {
-    /// Nil when memory has run out.
+    /// Returns `nil` if memory has run out.
     static func newSession(for core: ConnectionCore, _ memory: SessionMemory) -> OpaquePointer? {
         var callbacks: OpaquePointer?
         guard nghttp2_session_callbacks_new(&callbacks) == 0, let callbacks else { return nil }
@@ -141,7 +142,7 @@ enum ClientCallbacks {
         nghttp2_session_callbacks_set_on_header_callback(callbacks) {
             _, frame, name, nameLength, value, valueLength, _, user in
             guard let frame, let name else { return 0 }
-            // Of all pseudo-headers an answer has only `:status`; the others are of no use with most answers.
+            // `:status` is the only pseudo-header of a response. The other headers of most responses are not needed.
             let isStatus = name.pointee == UInt8(ascii: ":")
             return SessionCallbacks.call(user) { core in
                 guard isStatus || core.fieldsWantedOn == frame.pointee.hd.stream_id else { return }
@@ -170,14 +171,14 @@ enum ClientCallbacks {
     }
 }
 
-/// Gathers small frames into writes of whole TLS records: a record and a system call cost more than a frame.
+/// Combines small frames into writes of whole TLS records. A record and a system call cost more than a frame.
 struct OutputBuffer: ~Copyable {
-    /// What one TLS record holds.
+    /// The maximum content of one TLS record.
     private static let recordBytes = 16_384
-    /// What nghttp2 hands out at once: a frame of 16,384 bytes with its head.
+    /// The maximum output of nghttp2 per call: a frame of 16,384 bytes with its head.
     private static let frameBytesMax = 16_384 + 64
 
-    /// Taken with the first frame: a connection that never gets that far costs nothing.
+    /// Allocated with the first frame, so that a connection without output needs no memory.
     private var storage = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private var start = 0
     private var end = 0
@@ -188,7 +189,7 @@ struct OutputBuffer: ~Copyable {
 
     var isEmpty: Bool { start == end }
 
-    /// The next write: a whole record, or what is left. A write that is repeated never gets shorter, as TLS demands.
+    /// The next write: a whole record, or the rest. A repeated write never gets shorter, as TLS requires.
     var pending: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: storage[start..<min(end, start + Self.recordBytes)])
     }
@@ -201,7 +202,7 @@ struct OutputBuffer: ~Copyable {
         }
     }
 
-    /// Takes frames from the session until a record's worth is there or it has no more. False when the session is
+    /// Takes frames from the session until a record is full or the session has no more. Returns false if the session is
     /// broken.
     mutating func gather(from session: OpaquePointer, edit: (UnsafeMutableRawBufferPointer) -> Void) -> Bool {
         if storage.baseAddress == nil {

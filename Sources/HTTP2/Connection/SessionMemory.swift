@@ -1,22 +1,22 @@
 import CNGHTTP2
 import Glibc
 
-/// Memory for the nghttp2 sessions of one event loop: small blocks that are given back are used again. A request takes
-/// a handful of them and returns them a thousand requests later, which costs malloc several times as much.
+/// Memory for the nghttp2 sessions of one event loop. Small returned blocks are reused. A request takes a handful of
+/// blocks and returns them a thousand requests later, which costs malloc several times as much.
 ///
-/// The loop's thread only; to outlive its sessions.
+/// The loop's thread only. It must outlive its sessions.
 final class SessionMemory {
     private typealias Block = UnsafeMutableRawPointer
     private typealias Lists = UnsafeMutablePointer<Block?>
 
-    /// Sizes are rounded up to this.
+    /// The unit to which sizes are rounded up.
     private static let granuleBytes = 64
-    /// Blocks above this are malloc's business.
+    /// The maximum size of a reused block. malloc manages larger blocks.
     private static let smallBytesMax = 1024
-    /// In front of what nghttp2 gets: the block's size with this.
+    /// The header in front of nghttp2's memory. It stores the block's size, including the header.
     private static let headBytes = 16
 
-    /// By size in granules, the first block that is free; each holds the address of the next.
+    /// The first free block of each size in granules. Each free block stores the address of the next.
     private let lists: Lists
 
     init() {
@@ -35,7 +35,7 @@ final class SessionMemory {
         lists.deallocate()
     }
 
-    /// For `nghttp2_session_client_new3` and its like.
+    /// The functions for `nghttp2_session_client_new3` and similar calls.
     var functions: nghttp2_mem {
         nghttp2_mem(
             mem_user_data: lists,

@@ -4,20 +4,20 @@ import Glibc
 import HeapModule
 import Synchronization
 
-/// One thread that waits on epoll for its descriptors and timers and calls their handlers: everything that belongs to
-/// a loop is touched on its thread only.
+/// One thread that waits on epoll for its descriptors and timers and calls their handlers. The state of a loop is used
+/// only on its thread.
 ///
-/// The loop reads before it judges. A timer fires when its moment is past and the sockets have been read since
-/// (``readUntil``), and a pause of the process does not count (``LoopClock``). A deadline that is a timer, or is
-/// compared with ``readUntil``, therefore never passes while the answer lies in the socket.
+/// The loop reads before it evaluates deadlines. A timer fires when its time has come and the sockets have been read
+/// since (``readUntil``). A pause of the process does not count (``LoopClock``). A deadline that is a timer, or is
+/// compared with ``readUntil``, therefore never passes while the response is in the socket.
 ///
-/// `@unchecked Sendable`: what other threads may touch (jobs handed in, the thread itself) is inside `inbox` and
-/// `thread`, both a `Mutex`; all else is confined to the loop's thread from ``start()`` on.
+/// `@unchecked Sendable`: other threads use only `inbox` (submitted jobs) and `thread`, both a `Mutex`. All other state
+/// is confined to the loop's thread from ``start()`` on.
 package final class EventLoop: @unchecked Sendable {
     private struct Inbox {
         var jobs: [@Sendable () -> Void] = []
         var isStopping = false
-        /// Nothing is taken any more: whoever hands in a job may be the last to know of the loop.
+        /// Whether jobs are no longer accepted. The caller that submits a job may hold the last reference to the loop.
         var hasEnded = false
     }
 
@@ -29,26 +29,27 @@ package final class EventLoop: @unchecked Sendable {
 
     // From here on: the loop's thread only.
     private var handlers: [Int32: any EventHandler] = [:]
-    /// Nearest deadline first. Timers are not taken back; a target ignores a tag it no longer knows.
+    /// The timers, nearest deadline first. They cannot be cancelled. A target ignores an unknown tag.
     private var timers = Heap<LoopTimer>()
     private var timersStarted: UInt64 = 0
     private var roundEnds: [any EventHandler] = []
     private var isEnding = false
     private let monotonic: () -> UInt64
     private var clock: LoopClock
-    /// Nanoseconds of the loop's clock when the current round began: cheap to ask, and good for what happens in it.
+    /// The loop's clock at the start of the current round, in nanoseconds. It is cheap to read and precise enough for
+    /// the round's events.
     package private(set) var roundStart: UInt64 = 0
-    /// What had come by this moment of the loop's clock has been read: the moment by which deadlines are judged. No
-    /// later than ``roundStart``; it moves on when all events of a round have been handled.
+    /// The moment of the loop's clock up to which all arrived data has been read. Deadlines are compared with it. It is
+    /// no later than ``roundStart``, and advances after all events of a round have been handled.
     package private(set) var readUntil: UInt64 = 0
-    /// Of the client's sessions.
+    /// The memory of the client's sessions.
     let memory = SessionMemory()
     /// Room for one TLS record, shared by the connections of this loop.
     let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 16)
 
     /// - Parameters:
-    ///   - name: shows in the thread list, its first 15 bytes.
-    ///   - monotonic: nanoseconds of a clock that is never set; read on the loop's thread.
+    ///   - name: the thread's name. The first 15 bytes appear in the thread list.
+    ///   - monotonic: nanoseconds of a clock that cannot be set. It is read on the loop's thread.
     package init(
         named name: String, monotonic: @escaping () -> UInt64 = EventLoop.monotonicNanoseconds
     ) throws(EventLoopError) {
@@ -74,7 +75,7 @@ package final class EventLoop: @unchecked Sendable {
         thread.withLock { $0 = started }
     }
 
-    /// Ends the loop, abandons its handlers and waits for its thread. Any thread but the loop's own; idempotent.
+    /// Ends the loop, abandons its handlers and waits for its thread. Any thread except the loop's own. Idempotent.
     package func stop() {
         inbox.withLock { $0.isStopping = true }
         doorbell.ring()
@@ -82,8 +83,8 @@ package final class EventLoop: @unchecked Sendable {
         if let running, !running.isCurrent { running.join() }
     }
 
-    /// Runs `job` on the loop's thread, in the order of the calls. Any thread. What is handed in before
-    /// ``stop()`` is done, what comes after it is dropped.
+    /// Runs `job` on the loop's thread, in the order of the calls. Any thread. Jobs that are submitted before
+    /// ``stop()`` are done. Later jobs are dropped.
     package func submit(_ job: @escaping @Sendable () -> Void) {
         let isTaken = inbox.withLock { inbox in
             if !inbox.hasEnded { inbox.jobs.append(job) }
@@ -92,7 +93,7 @@ package final class EventLoop: @unchecked Sendable {
         if isTaken { doorbell.ring() }
     }
 
-    /// Runs `job` at once on the loop's own thread, otherwise by ``submit(_:)``.
+    /// Runs `job` immediately on the loop's own thread, otherwise through ``submit(_:)``.
     func perform(isOnLoop: Bool, _ job: @escaping @Sendable () -> Void) {
         if isOnLoop { job() } else { submit(job) }
     }
@@ -111,25 +112,25 @@ extension EventLoop {
         _ = fanfare_epoll_change(poller, EPOLL_CTL_MOD, descriptor, interest.rawValue)
     }
 
-    /// To be called before the descriptor is closed.
+    /// Stops watching a descriptor. Call it before the descriptor is closed.
     package func unwatch(_ descriptor: Int32) {
         _ = fanfare_epoll_change(poller, EPOLL_CTL_DEL, descriptor, 0)
         handlers[descriptor] = nil
     }
 
-    /// Nanoseconds of the loop's clock now.
+    /// Returns the current time of the loop's clock, in nanoseconds.
     package func now() -> UInt64 {
         clock.advance(to: monotonic())
         return clock.now
     }
 
-    /// Calls `target` with `tag` once, not before `milliseconds` from now. The target is kept until then.
+    /// Calls `target` with `tag` once, at least `milliseconds` from now. The target is retained until then.
     package func schedule(afterMilliseconds milliseconds: Int, target: any TimerTarget, tag: Int64) {
         schedule(at: now() + UInt64(max(0, milliseconds)) * 1_000_000, target: target, tag: tag)
     }
 
-    /// As ``schedule(afterMilliseconds:target:tag:)``, at a moment of the loop's clock, in the next round at the
-    /// earliest.
+    /// Schedules as ``schedule(afterMilliseconds:target:tag:)`` does, at a moment of the loop's clock. The timer fires
+    /// in the next round at the earliest.
     package func schedule(at moment: UInt64, target: any TimerTarget, tag: Int64) {
         timersStarted += 1
         let deadline = max(moment, readUntil + 1)
@@ -141,7 +142,7 @@ extension EventLoop {
         roundEnds.append(handler)
     }
 
-    /// Runs on the calling thread until ``end()``, in place of ``start()``.
+    /// Runs the loop on the calling thread until ``end()``, instead of ``start()``.
     package func run() {
         let capacity = 256
         let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
@@ -158,7 +159,7 @@ extension EventLoop {
                     handler.ready(Readiness(rawValue: fanfare_epoll_readiness(events, index)))
                 }
             }
-            // A lane has fewer sockets than one wait tells of. After a signal the wait has told nothing.
+            // A lane has fewer sockets than one wait can report. A wait that a signal interrupted reports nothing.
             if count >= 0 { readUntil = waitBegan }
             if isWoken, !takeInbox() { break }
             fireTimers()
@@ -167,7 +168,7 @@ extension EventLoop {
         abandonAll()
     }
 
-    /// Returns how many events there are; negative after a signal.
+    /// Returns the number of events, or a negative number after a signal.
     private func wait(
         from moment: UInt64, for events: UnsafeMutablePointer<epoll_event>, _ capacity: Int
     ) -> Int32 {
@@ -183,7 +184,7 @@ extension EventLoop {
         isEnding = true
     }
 
-    /// False when the loop is to end.
+    /// Runs the submitted jobs. Returns false if the loop must end.
     private func takeInbox() -> Bool {
         doorbell.silence()
         let (jobs, isStopping) = inbox.withLock { inbox in
@@ -212,7 +213,7 @@ extension EventLoop {
         handlers = [:]
         roundEnds = []
         timers = Heap()
-        // Released outside of the lock: they may hold what hands in jobs.
+        // Released outside the lock: the jobs may hold objects that submit jobs.
         let dropped = inbox.withLock { inbox in
             inbox.hasEnded = true
             defer { inbox.jobs = [] }
@@ -228,7 +229,7 @@ extension EventLoop {
         return Int32((min(deadline - now, LoopClock.waitMax) + 999_999) / 1_000_000)
     }
 
-    /// What the clock of a loop is made of.
+    /// Returns the time of the monotonic clock that loops use by default.
     package static func monotonicNanoseconds() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -236,7 +237,7 @@ extension EventLoop {
     }
 }
 
-/// Timers of the same deadline fire in the order they were started.
+/// A timer. Timers of the same deadline fire in the order in which they were started.
 private struct LoopTimer: Comparable {
     /// Nanoseconds of the loop's clock.
     var deadline: UInt64
@@ -251,7 +252,7 @@ private struct LoopTimer: Comparable {
     static func == (left: LoopTimer, right: LoopTimer) -> Bool { left.order == right.order }
 }
 
-/// Why an event loop cannot run.
+/// The reason why an event loop cannot run.
 package enum EventLoopError: Error, Hashable, Sendable, CustomStringConvertible {
     case noDescriptor(code: Int32)
     case noThread(code: Int32)
@@ -266,13 +267,12 @@ package enum EventLoopError: Error, Hashable, Sendable, CustomStringConvertible 
     }
 }
 
-/// A thread outside of those that Swift's tasks share, for work that blocks; its owner joins it, or nobody waits for
-/// it.
+/// A thread outside the pool of Swift's tasks, for blocking work. Its owner joins it, or it runs detached.
 package struct LoopThread {
     private let handle: pthread_t
 
-    /// The kernel keeps 15 bytes of `name`. The thread takes no signals: a write to a closed socket must not
-    /// end the process, and SIGTERM belongs to the main thread.
+    /// Starts a thread. The kernel keeps 15 bytes of `name`. The thread blocks signals: a write to a closed socket must
+    /// not end the process, and the main thread handles SIGTERM.
     init(named name: String, _ body: @escaping @Sendable () -> Void) throws(EventLoopError) {
         var started = pthread_t()
         let box = Unmanaged.passRetained(Body(name: name, run: body))
@@ -284,7 +284,7 @@ package struct LoopThread {
         handle = started
     }
 
-    /// For work that may take long and that nobody waits for. False: the system gives no thread.
+    /// Runs work that may take long and that no thread waits for. Returns false if the system provides no thread.
     package static func runDetached(named name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
         do throws(EventLoopError) {
             pthread_detach(try LoopThread(named: name, body).handle)
@@ -319,7 +319,7 @@ package struct LoopThread {
     }
 }
 
-/// What a descriptor is ready for.
+/// The events of a descriptor.
 package struct Readiness: OptionSet, Sendable {
     package let rawValue: UInt32
 
@@ -329,7 +329,7 @@ package struct Readiness: OptionSet, Sendable {
 
     package static let readable = Readiness(rawValue: EPOLLIN.rawValue)
     package static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
-    /// The peer is gone or the socket is in error: reading tells which.
+    /// The peer is gone or the socket has an error. Reading shows which.
     package static let broken = Readiness(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
 }
 
@@ -338,19 +338,19 @@ package protocol EventHandler: AnyObject {
     /// The descriptor can be read or written.
     func ready(_ readiness: Readiness)
 
-    /// Asked for by ``EventLoop/atRoundEnd(_:)``: all events of the round have been handled.
+    /// All events of the round have been handled. It was requested by ``EventLoop/atRoundEnd(_:)``.
     func roundEnded()
 
-    /// The loop ends: close the descriptor and let go of everything; no other call follows.
+    /// The loop ends. Close the descriptor and release everything. No other call follows.
     func abandon()
 }
 
-/// Takes the timers that ``EventLoop/schedule(afterMilliseconds:target:tag:)`` started, on the loop's thread.
+/// Receives the timers that ``EventLoop/schedule(afterMilliseconds:target:tag:)`` started, on the loop's thread.
 package protocol TimerTarget: AnyObject {
     func timerFired(_ tag: Int64)
 }
 
-/// A value that is made on one thread and used on its loop's thread only.
+/// A value that is created on one thread and used only on its loop's thread.
 struct LoopConfined<Value>: @unchecked Sendable {
     let value: Value
 
@@ -359,9 +359,9 @@ struct LoopConfined<Value>: @unchecked Sendable {
     }
 }
 
-/// Wakes a thread out of `epoll_wait`: an eventfd to be watched for reading. Any thread may ring.
+/// An eventfd that wakes a thread out of `epoll_wait`. Watch it for reading. Any thread may ring.
 package final class Doorbell: Sendable {
-    /// Negative where the process has no file descriptor left.
+    /// The file descriptor. Negative if the process has none left.
     package let file: Int32
 
     package init() {
@@ -374,7 +374,7 @@ package final class Doorbell: Sendable {
 
     package func ring() {
         var one: UInt64 = 1
-        // Fails only when it rings already, or there is no bell.
+        // The write fails only if the signal is already set, or if there is no eventfd.
         _ = write(file, &one, MemoryLayout<UInt64>.size)
     }
 

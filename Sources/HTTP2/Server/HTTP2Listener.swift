@@ -1,25 +1,25 @@
 import Glibc
 import Synchronization
 
-/// One listening port whose connections speak HTTP/2 over TLS, spread over some loops in turn.
+/// One listening port for HTTP/2 over TLS. Its connections are distributed over several loops in turn.
 package final class HTTP2Listener: Sendable {
-    /// What becomes of a connection that was accepted.
+    /// The treatment of an accepted connection.
     package enum Admission: Sendable {
         case serve
         /// Closed before the TLS handshake.
         case close
-        /// Kept open and read, and nothing is ever written to it, not even in the TLS handshake.
+        /// Kept open and read. Nothing is ever written to it, not even in the TLS handshake.
         case stall
     }
 
-    /// Bound when made, so that the port is known; the loop's thread takes it up in ``listen()``.
+    /// Bound in `init`, so that the port is known. The loop's thread takes it over in ``listen()``.
     private let socket: LoopConfined<ListeningSocket>
     private let loop: EventLoop
     private let roster: ConnectionRoster
     package let port: Int
 
-    /// `admit` is asked for every connection, on the first loop; `makeHandler` is called on the connection's loop.
-    /// Connection numbers come from `numbers`, which several listeners may share.
+    /// Binds the port. `admit` is called for every connection, on the first loop. `makeHandler` is called on the
+    /// connection's loop. Several listeners may share `numbers`, which supplies the connection numbers.
     package init(
         host: String, port: Int, loops: [EventLoop], tls: TLSContext, settings: ServerSettings,
         numbers: ConnectionNumbers, admit: @escaping @Sendable () -> Admission = { .serve },
@@ -48,13 +48,13 @@ package final class HTTP2Listener: Sendable {
         self.roster = roster
     }
 
-    /// Starts accepting. The loops must have been started, or be started soon.
+    /// Starts to accept connections. The loops must have been started, or be started soon.
     package func listen() {
         let socket = socket
         loop.submit { socket.value.listen() }
     }
 
-    /// Connects are refused from soon on, until ``resume()``; the port stays ours. `done` is called on the loop.
+    /// Makes the port refuse connects, until ``resume()``. The port stays bound. `done` is called on the loop.
     package func refuse(done: @escaping @Sendable () -> Void = {}) {
         let socket = socket
         loop.submit {
@@ -63,13 +63,13 @@ package final class HTTP2Listener: Sendable {
         }
     }
 
-    /// Takes connects again.
+    /// Accepts connects again.
     package func resume() {
         let socket = socket
         loop.submit { socket.value.resume() }
     }
 
-    /// Closes every connection of this port, without GOAWAY.
+    /// Closes every connection of this port, with no GOAWAY.
     package func endConnections() {
         roster.abortAll()
     }
@@ -81,13 +81,13 @@ package final class ConnectionNumbers: Sendable {
 
     package init() {}
 
-    /// From 1.
+    /// Returns the next number, from 1.
     package func next() -> UInt64 {
         last.add(1, ordering: .relaxed).newValue
     }
 }
 
-/// Numbers below `count` in turn. One thread.
+/// Returns the numbers below `count` in turn. One thread only.
 private final class RoundRobin {
     private let count: Int
     private var last = -1
@@ -102,7 +102,7 @@ private final class RoundRobin {
     }
 }
 
-/// The living connections of one listener, so that all of them can be ended.
+/// The open connections of one listener, so that all of them can be ended.
 final class ConnectionRoster: Sendable {
     private struct Member: Sendable {
         let loop: EventLoop
@@ -111,7 +111,7 @@ final class ConnectionRoster: Sendable {
 
     private let members = Mutex<[UInt64: Member]>([:])
 
-    /// On the connection's loop; it leaves by itself when it ends.
+    /// Adds a connection, on the connection's loop. The connection is removed when it ends.
     func add(_ connection: ServerConnection, on loop: EventLoop) {
         let member = Member(loop: loop, connection: LoopConfined(connection))
         let number = connection.number
@@ -121,7 +121,7 @@ final class ConnectionRoster: Sendable {
         }
     }
 
-    /// Any thread.
+    /// Aborts all connections. Any thread.
     func abortAll() {
         for member in members.withLock({ Array($0.values) }) {
             member.loop.submit { member.connection.value.abort() }

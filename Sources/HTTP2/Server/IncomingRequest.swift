@@ -1,32 +1,32 @@
 import Glibc
 
-/// One request on its way: the headers of the vocabulary and the body as bytes. Used again for other streams of its
-/// connection, so nothing of it may be kept after the response. The loop's thread only.
+/// One request: the headers of the vocabulary and the body as bytes. It is reused for other streams of its connection,
+/// so keep nothing of it after the response. The loop's thread only.
 package final class IncomingRequest {
     private struct Slot {
         var start = 0
         var count = 0
     }
 
-    /// Header bytes kept; what goes beyond is counted only.
+    /// The maximum number of kept header bytes. Further bytes are only counted.
     private static let headerBytesMax = 16 * 1024
 
     package internal(set) var stream: Int32 = 0
-    /// RFC 9113 section 6.5.2: the bytes of all names and values, and 32 more for each header.
+    /// The size by RFC 9113 section 6.5.2: the bytes of all names and values, plus 32 for each header.
     package private(set) var headerListSize = 0
-    /// Bit n: header n of the vocabulary came more than once.
+    /// Bit n is set if header n of the vocabulary came more than once.
     package private(set) var repeated: UInt64 = 0
-    /// Bit n: header n of the vocabulary came.
+    /// Bit n is set if header n of the vocabulary came.
     package private(set) var present: UInt64 = 0
-    /// Bytes of the body sent by the peer; ``body`` may hold fewer.
+    /// The number of body bytes that the peer sent. ``body`` may contain fewer.
     package private(set) var bodySize = 0
-    /// For the handler, to tell its requests apart; 0 in a new one.
+    /// A number for the handler, to identify its requests. 0 in a new request.
     package var tag = 0
-    /// Its stream is open.
+    /// Whether the request's stream is open.
     var isOpen = false
-    /// A response was submitted, which may not have left yet.
+    /// Whether a response was submitted. It may not have been sent yet.
     package internal(set) var hasResponse = false
-    /// The response's body breaks off where it should begin, and the stream is reset.
+    /// Whether the stream is reset where the response's body would begin.
     var isResponseReset = false
 
     private let slots: UnsafeMutableBufferPointer<Slot>
@@ -34,7 +34,7 @@ package final class IncomingRequest {
     private var bodyBytes = ByteStore(capacity: 1024)
     private let bodyBytesMax: Int
 
-    /// What is still to be written of the response's body.
+    /// The remaining part of the response's body.
     var responseBody: [UInt8] = []
     var responseOffset = 0
 
@@ -48,15 +48,15 @@ package final class IncomingRequest {
         slots.deallocate()
     }
 
-    /// The value of header `index` of the vocabulary, its first if it came twice; nil when it did not come. Valid until
-    /// the response.
+    /// Returns the value of header `index` of the vocabulary, the first one if it came twice. `nil` if it did not come.
+    /// Valid until the response.
     package func value(_ index: Int) -> UnsafeRawBufferPointer? {
         guard present & (1 << UInt64(index)) != 0 else { return nil }
         let slot = slots[index]
         return headerBytes.bytes(from: slot.start, count: slot.count)
     }
 
-    /// The body, up to the limit the server was made with. Valid until the response.
+    /// The body, up to the server's limit. Valid until the response.
     package var body: UnsafeRawBufferPointer { bodyBytes.bytes(from: 0, count: bodyBytes.count) }
 
     func reset(for stream: Int32) {
@@ -95,7 +95,7 @@ package final class IncomingRequest {
     }
 }
 
-/// Bytes that grow and keep their room.
+/// A growing byte buffer that keeps its capacity.
 struct ByteStore: ~Copyable {
     private var storage: UnsafeMutableRawBufferPointer
     var count = 0
@@ -126,7 +126,7 @@ struct ByteStore: ~Copyable {
     }
 }
 
-/// The header names a server looks for, each with its index: recognised by bytes, without a string per header.
+/// The header names that a server reads, each with its index. They are compared as bytes, with no string per header.
 package final class HeaderVocabulary: Sendable {
     private struct Word: Sendable {
         let index: Int
@@ -135,11 +135,12 @@ package final class HeaderVocabulary: Sendable {
 
     private static let lengthMax = 63
 
-    /// By length: few names share one.
+    /// The names by length, because few names have the same length.
     private let words: [[Word]]
     package let count: Int
 
-    /// At most 64 names of at most 63 bytes, in lower case; the index of a name is its place in the list.
+    /// Creates a vocabulary of at most 64 lower-case names of at most 63 bytes. A name's index is its position in the
+    /// list.
     package init(_ names: [String]) {
         precondition(names.count <= 64)
         var words = [[Word]](repeating: [], count: Self.lengthMax + 1)

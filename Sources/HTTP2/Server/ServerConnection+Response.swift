@@ -1,13 +1,13 @@
 import CNGHTTP2
 
-/// One header of a response. The value's bytes must stay until the response is submitted, which copies them.
+/// One header of a response. The value's bytes must stay valid until the response is submitted, which copies them.
 package struct ResponseField {
     private let name: StaticString
     private let value: UnsafeRawBufferPointer
-    /// May enter the peer's header table: right for values that come again.
+    /// Whether the field may enter the peer's header table. Use it for values that recur.
     private let isIndexed: Bool
 
-    /// `name` in lower case.
+    /// - Parameter name: in lower case.
     package init(_ name: StaticString, _ value: UnsafeRawBufferPointer, isIndexed: Bool = true) {
         self.name = name
         self.value = value
@@ -32,9 +32,9 @@ package struct ResponseField {
 }
 
 extension ServerConnection {
-    /// Responds with a status of three digits and ends the stream: with the headers when there is no body.
+    /// Responds with a three-digit status and ends the stream, with the headers if there is no body.
     ///
-    /// - Parameter isReset: after the headers RST_STREAM INTERNAL_ERROR comes in place of the body and the end.
+    /// - Parameter isReset: whether RST_STREAM INTERNAL_ERROR follows the headers instead of the body and the end.
     package func respond(
         to request: IncomingRequest, status: Int, fields: [ResponseField], body: [UInt8] = [], isReset: Bool = false
     ) {

@@ -1,30 +1,30 @@
 import CNGHTTP2
 
-/// The server's side of one connection: gathers requests, writes responses, keeps the stream limit. The loop's thread
-/// only.
+/// The server's side of one connection. It assembles requests, writes responses, and enforces the stream limit. The
+/// loop's thread only.
 package final class ServerConnection {
-    /// A stand-in for SETTINGS_MAX_CONCURRENT_STREAMS, changed into the real one on its way out. RFC 9113 section 5.1.2
-    /// makes a stream over the limit a stream error; nghttp2 makes it a connection error once the limit is
-    /// acknowledged, so it must not know the limit. Section 11.3 leaves the identifier free.
+    /// A stand-in for SETTINGS_MAX_CONCURRENT_STREAMS, replaced by the real identifier on output. RFC 9113 section
+    /// 5.1.2 makes a stream over the limit a stream error. nghttp2 makes it a connection error once the limit is
+    /// acknowledged, so nghttp2 must not know the limit. Section 11.3 leaves the stand-in's identifier unassigned.
     private static let streamLimitStandIn: UInt16 = 0x0fa9
 
     let core: ConnectionCore
     private let loop: EventLoop
     private let settings: ServerSettings
     private var handler: (any RequestHandler)?
-    /// Every request object made so far; nghttp2 refers to those in use without counting.
+    /// All request objects created so far. nghttp2 refers to those in use unretained.
     private var requests: [IncomingRequest] = []
     private var free: [IncomingRequest] = []
     private var isEstablished = false
-    /// Called once when the connection is over.
+    /// Called once when the connection has ended.
     var onEnd: (() -> Void)?
 
-    /// Unique over the life of the server.
+    /// A number that is unique during the life of the server.
     package let number: UInt64
-    /// Streams now open, the refused ones left out.
+    /// The number of open streams, without the refused ones.
     package private(set) var openStreams = 0
-    /// Streams the peer may have open at once. A new value is sent as SETTINGS and holds at once; streams over it are
-    /// refused.
+    /// The maximum number of streams that the peer may have open. A new value is sent as SETTINGS and applies
+    /// immediately. Streams over it are refused.
     package var streamLimit: Int {
         didSet {
             guard isEstablished, streamLimit != oldValue else { return }
@@ -32,7 +32,7 @@ package final class ServerConnection {
         }
     }
 
-    /// Takes the socket over.
+    /// Takes ownership of the socket.
     init(socket: Int32, number: UInt64, tls: TLSContext, settings: ServerSettings, loop: EventLoop) {
         self.number = number
         self.settings = settings
@@ -49,12 +49,12 @@ package final class ServerConnection {
 
     package var peerCertificate: PeerCertificate? { core.peerCertificate }
 
-    /// Reads the peer's bytes and never writes any, not even for the TLS handshake.
+    /// Reads the peer's bytes and never writes any, not even in the TLS handshake.
     func startSilent() {
         core.startSilent()
     }
 
-    /// The request that came on this stream, while the stream is open.
+    /// Returns the request of a stream, while the stream is open.
     package func request(on stream: Int32) -> IncomingRequest? {
         guard let session = core.session else { return nil }
         guard let user = nghttp2_session_get_stream_user_data(session, stream) else { return nil }
@@ -62,29 +62,30 @@ package final class ServerConnection {
     }
 }
 
-// MARK: What the handler may do
+// MARK: Actions of the handler
 
 extension ServerConnection {
-    /// Those with open streams that are not refused, whole or not, in no order.
+    /// The requests with open streams that were not refused, complete or not, in no particular order.
     package var openRequests: [IncomingRequest] { requests.filter(\.isOpen) }
 
-    /// Nanoseconds of the clock that its timers go by.
+    /// Returns the time of the clock that its timers use, in nanoseconds.
     package func now() -> UInt64 { loop.now() }
 
-    /// As ``EventLoop/schedule(afterMilliseconds:target:tag:)``; the timer fires even when the connection is over.
+    /// Schedules a timer as ``EventLoop/schedule(afterMilliseconds:target:tag:)`` does. It fires even after the
+    /// connection's end.
     package func schedule(afterMilliseconds milliseconds: Int, target: any TimerTarget, tag: Int64) {
         loop.schedule(afterMilliseconds: milliseconds, target: target, tag: tag)
     }
 
-    /// RST_STREAM with an error code of RFC 9113 section 7.
+    /// Sends RST_STREAM with an error code of RFC 9113 section 7.
     package func reset(stream: Int32, code: UInt32) {
         guard let session = core.session else { return }
         nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream, code)
         core.submitted()
     }
 
-    /// GOAWAY; the connection ends when the streams up to `lastStream` are done. A lower `lastStream` may follow a
-    /// higher one. At most 1,024 bytes of `debugData` are sent.
+    /// Sends GOAWAY. The connection ends when the streams up to `lastStream` are done. A lower `lastStream` may follow
+    /// a higher one. At most 1,024 bytes of `debugData` are sent.
     package func goAway(lastStream: Int32, code: UInt32 = 0, debugData: [UInt8] = []) {
         guard let session = core.session else { return }
         let data = debugData.prefix(1024)
@@ -95,17 +96,17 @@ extension ServerConnection {
         core.submitted()
     }
 
-    /// Closes the connection without GOAWAY and without writing what is still queued.
+    /// Closes the connection with no GOAWAY, and drops queued output.
     package func abort() {
         core.abort()
     }
 
-    /// Ends the connection when what was submitted so far is written, with streams without response.
+    /// Ends the connection when the submitted output is written, even if streams have no response.
     package func endAfterOutput() {
         core.endAfterOutput()
     }
 
-    /// Keeps the connection and writes nothing more, PING acknowledgements included; what the peer sends is dropped.
+    /// Keeps the connection and writes nothing more, not even PING acknowledgements. Received data is dropped.
     package func fallSilent() {
         core.fallSilent()
     }
@@ -118,7 +119,7 @@ extension ServerConnection: ConnectionRole {
         handler?.connected()
         guard let session = core.session else { return }
         isEstablished = true
-        // Goes out before anything the handler submitted: nghttp2 writes SETTINGS first.
+        // Sent before the handler's own frames, because nghttp2 writes SETTINGS first.
         submit([
             entry(Self.streamLimitStandIn, streamLimit),
             entry(UInt16(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue), settings.streamWindowBytes),
@@ -188,7 +189,8 @@ extension ServerConnection: ConnectionRole {
         nghttp2_settings_entry(settings_id: Int32(identifier), value: UInt32(clamping: value))
     }
 
-    /// A chunk begins with the head of a frame: 3 bytes length, type, flags, 4 bytes stream; entries of 2 + 4 bytes.
+    /// Replaces the stand-in in a chunk. A chunk begins with the head of a frame: 3 bytes length, type, flags, 4 bytes
+    /// stream. Each entry has 2 + 4 bytes.
     private func revealStreamLimit(in chunk: UnsafeMutableRawBufferPointer) {
         let isSettings = chunk.count > 9 && chunk[3] == UInt8(NGHTTP2_SETTINGS.rawValue) && chunk[4] == 0
         guard isSettings else { return }
@@ -200,37 +202,38 @@ extension ServerConnection: ConnectionRole {
     }
 }
 
-/// What a server does with the requests of one connection. Every call comes on the connection's loop.
+/// Handles the requests of one connection. Every call comes on the connection's loop.
 package protocol RequestHandler: AnyObject {
-    /// TLS stands and no request was read yet: the place to look at the peer's certificate, and to set a stream limit
-    /// other than the server's.
+    /// TLS is established and no request was read yet. Check the peer's certificate here, and set a stream limit that
+    /// differs from the server's.
     func connected()
 
-    /// A whole request. Respond to it now or later, while its stream is open.
+    /// A complete request has arrived. Respond to it now or later, while its stream is open.
     func received(_ request: IncomingRequest)
 
-    /// The stream of a request is over, as is the whole connection when this comes before ``disconnected()``: `isDone`
-    /// when its response was written to the end, not when it was never given, cut short or still waiting to leave.
+    /// The stream of a request has ended. A call before ``disconnected()`` may also mean the end of the connection.
+    /// `isDone` is true if the response was completely written. It is false if there was no response, or if it was cut
+    /// short or not yet sent.
     func closed(_ request: IncomingRequest, isDone: Bool)
 
     /// A stream over the limit was refused.
     func refused(stream: Int32)
 
-    /// The connection is over; its open requests will never get a response.
+    /// The connection has ended. Its open requests will not get a response.
     func disconnected()
 }
 
-/// What a server announces and keeps to.
+/// The settings that a server announces and applies.
 package struct ServerSettings: Sendable {
     package var vocabulary: HeaderVocabulary
-    /// Of a new connection.
+    /// The stream limit of a new connection.
     package var streamLimit: Int
     package var streamWindowBytes = 65_535
     package var connectionWindowBytes = 65_535
-    /// Announced only (RFC 9113 section 6.5.2: advisory): what is longer is still taken, and counted in
+    /// An announced limit only (RFC 9113 section 6.5.2: advisory). A longer list is accepted, and counted in
     /// ``IncomingRequest/headerListSize``.
     package var headerListBytesMax: Int
-    /// Bytes of a body that are kept; what goes beyond is counted only.
+    /// The maximum number of kept body bytes. Further bytes are only counted.
     package var bodyBytesMax: Int
 
     package init(vocabulary: HeaderVocabulary, streamLimit: Int, headerListBytesMax: Int, bodyBytesMax: Int) {

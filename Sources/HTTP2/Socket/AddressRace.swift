@@ -1,17 +1,17 @@
 import CNGHTTP2
 import Glibc
 
-/// Connects to the first of some addresses that answers: the next is tried when one fails, or is slow (RFC 8305).
-/// The loop's thread only.
+/// Connects to the first of several addresses that responds. The next address is tried if one fails or is slow (RFC
+/// 8305). The loop's thread only.
 final class AddressRace: TimerTarget {
-    /// RFC 8305 section 5 recommends it.
+    /// The value recommended by RFC 8305 section 5.
     private static let headStartMs = 250
 
-    /// A socket under way.
+    /// A socket that is connecting.
     private final class Runner: EventHandler {
         let socket: Int32
         let address: SocketAddress
-        /// Broken off with ``AddressRace/stop()``.
+        /// Released by ``AddressRace/stop()``.
         private var race: AddressRace?
 
         init(socket: Int32, address: SocketAddress, race: AddressRace) {
@@ -32,7 +32,7 @@ final class AddressRace: TimerTarget {
     private var runners: [Runner] = []
     private var faults: [String] = []
     private let unacknowledgedMaxMs: Int
-    /// Called once: with the connected socket, which is the receiver's from then on, or with nil and what went wrong.
+    /// Called once: with the connected socket, which the receiver then owns, or with `nil` and the reason.
     private var completed: ((Int32?, String) -> Void)?
 
     init(
@@ -53,7 +53,7 @@ final class AddressRace: TimerTarget {
         if runners.isEmpty { finish(nil) }
     }
 
-    /// Closes what is under way and calls nobody.
+    /// Closes all connecting sockets and makes no call.
     func stop() {
         completed = nil
         for runner in runners { drop(runner) }
@@ -62,7 +62,7 @@ final class AddressRace: TimerTarget {
     }
 
     func timerFired(_ tag: Int64) {
-        // Only the head start of the newest one counts.
+        // Only the timer of the newest attempt counts.
         if completed != nil, Int(tag) == faults.count + runners.count { start() }
     }
 
@@ -109,7 +109,7 @@ final class AddressRace: TimerTarget {
             _ = fail(runner.address, code)
             return start()
         }
-        // An event for an earlier socket of the same number is no connection yet.
+        // An event for an earlier socket with the same number does not mean a connection.
         var address = sockaddr_storage()
         length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let isConnected = withUnsafeMutablePointer(to: &address) { pointer in

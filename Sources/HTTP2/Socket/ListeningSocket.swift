@@ -12,10 +12,10 @@ package final class ListeningSocket: EventHandler, TimerTarget {
     private var isClosed = false
     private var isWatched = false
     private var isRefusing = false
-    /// The port it is bound to, never 0.
+    /// The bound port, never 0.
     package let port: Int
 
-    /// Binds at once; nothing is accepted before ``listen()``. `port` 0 takes a free one.
+    /// Binds immediately. Nothing is accepted before ``listen()``. For `port` 0, the system chooses a free port.
     package init(
         host: String, port: Int, loop: EventLoop, accepted: @escaping (Int32) -> Void
     ) throws(SocketError) {
@@ -30,28 +30,28 @@ package final class ListeningSocket: EventHandler, TimerTarget {
         if !isClosed { close(descriptor) }
     }
 
-    /// On the loop's thread.
+    /// Starts to accept connections. On the loop's thread.
     package func listen() {
         guard !isClosed, !isWatched, !isRefusing else { return }
         isWatched = loop.watch(descriptor, for: .readable, self)
         if !isWatched { abandon() }
     }
 
-    /// From now on connects are refused, those not yet accepted too; the port stays ours. On the loop's thread.
+    /// Refuses connects from now on, including those not yet accepted. The port stays bound. On the loop's thread.
     package func refuse() {
         guard !isClosed, !isRefusing else { return }
         isRefusing = true
         if isWatched { loop.unwatch(descriptor) }
         isWatched = false
-        // Linux takes a listening socket back to a bound one.
+        // On Linux, this turns a listening socket back into a bound one.
         shutdown(descriptor, Int32(SHUT_RD))
     }
 
-    /// Takes connects again after ``refuse()``. On the loop's thread.
+    /// Accepts connects again after ``refuse()``. On the loop's thread.
     package func resume() {
         guard !isClosed, isRefusing else { return }
         isRefusing = false
-        // The address is still bound: cannot fail.
+        // This cannot fail, because the address is still bound.
         _ = Glibc.listen(descriptor, Self.backlog)
         listen()
     }
@@ -69,8 +69,7 @@ package final class ListeningSocket: EventHandler, TimerTarget {
             case EINTR, ECONNABORTED: continue
             case EAGAIN: return
             default:
-                // Out of descriptors: the socket stays readable, so look again later instead of turning round and
-                // round.
+                // No descriptors are left. The socket stays readable, so try again later to avoid a busy loop.
                 loop.change(descriptor, to: [])
                 loop.schedule(afterMilliseconds: Self.acceptPauseMs, target: self, tag: 0)
                 return
@@ -94,7 +93,7 @@ package final class ListeningSocket: EventHandler, TimerTarget {
     private static func bound(host: String, port: Int) throws(SocketError) -> Int32 {
         let first = try bind(host: host, port: port)
         guard port == 0 else { return try listening(first, host, port) }
-        // A port that the system chose is given back by ``refuse()``: one bound by its number stays.
+        // A port that the system chose would be released by ``refuse()``. A port bound by its number stays bound.
         defer { close(first) }
         let chosen = try Self.port(of: first)
         return try listening(try bind(host: host, port: chosen), host, chosen)
@@ -144,7 +143,7 @@ package final class ListeningSocket: EventHandler, TimerTarget {
     }
 }
 
-/// Why a listener cannot be opened.
+/// The reason why a listener cannot be opened.
 package enum SocketError: Error, Hashable, Sendable, CustomStringConvertible {
     case notAnAddress(String)
     case cannotBind(host: String, port: Int, code: Int32)

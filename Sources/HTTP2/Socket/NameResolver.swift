@@ -1,14 +1,16 @@
 import Synchronization
 
-/// Asks the system's resolver, which blocks, for long when the network is down, and cannot be called off. Any thread.
+/// Looks up names with the system's resolver. A look-up blocks, long if the network is down, and cannot be cancelled.
+/// Any thread.
 ///
-/// A look-up is a thread that knows nothing but its name and this resolver: whoever asked may go meanwhile, and is let
-/// go of at once. Those who ask for one host share a look-up, so that lanes that try again and again leave few threads
+/// A look-up is a thread that knows only its name and this resolver. A caller that leaves in the meantime is released
+/// immediately. Callers for the same host share a look-up, so that lanes with repeated attempts leave few threads
 /// behind.
 package final class NameResolver: Sendable {
-    /// For one host, all of them hanging.
+    /// The maximum number of threads for one host, all of them hanging.
     package static let threadsMax = 4
-    /// Who asks later begins another look-up, if there may be one more: the older may hang for ever.
+    /// Callers share a look-up for this long. A later caller starts a new one within ``threadsMax``, because the old
+    /// one may hang.
     private static let sharedForNanoseconds: UInt64 = 5_000_000_000
 
     typealias Found = Result<[SocketAddress], SocketAddress.ResolveFault>
@@ -30,15 +32,15 @@ package final class NameResolver: Sendable {
         var next = 0
     }
 
-    /// Who asked, and may let go.
+    /// A caller's place in a look-up, which the caller may cancel.
     struct Ticket: Sendable {
         fileprivate let resolver: NameResolver
         fileprivate let flight: Int
         fileprivate let waiter: Int
 
-        /// From now on nobody is called.
+        /// Ensures that the caller's closure is not called any more.
         func cancel() {
-            // Released outside of the lock.
+            // The closure is released outside the lock.
             _ = resolver.state.withLock { $0.flights[flight]?.waiters.removeValue(forKey: waiter) }
         }
     }
@@ -51,17 +53,17 @@ package final class NameResolver: Sendable {
     private let now: @Sendable () -> UInt64
     private let state = Mutex(State())
 
-    /// - Parameter now: nanoseconds of a clock that nobody sets.
+    /// - Parameter now: nanoseconds of a clock that cannot be set.
     init(now: @escaping @Sendable () -> UInt64 = EventLoop.monotonicNanoseconds, lookUp: @escaping LookUp) {
         self.now = now
         self.lookUp = lookUp
     }
 
-    /// Look-ups that have not come back.
+    /// The number of look-ups that have not returned.
     var threads: Int { state.withLock { $0.flights.count } }
 
-    /// Calls `take` once, on the look-up's thread, unless the ticket is given back before. Nil: the system gives no
-    /// thread.
+    /// Calls `take` once, on the look-up's thread, unless the ticket is cancelled before. Returns `nil` if the system
+    /// provides no thread.
     func resolve(host: String, port: Int, _ take: @escaping @Sendable (Found) -> Void) -> Ticket? {
         let key = Key(host: host, port: port)
         let now = now()
@@ -83,7 +85,7 @@ package final class NameResolver: Sendable {
             finish(ticket.flight, lookUp(host, port))
         }
         if isStarted { return ticket }
-        // Others may have joined in between.
+        // Other callers may have joined in the meantime.
         finish(ticket.flight, .failure(SocketAddress.ResolveFault(reason: "the system gives no further thread")))
         return nil
     }

@@ -1,7 +1,7 @@
 import CNGHTTP2
 import Glibc
 
-/// The address and port of a TCP peer, of either family.
+/// The address and port of a TCP peer, IPv4 or IPv6.
 struct SocketAddress: Sendable {
     private let storage: sockaddr_storage
     private let length: socklen_t
@@ -40,12 +40,12 @@ extension SocketAddress {
         let reason: String
     }
 
-    /// Of a host written as an address; asks nobody.
+    /// Returns the address of a host that is written as an address. It needs no resolver.
     static func written(host: String, port: Int) -> SocketAddress? {
         lookUp(host: host, port: port, flags: AI_NUMERICHOST).found.first
     }
 
-    /// Asks the system's resolver, which may take many seconds.
+    /// Queries the system's resolver, which may take many seconds.
     static func resolve(host: String, port: Int) throws(ResolveFault) -> [SocketAddress] {
         let (code, found) = lookUp(host: host, port: port, flags: 0)
         guard code == 0 else { throw ResolveFault(reason: String(cString: gai_strerror(code))) }
@@ -74,11 +74,11 @@ extension SocketAddress {
     }
 }
 
-/// In which order addresses are tried: connections spread over them, and neither family can hold the other up
-/// (RFC 8305 section 4).
+/// The order in which addresses are tried. Connections are distributed over the addresses, and neither family can delay
+/// the other (RFC 8305 section 4).
 enum AddressOrder {
-    /// Within a family the order is the same whatever the resolver shuffled, beginning at another one with every
-    /// `turn`; the families alternate, beginning with that of the resolver's first choice.
+    /// Returns the addresses in order. Within a family the order does not depend on the resolver's, and begins at
+    /// another address with every `turn`. The families alternate, beginning with that of the resolver's first address.
     static func of(_ found: [SocketAddress], turn: Int) -> [SocketAddress] {
         guard let first = found.first else { return [] }
         var preferred = rotated(found.filter { $0.isV6 == first.isV6 }, by: turn)[...]

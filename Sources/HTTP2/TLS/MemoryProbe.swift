@@ -1,10 +1,10 @@
 import Glibc
 
-/// Tells an error for want of memory from what a library makes of it.
+/// Detects a lack of memory behind a library's misleading error.
 package enum MemoryProbe {
     private static let bytes = 1 << 20
 
-    /// Whether this process gets no more memory.
+    /// Whether the system gives this process no more memory.
     package static var isShort: Bool {
         let address = mmap(nil, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
         guard let address, address != MAP_FAILED else { return true }

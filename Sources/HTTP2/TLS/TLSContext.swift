@@ -2,7 +2,7 @@ import COpenSSL
 import Glibc
 import Synchronization
 
-/// A certificate with its chain, and its key, both PEM, in memory.
+/// A certificate with its chain and its key, both PEM, in memory.
 package struct TLSIdentity: Hashable, Sendable {
     package var certificateChain: [UInt8]
     package var privateKey: [UInt8]
@@ -13,16 +13,16 @@ package struct TLSIdentity: Hashable, Sendable {
     }
 }
 
-/// What the TLS connections of one listener, or of one client, share: TLS 1.2 or later, ALPN `h2` and nothing else.
+/// The shared TLS settings of one listener or client: TLS 1.2 or later, and ALPN `h2` only.
 ///
-/// `@unchecked Sendable`: the handle is not changed after `init`, and OpenSSL counts its references atomically.
+/// `@unchecked Sendable`: the handle does not change after `init`, and OpenSSL counts its references atomically.
 package final class TLSContext: @unchecked Sendable {
     let handle: OpaquePointer
-    /// The client's side only.
+    /// The sessions, on the client's side only.
     let sessions: TLSSessionStore?
 
-    /// The server's side. With `clientAuthorities` (PEM) a client certificate is asked for, not required; one that does
-    /// not verify is let through all the same, for ``PeerCertificate/isTrusted`` to tell.
+    /// Creates the server's side. With `clientAuthorities` (PEM), a client certificate is requested, not required. A
+    /// certificate that does not verify is accepted, and ``PeerCertificate/isTrusted`` shows it.
     package init(server identity: TLSIdentity, clientAuthorities: [UInt8]?) throws(TLSError) {
         guard let context = SSL_CTX_new(TLS_server_method()) else { throw .noContext(reason: TLSError.takeReason()) }
         handle = context
@@ -39,11 +39,11 @@ package final class TLSContext: @unchecked Sendable {
         if let clientAuthorities { try Self.request(clientAuthorities, in: context) }
     }
 
-    /// The client's side: chain and name of the server are verified.
+    /// Creates the client's side. It verifies the server's chain and name.
     ///
     /// - Parameters:
     ///   - trust: a file of CA certificates (PEM) in place of the system's.
-    ///   - identity: shown to a server that asks for it.
+    ///   - identity: the certificate for a server that requests one.
     package init(clientTrusting trust: String?, identity: TLSIdentity?) throws(TLSError) {
         guard let context = SSL_CTX_new(TLS_client_method()) else { throw .noContext(reason: TLSError.takeReason()) }
         handle = context
@@ -78,7 +78,7 @@ package final class TLSContext: @unchecked Sendable {
         }
         for certificate in chain.dropFirst() {
             X509_up_ref(certificate)
-            // SSL_CTX_add_extra_chain_cert is a macro; it takes the reference over.
+            // SSL_CTX_add_extra_chain_cert is a macro. It takes over the reference.
             SSL_CTX_ctrl(context, SSL_CTRL_EXTRA_CHAIN_CERT, 0, UnsafeMutableRawPointer(certificate))
         }
         guard let key = withBIO(over: identity.privateKey, { PEM_read_bio_PrivateKey($0, nil, nil, nil) }) else {
@@ -102,20 +102,20 @@ package final class TLSContext: @unchecked Sendable {
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, { _, _ in 1 })
     }
 
-    /// Every certificate of a PEM text; the caller owns them.
+    /// Returns every certificate of a PEM text. The caller owns them.
     private static func certificates(in pem: [UInt8]) -> [OpaquePointer] {
         var found: [OpaquePointer] = []
         _ = withBIO(over: pem) { bio -> OpaquePointer? in
             while let certificate = PEM_read_bio_X509(bio, nil, nil, nil) { found.append(certificate) }
             return nil
         }
-        // The end of the text leaves "no start line" in the queue.
+        // The end of the text leaves "no start line" in the error queue.
         if !found.isEmpty { ERR_clear_error() }
         return found
     }
 
     private static func withBIO(over bytes: [UInt8], _ body: (OpaquePointer) -> OpaquePointer?) -> OpaquePointer? {
-        // OpenSSL reads from where the bytes are: they must stay there until it is done.
+        // OpenSSL reads the bytes in place, so they must stay there until it is done.
         bytes.withUnsafeBytes { bytes in
             guard let bio = BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count)) else { return nil }
             defer { BIO_free(bio) }
@@ -123,7 +123,7 @@ package final class TLSContext: @unchecked Sendable {
         }
     }
 
-    /// A client that offers no ALPN at all would never reach the ALPN callback.
+    /// Rejects a client that offers no ALPN at all, because it would never reach the ALPN callback.
     private static func requireALPN(_ ssl: OpaquePointer?, _ alert: UnsafeMutablePointer<Int32>?) -> Int32 {
         var offered: UnsafePointer<UInt8>?
         var length = 0
@@ -154,7 +154,7 @@ package final class TLSContext: @unchecked Sendable {
     }
 }
 
-/// Why TLS could not be set up. The texts are OpenSSL's.
+/// The reason why TLS could not be set up. The texts are OpenSSL's.
 package enum TLSError: Error, Hashable, Sendable, CustomStringConvertible {
     case badAuthorities(path: String, reason: String)
     case unreadableAuthorities(path: String, reason: String)
@@ -179,7 +179,7 @@ package enum TLSError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The oldest error in this thread's queue, which is then emptied.
+    /// Returns the oldest error in this thread's queue, and empties the queue.
     static func takeReason() -> String {
         let code = ERR_get_error()
         ERR_clear_error()
@@ -188,16 +188,16 @@ package enum TLSError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The TLS sessions that servers gave out, to be taken up by the next connection to the same peer: a round trip and a
-/// verification less. Each is used once (RFC 8446 appendix C.4).
+/// The TLS sessions that servers issued. The next connection to the same peer resumes one, which saves a round trip and
+/// a verification. Each is used once (RFC 8446 appendix C.4).
 ///
-/// `@unchecked Sendable`: the handles are inside a `Mutex`, and OpenSSL does not change a session once it is given out.
+/// `@unchecked Sendable`: the handles are inside a `Mutex`, and OpenSSL does not change an issued session.
 final class TLSSessionStore: @unchecked Sendable {
     private static let sessionsPerPeerMax = 4
-    /// The slot of an SSL handle that OpenSSL leaves to its user.
+    /// The slot of an SSL handle that OpenSSL reserves for its user.
     private static let dataIndex: Int32 = 0
 
-    /// The sessions of one peer. A handle refers to it without counting: it lives as long as the store.
+    /// The sessions of one peer. A handle refers to it unretained, because it lives as long as the store.
     private final class Shelf: Sendable {
         private let sessions = Mutex<[Session]>([])
 
@@ -213,7 +213,7 @@ final class TLSSessionStore: @unchecked Sendable {
         }
     }
 
-    /// Owns one reference.
+    /// A session. It owns one reference.
     private final class Session: @unchecked Sendable {
         let handle: OpaquePointer
 
@@ -228,17 +228,17 @@ final class TLSSessionStore: @unchecked Sendable {
 
     private let shelves = Mutex<[TLSPeer: Shelf]>([:])
 
-    /// Makes OpenSSL hand new sessions over.
+    /// Makes OpenSSL deliver new sessions.
     static func gather(from context: OpaquePointer) {
         SSL_CTX_sess_set_new_cb(context) { handle, session in
             guard let session, let shelf = SSL_get_ex_data(handle, TLSSessionStore.dataIndex) else { return 0 }
             Unmanaged<Shelf>.fromOpaque(shelf).takeUnretainedValue().put(session)
-            // The reference is ours now.
+            // The store now owns the reference.
             return 1
         }
     }
 
-    /// Before the handshake. The store must outlive the handle.
+    /// Prepares a handle before the handshake. The store must outlive the handle.
     func prepare(_ handle: OpaquePointer, for peer: TLSPeer) {
         let shelf = shelves.withLock { shelves in
             if let shelf = shelves[peer] { return shelf }
@@ -247,7 +247,7 @@ final class TLSSessionStore: @unchecked Sendable {
             return shelf
         }
         SSL_set_ex_data(handle, Self.dataIndex, Unmanaged.passUnretained(shelf).toOpaque())
-        // OpenSSL takes a reference of its own, and agrees anew where a session is no longer good.
+        // OpenSSL takes its own reference, and negotiates anew if the session is no longer valid.
         if let session = shelf.take() { SSL_set_session(handle, session.handle) }
     }
 }

@@ -1,7 +1,7 @@
 import COpenSSL
 import Glibc
 
-/// One TLS connection over a non-blocking socket, which it does not own.
+/// One TLS connection over a non-blocking socket that it does not own.
 struct TLSStream: ~Copyable {
     enum Handshake {
         case done, wantsRead, wantsWrite
@@ -11,7 +11,7 @@ struct TLSStream: ~Copyable {
     enum Reading {
         case bytes(Int)
         case wouldBlock
-        /// The peer said that it sends no more, or the connection broke: then in words.
+        /// The peer sends no more, or the connection broke. The text is the reason of a break.
         case ended(String?)
     }
 
@@ -21,15 +21,15 @@ struct TLSStream: ~Copyable {
         case broken(String?)
     }
 
-    /// Bytes taken from the socket by one system call, several records long.
+    /// The number of bytes read from the socket by one system call: several records.
     private static let readAheadBytes = 64 * 1024
 
     private let handle: OpaquePointer
-    /// Kept because the handle refers to the context's session store without counting.
+    /// Retained because the handle refers to the context's session store unretained.
     private let context: TLSContext
     private let isClient: Bool
 
-    /// Nil when memory has run out.
+    /// Returns `nil` if memory has run out.
     init?(server context: TLSContext, socket: Int32) {
         guard let handle = Self.handle(context, socket) else { return nil }
         SSL_set_accept_state(handle)
@@ -38,7 +38,7 @@ struct TLSStream: ~Copyable {
         isClient = false
     }
 
-    /// Nil when memory has run out. The peer must show a certificate for its name or address.
+    /// Returns `nil` if memory has run out. The peer must show a certificate for its name or address.
     init?(client context: TLSContext, to peer: TLSPeer, socket: Int32) {
         guard let handle = Self.handle(context, socket) else { return nil }
         guard peer.expect(on: handle) else {
@@ -68,7 +68,7 @@ struct TLSStream: ~Copyable {
     }
 
     borrowing func handshake() -> Handshake {
-        // SSL_get_error reads this thread's error queue: what another connection left there must not count.
+        // SSL_get_error reads this thread's error queue, which must not contain another connection's errors.
         ERR_clear_error()
         let result = SSL_do_handshake(handle)
         if result == 1 { return isClient && !isHTTP2 ? .failed(.notHTTP2) : .done }
@@ -78,7 +78,7 @@ struct TLSStream: ~Copyable {
         default:
             let verified = SSL_get_verify_result(handle)
             guard verified == Int(X509_V_OK) || !isClient else {
-                // OpenSSL takes a key that found no memory for one that is too weak.
+                // If there is no memory for a key, OpenSSL reports the key as too weak.
                 if MemoryProbe.isShort { return .failed(.broken(MemoryProbe.words)) }
                 return .failed(.untrusted(String(cString: X509_verify_cert_error_string(verified))))
             }
@@ -94,10 +94,10 @@ struct TLSStream: ~Copyable {
         return UnsafeBufferPointer(start: name, count: Int(length)).elementsEqual("h2".utf8)
     }
 
-    /// The session was taken up again instead of being agreed anew.
+    /// Whether a TLS session was resumed instead of negotiated anew.
     var isResumed: Bool { SSL_session_reused(handle) == 1 }
 
-    /// What broke the connection, after an error that is not about waiting; nil: the peer just closed it.
+    /// Returns the reason for a broken connection. `nil` if the peer just closed it.
     private static func fault() -> String? {
         let systemCode = errno
         let code = ERR_peek_error()
@@ -119,7 +119,7 @@ struct TLSStream: ~Copyable {
         }
     }
 
-    /// `buffer` must not be empty.
+    /// Writes bytes. `buffer` must not be empty.
     borrowing func write(_ buffer: UnsafeRawBufferPointer) -> Writing {
         ERR_clear_error()
         let count = SSL_write(handle, buffer.baseAddress, Int32(clamping: buffer.count))
@@ -130,13 +130,13 @@ struct TLSStream: ~Copyable {
         }
     }
 
-    /// Tells the peer that no more comes, if the socket takes it at once.
+    /// Tells the peer that no more data comes, if the socket accepts it immediately.
     borrowing func sayGoodbye() {
         ERR_clear_error()
         SSL_shutdown(handle)
     }
 
-    /// After the handshake; nil when the peer showed none.
+    /// Returns the peer's certificate after the handshake. `nil` if the peer showed none.
     borrowing func peerCertificate() -> PeerCertificate? {
         guard let certificate = SSL_get1_peer_certificate(handle) else { return nil }
         defer { X509_free(certificate) }
@@ -144,7 +144,7 @@ struct TLSStream: ~Copyable {
     }
 }
 
-/// The server a client means to reach: what its certificate must name.
+/// The server that a client intends to reach. The server's certificate must name it.
 package struct TLSPeer: Hashable, Sendable {
     /// A name, or an address without brackets.
     package let host: String
@@ -155,7 +155,8 @@ package struct TLSPeer: Hashable, Sendable {
         self.port = port
     }
 
-    /// Sets SNI and what is verified. Only a name goes into SNI (RFC 6066 section 3). False when memory has run out.
+    /// Sets SNI and the verification. Only a name goes into SNI (RFC 6066 section 3). Returns false if memory has run
+    /// out.
     func expect(on handle: OpaquePointer) -> Bool {
         if X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(handle), host) == 1 { return true }
         ERR_clear_error()
@@ -164,26 +165,26 @@ package struct TLSPeer: Hashable, Sendable {
     }
 }
 
-/// Why TLS was not agreed.
+/// The reason why TLS was not established.
 package enum HandshakeFault: Hashable, Sendable {
-    /// The server's certificate does not verify, in OpenSSL's words.
+    /// The server's certificate does not verify. The text is OpenSSL's.
     case untrusted(String)
-    /// TLS stands, and the server chose no `h2`.
+    /// TLS was established, and the server did not choose `h2`.
     case notHTTP2
-    /// By an alert, or by bytes that are no TLS.
+    /// An alert, or bytes that are not TLS.
     case broken(String)
-    /// The connection ended on the way, in the system's words if it has any.
+    /// The connection ended during the handshake. The text is the system's, if there is one.
     case closed(String?)
     case timedOut
 }
 
-/// What the certificate of a peer says, as values.
+/// The contents of a peer's certificate, as values.
 package struct PeerCertificate: Hashable, Sendable {
-    /// It is in date and leads to an authority that this side trusts.
+    /// Whether the certificate is in date and leads to an authority that this side trusts.
     package let isTrusted: Bool
     /// `UID` of the subject (RFC 4519 section 2.39).
     package let subjectUserID: String?
-    /// Dotted object identifiers of its extensions.
+    /// The dotted object identifiers of its extensions.
     package let extensions: Set<String>
 
     init(_ certificate: OpaquePointer, isTrusted: Bool) {

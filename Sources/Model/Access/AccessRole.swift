@@ -1,39 +1,39 @@
-/// What the holder of an access token may do, each word with its table row in `Studio` of the `Web` documentation.
+/// The permissions of an access token's holder. `Studio` of the `Web` documentation has a table row for each role.
 package enum AccessRole: String, Hashable, Sendable, Codable, CaseIterable {
-    /// Looks at everything, changes nothing.
+    /// Reads everything and changes nothing.
     case viewer
-    /// Writes campaigns and segments, plans them, and tries them on one device.
+    /// Writes campaigns and segments, plans campaigns, and tests them on one device.
     case author
-    /// Starts, pauses, resumes and cancels runs, and what an author does except writing files.
+    /// Starts, pauses, resumes and cancels runs. May also do what an author does, except writing files.
     case sender
-    /// Approves plans; stops what goes wrong, and lifts that.
+    /// Approves plans, stops faulty runs, and lifts stops.
     case approver
     case admin
-    /// The backend of an app: registers and removes devices, and sees nothing else.
+    /// The backend of an app: registers and removes devices, and reads nothing else.
     case registrar
 
-    /// A kind of thing that can be asked for.
+    /// A kind of action that a request needs permission for.
     package enum Permission: String, Hashable, Sendable, CaseIterable {
-        /// See runs, reports, campaigns, segments, devices, the audit and how the service is.
+        /// Read runs, reports, campaigns, segments, devices, the audit and the service's health.
         case read
-        /// Validate a text, plan, render, count an expression: whatever computes and changes nothing.
+        /// Validate a text, plan, render, count an expression: computations that change nothing.
         case plan
-        /// One push to one device.
+        /// Send one push to one device.
         case testSend = "test_send"
-        /// Write campaign and template files, where the configuration allows it at all.
+        /// Write campaign and template files, where the configuration allows it.
         case edit
         /// Define segments and change their members.
         case segments
         /// Start and resume runs.
         case run
-        /// Pause, stop and cancel: the least that anybody who may act at all can do.
+        /// Pause, stop and cancel. Every role that may change a run has this permission.
         case halt
-        /// End a stop of everything or of a campaign.
+        /// Lift a stop of everything or of a campaign.
         case lift
         case approve
         /// Register and remove devices.
         case register
-        /// Make and revoke access tokens.
+        /// Create and revoke access tokens.
         case tokens
     }
 

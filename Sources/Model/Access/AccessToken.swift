@@ -1,20 +1,20 @@
-/// What is known of an access token; its secret is shown once, when it is made, and kept nowhere.
+/// The record of an access token. The token's secret is shown once, at creation, and is not stored.
 package struct AccessToken: Hashable, Sendable {
-    /// The name of a token that belongs to one sign-in link begins with it, and no other token's name does.
+    /// The prefix of the name of a token that belongs to one sign-in link. No other token's name has it.
     package static let linkPrefix = "terminal-"
 
     package var id: Int64
-    /// Whose it is or what for, `anna` or `ios-backend`: the name of what is done with it in the audit.
+    /// The holder or the purpose, such as `anna` or `ios-backend`. The audit names the token's actions by it.
     package var name: String
     package var role: AccessRole
-    /// Of the app it is good for; nil: all of them.
+    /// The app that the token is valid for. `nil` for all apps.
     package var topic: String?
     package var createdAt: Timestamp
     package var createdBy: String
-    /// Nil: it does not end by itself.
+    /// `nil` if the token does not expire.
     package var expiresAt: Timestamp?
     package var revokedAt: Timestamp?
-    /// To within some minutes; nil: it was never used.
+    /// Accurate to within some minutes. `nil` if the token was never used.
     package var lastUsedAt: Timestamp?
 
     package init(
@@ -40,16 +40,16 @@ package struct AccessToken: Hashable, Sendable {
     }
 }
 
-/// Somebody signed in at a web page.
+/// A signed-in session of a web page.
 package struct WebSession: Hashable, Sendable {
-    /// Whose it is, and what they may do: as the access token had it, or as whoever let them in without one said.
+    /// The holder's name. Name, role and topic come from the access token, or from the sign-in if it used no token.
     package var name: String
     package var role: AccessRole
     package var topic: String?
-    /// Nil: whoever it is came without a token.
+    /// `nil` if the person signed in without a token.
     package var token: Int64?
     package var createdAt: Timestamp
-    /// Put off by use, to ``endsAt`` at most.
+    /// Extended by use, up to ``endsAt``.
     package var expiresAt: Timestamp
     package var endsAt: Timestamp
 
@@ -69,16 +69,16 @@ package struct WebSession: Hashable, Sendable {
     package func isGood(at now: Timestamp) -> Bool { now < expiresAt }
 }
 
-/// What the holder of an access token, or of a session, shows: 32 bytes by chance behind a word that tells a secret from
-/// everything else, so that ``Redaction`` knows it wherever somebody pastes it.
+/// The secret of an access token or of a session: 32 random bytes in Base64 after a fixed prefix. The prefix lets
+/// ``Redaction`` recognise a secret wherever it is pasted.
 package enum AccessSecret {
     package static let prefix = "fanfare_"
     package static let byteCount = 32
 
-    /// - Parameter bytes: ``byteCount`` of them, by chance.
+    /// - Parameter bytes: ``byteCount`` random bytes.
     package static func text(_ bytes: [UInt8]) -> String { prefix + base64URL(bytes) }
 
-    /// Anything else is nobody's secret, and need not be looked up.
+    /// Tells whether a text has the form of a secret. Any other text needs no look-up.
     package static func isPlausible(_ text: String) -> Bool {
         text.utf8.count == prefix.utf8.count + (byteCount * 8 + 5) / 6 && text.hasPrefix(prefix)
     }

@@ -1,16 +1,16 @@
-/// What the configuration asks for before a run that reaches many devices may start; see `approvals` and `people` in
-/// `fanfare.yaml`.
+/// The approvals that the configuration requires before a run that reaches many devices may start. See `approvals` and
+/// `people` in `fanfare.yaml`.
 package struct ApprovalRules: Hashable, Sendable {
-    /// Above a reach, so many people must have signed the plan.
+    /// The number of people who must sign the plan of a run above some reach.
     package struct Rule: Hashable, Sendable, Codable {
-        /// A run of more devices than this needs the signatures.
+        /// A run that reaches more devices than this needs the signatures.
         package var above: Int
-        /// Different people.
+        /// The number of different people who must sign.
         package var needs: Int
         package var notByAuthor: Bool
-        /// A signature lapses after this.
+        /// The lifetime of a signature.
         package var within: Duration
-        /// The reach may differ by so much from what it was when somebody signed.
+        /// The tolerated change of the reach since a signature, up or down, in percent.
         package var driftPercent: Double
 
         package init(
@@ -24,11 +24,11 @@ package struct ApprovalRules: Hashable, Sendable {
             self.driftPercent = driftPercent
         }
 
-        /// The most devices that a signature for this reach lets pass.
+        /// Returns the largest reach that a signature for this reach covers.
         package func most(signedFor reach: Int) -> Int { reach + Int(Double(reach) * driftPercent / 100) }
     }
 
-    /// Folders.
+    /// The folders with campaigns and templates.
     package struct Files: Hashable, Sendable {
         package var campaigns: String
         package var templates: String
@@ -40,14 +40,14 @@ package struct ApprovalRules: Hashable, Sendable {
     }
 
     package var rules: [Rule]
-    /// No run reaches more devices than this, whoever signs; nil: no limit.
+    /// The largest reach of any run, with or without signatures. `nil` for no limit.
     package var ceiling: Int?
-    /// Whether a run may start without its signatures, for a reason that goes on record.
+    /// Whether a run may start without its signatures, for a recorded reason.
     package var breakGlass: Bool
-    /// The people who may do that; empty: everybody.
+    /// The people who may start a run without its signatures. Everyone may if this is empty.
     package var breakGlassBy: [String]
     package var people: ConfiguredPeople
-    /// Where campaigns and templates stand, to know who wrote them; nil: nobody asks.
+    /// The folders of campaigns and templates, for finding out their authors. `nil` if authors are not determined.
     package var files: Files?
 
     package init(
@@ -61,8 +61,8 @@ package struct ApprovalRules: Hashable, Sendable {
         self.people = people
     }
 
-    /// What a run of this reach needs: of several rules that apply, the strictest part of each. Nil: nothing. Its
-    /// ``Rule/above`` is the largest of them, above which all of these parts are asked for.
+    /// Returns the signatures that a run of this reach needs, or `nil` if it needs none. If several rules apply, the
+    /// result combines the strictest part of each. Its ``Rule/above`` is the largest of theirs.
     package func rule(forReach reach: Int) -> Rule? {
         let applying = rules.filter { reach > $0.above }
         guard var strictest = applying.first else { return nil }
@@ -78,10 +78,10 @@ package struct ApprovalRules: Hashable, Sendable {
 }
 
 extension ApprovalRules {
-    /// The most devices that a run of this reach may grow to before another rule or the ceiling applies; `nil` for no
-    /// limit. Its signatures may let fewer pass, see ``Rule/most(signedFor:)``.
+    /// Returns the largest reach that a run of this reach may grow to before another rule or the ceiling applies; `nil`
+    /// for no limit. Its signatures may cover less, see ``Rule/most(signedFor:)``.
     ///
-    /// - Parameter isPassedOver: it starts without its signatures; the ceiling holds all the same.
+    /// - Parameter isPassedOver: whether the run starts without its signatures. The ceiling applies in both cases.
     package func most(forReach reach: Int, isPassedOver: Bool) -> Int? {
         guard !isPassedOver else { return ceiling }
         let next = rules.map(\.above).filter { $0 >= reach }.min()
@@ -90,8 +90,8 @@ extension ApprovalRules {
 }
 
 extension Actor {
-    /// The account somebody came with, by where it is known: `os:anna` of the operating system, `token:anna-mac` of an
-    /// access token, `proxy:anna` of a proxy that signs people in.
+    /// The actor's account, prefixed by its source: `os:anna` of the operating system, `token:anna-mac` of an access
+    /// token, `proxy:anna` of a proxy that signs people in.
     package var identity: String {
         if let signedInAs { return signedInAs }
         return switch authentication {
@@ -100,7 +100,7 @@ extension Actor {
         }
     }
 
-    /// The uid behind ``identity``; `nil` if that is no account of the operating system.
+    /// The uid behind ``identity``; `nil` if the identity is not an account of the operating system.
     package var identityUID: Int64? {
         if signedInAs != nil { return signedInUID }
         guard case .account(let uid, _) = authentication else { return nil }
@@ -108,35 +108,35 @@ extension Actor {
     }
 }
 
-/// A plan that waits for signatures, or did.
+/// A plan that waits for signatures, or waited for them.
 package struct ApprovalRequest: Hashable, Sendable {
-    /// Each state but the first is an end.
+    /// The state of a request. Every state except ``open`` is final.
     package enum State: String, Hashable, Sendable, CaseIterable {
-        /// Signatures may come: then ``used``, ``rejected``, ``replaced`` or ``lapsed``.
+        /// Accepts signatures. The next state is ``used``, ``rejected``, ``replaced`` or ``lapsed``.
         case open
-        /// A run was started with it; it serves no second one.
+        /// A run was started with the request. The request permits no second run.
         case used
-        /// Somebody said no.
+        /// A person rejected the plan.
         case rejected
         /// The plan of the same occurrence has changed.
         case replaced
-        /// Its occurrence is over and was not sent.
+        /// The plan's occurrence is over and was not sent.
         case lapsed
     }
 
     package var id: Int64
     package var campaign: String
     package var topic: String
-    /// Of the campaign's schedule; empty: a run that somebody starts.
+    /// The occurrence of the campaign's schedule. Empty for a run that a person starts.
     package var occurrence: String
-    /// As `fanfare plan` prints it.
+    /// The plan's identifier, as `fanfare plan` prints it.
     package var plan: String
-    /// SHA-256 in hex of everything that is signed.
+    /// The SHA-256 of everything that is signed, in hex.
     package var digest: String
-    /// When it was last counted.
+    /// The reach when it was last counted.
     package var reach: Int
     package var needs: Int
-    /// Identities of those who made what is asked for, and of who asked.
+    /// The identities of the authors of the campaign's content, and of the person who requested approval.
     package var authors: [String]
     package var askedBy: String
     package var askedAt: Timestamp
@@ -166,39 +166,40 @@ package struct ApprovalRequest: Hashable, Sendable {
 }
 
 extension ApprovalRequest {
-    /// For the audit: `new-podcast 2026-12-01T09:00, plan p1-…`.
+    /// A summary for the audit: `new-podcast 2026-12-01T09:00, plan p1-…`.
     package var words: String { "\(campaign)\(occurrence.isEmpty ? "" : " \(occurrence)"), plan \(plan)" }
 
-    /// For the audit: what was signed and why, and whose word it is where somebody else brought it.
+    /// Describes a signature for the audit: the plan, the reason, and the signer if another actor submitted the
+    /// signature.
     package func words(of signature: ApprovalSignature, by actor: Actor) -> String {
         words + (signature.reason.map { ": \($0)" } ?? "")
             + (signature.identity == actor.identity ? "" : "; of \(signature.name), brought by \(actor.name)")
     }
 
-    /// What was counted anew for the same plan.
+    /// Takes over a new count of the same plan.
     package mutating func take(_ other: ApprovalRequest) {
         plan = other.plan
         reach = other.reach
         needs = other.needs
-        // Whoever asks again is no author for that.
+        // A repeated request does not make the requester an author.
         authors = Set(authors + other.authors.filter { $0 != other.askedBy }).sorted()
     }
 }
 
-/// Somebody's word on a plan.
+/// A person's signature on a plan, or rejection of it.
 package struct ApprovalSignature: Hashable, Sendable, Codable {
     /// The account, see ``Actor/identity``.
     package var identity: String
-    /// For a person to read.
+    /// The signer's name, for display.
     package var name: String
     package var signedAt: Timestamp
     /// The latest time that the store has seen since; at least ``signedAt``.
     package var seenAt: Timestamp
-    /// As counted when it was signed.
+    /// The reach when the plan was signed.
     package var reach: Int
     package var isRejection: Bool
     package var reason: String?
-    /// Of the operating system's account; `nil` for an account of another kind.
+    /// The uid of an operating system account; `nil` for an account of another kind.
     package var uid: Int64?
 
     package init(
@@ -216,7 +217,7 @@ package struct ApprovalSignature: Hashable, Sendable, Codable {
     }
 }
 
-/// A request with its signatures, in the order they came.
+/// A request with its signatures, in the order of arrival.
 package struct ApprovalRecord: Hashable, Sendable {
     package var request: ApprovalRequest
     package var signatures: [ApprovalSignature]
@@ -227,7 +228,7 @@ package struct ApprovalRecord: Hashable, Sendable {
     }
 }
 
-/// Who started a run without the signatures that it needed, and why.
+/// The record of a run that was started without its required signatures: when, by whom, and why.
 package struct BrokenGlass: Hashable, Sendable {
     package var at: Timestamp
     package var by: String
@@ -241,20 +242,20 @@ package struct BrokenGlass: Hashable, Sendable {
 
     private static let mark = "without its signatures: "
 
-    /// For the audit.
+    /// Returns the audit's text for a reason.
     package static func words(_ reason: String) -> String { mark + reason }
 
-    /// As the audit has it; nil: it says nothing of the kind.
+    /// Returns the reason in an audit detail; `nil` if the detail records no start without signatures.
     package static func reason(in detail: String) -> String? {
         detail.firstRange(of: mark).map { String(detail[$0.upperBound...]) }
     }
 
-    /// For a person.
+    /// A description for people.
     package var words: String { "started without its signatures by \(by): \(reason)" }
 }
 
 extension ApprovalRules {
-    /// What a plan of so many devices needs; nil: nothing.
+    /// Describes the signatures that a plan with this reach needs; `nil` if it needs none.
     package func words(forReach reach: Int) -> String? {
         if let ceiling, reach > ceiling {
             return "refused: approvals.ceiling is \(ceiling.grouped), which nothing passes"
@@ -265,7 +266,7 @@ extension ApprovalRules {
         }
     }
 
-    /// Whether a person may start without signatures what needs them.
+    /// Tells whether a person may start a run without its required signatures.
     package func mayBreakGlass(_ person: String) -> Bool {
         breakGlass && (breakGlassBy.isEmpty || breakGlassBy.contains { AccountName.isSame($0, person) })
     }

@@ -7,11 +7,11 @@ package struct PendingChange: Hashable, Sendable {
     package var kind: String
     /// The name of the file, without `.yaml`.
     package var name: String
-    /// Empty in a list.
+    /// The text. Empty in a list of changes.
     package var text: String
     /// SHA-256 of the text in hex.
     package var hash: String
-    /// SHA-256 of the file's text that the author has seen; `nil` for a new file.
+    /// The SHA-256 of the file's text that the author based the change on; `nil` for a new file.
     package var base: String?
     package var author: Actor
     package var askedAt: Timestamp

@@ -1,20 +1,21 @@
-/// Which accounts are one person's: `anna: [os:anna, token:anna-mac, git:anna@example.org]`, tokens by name alone.
+/// The accounts of each person: `anna: [os:anna, token:anna-mac, git:anna@example.org]`, with tokens by name only.
 package struct People: Hashable, Sendable {
-    /// Stands before a public key in Base64, by which a person signs without an account.
+    /// The prefix of a public key in Base64, with which a person signs without an account.
     package static let keyPrefix = "ed25519:"
 
-    /// By person.
+    /// The accounts, by person.
     package var identities: [String: [String]]
 
     package init(_ identities: [String: [String]] = [:]) { self.identities = identities }
 
-    /// An account that is not named stands for a person of its own, called by the account.
+    /// Returns the person with this account. An account that `people` does not list is a separate person, named after
+    /// it.
     package func person(_ identity: String) -> String {
         owner(of: identity) ?? AccountName.canonical(identity)
     }
 
-    /// Tells whether an account may count as a person: one that is named, or any account if none is named. A key counts
-    /// only if it is named.
+    /// Tells whether an account may count as a person: a listed account, or any account if none is listed. A key counts
+    /// only if it is listed.
     package func knows(_ identity: String) -> Bool {
         if identities.isEmpty { return !identity.hasPrefix(Self.keyPrefix) }
         return owner(of: identity) != nil
@@ -25,31 +26,32 @@ package struct People: Hashable, Sendable {
     }
 }
 
-/// `people` as the configuration has it, where an access token may stand by its name or by its id (`token:#17`).
+/// `people` as written in the configuration, where an access token may be given by its name or by its id (`token:#17`).
 ///
-/// The store alone knows which token an id is: ``people(tokenNames:)`` gives both spellings the token's name. Nothing else
-/// says whose an account is, so that no place can forget an id.
+/// Only the store knows the name of the token with an id. All code that looks up a person gets a ``People`` from
+/// ``people(tokenNames:)``, so no place can overlook an id.
 package struct ConfiguredPeople: Hashable, Sendable {
     private static let tokenPrefix = "token:"
 
-    /// By person.
+    /// The accounts, by person.
     package var identities: [String: [String]]
 
     package init(_ identities: [String: [String]] = [:]) { self.identities = identities }
 
-    /// The ids of tokens that people are named by.
+    /// The ids of tokens that `people` lists.
     package var tokenIDs: Set<Int64> {
         Set(identities.values.joined().compactMap(Self.tokenID))
     }
 
-    /// The names of tokens that people are named by.
+    /// The names of tokens that `people` lists.
     package var tokenNames: Set<String> {
         Set(identities.values.joined().filter { $0.hasPrefix(Self.tokenPrefix) && Self.tokenID($0) == nil })
     }
 
-    /// Returns the accounts with tokens by name.
+    /// Returns the accounts, with tokens by name.
     ///
-    /// - Parameter tokenNames: of the tokens in ``tokenIDs`` that exist. An id without a name is no account.
+    /// - Parameter tokenNames: the names of those tokens in ``tokenIDs`` that exist. An id without a name is no
+    ///   account.
     package func people(tokenNames: [Int64: String]) -> People {
         People(
             identities.mapValues { accounts in

@@ -1,7 +1,7 @@
-/// Which devices a campaign is for, as a tree. Two-valued: a comparison with a field that a device does not have is
-/// false, and `not` of it true. Texts compare without regard to case only where the field says so (`country`).
+/// The audience of a campaign, as a tree. The logic has two values: a comparison with a field that a device does not
+/// have is false, and its `not` is true. Comparisons of texts ignore case only for some fields (`country`).
 package indirect enum AudienceExpression: Hashable, Sendable, Codable {
-    /// Written so by its author: every device of the topic. Nothing written is never this.
+    /// Every device of the topic. The author must write it: an empty or missing expression is never this case.
     case everyone
     case all([AudienceExpression])
     case any([AudienceExpression])
@@ -11,7 +11,7 @@ package indirect enum AudienceExpression: Hashable, Sendable, Codable {
     /// `in (...)`; for `locale` each value is a language range.
     case oneOf(AudienceField, [AudienceValue])
     case isNull(AudienceField)
-    /// `last_seen within 90 days`: not older than that, at the moment of freezing.
+    /// `last_seen within 90 days`: the time is at most that old when the audience is frozen.
     case within(AudienceField, Duration)
     case segment(String)
     case tag(String)
@@ -22,7 +22,7 @@ package indirect enum AudienceExpression: Hashable, Sendable, Codable {
         case tag = "tag"
     }
 
-    /// Whether `everyone` stands anywhere inside.
+    /// Whether `everyone` occurs anywhere in the expression.
     package var namesEveryone: Bool {
         switch self {
         case .everyone: true
@@ -32,7 +32,7 @@ package indirect enum AudienceExpression: Hashable, Sendable, Codable {
         }
     }
 
-    /// Every segment named anywhere inside.
+    /// Every segment named anywhere in the expression.
     package var segments: Set<String> {
         switch self {
         case .all(let parts), .any(let parts): parts.reduce(into: []) { $0.formUnion($1.segments) }
@@ -42,7 +42,7 @@ package indirect enum AudienceExpression: Hashable, Sendable, Codable {
         }
     }
 
-    /// Those whose members are left out: under a `not`, and not under two.
+    /// The segments whose members are excluded: those under an odd number of `not`s.
     package var segmentsLeftOut: Set<String> { segments(isIncluded: true) }
 
     private func segments(isIncluded: Bool) -> Set<String> {
@@ -65,7 +65,7 @@ package enum ComparisonOperator: String, Hashable, Sendable, Codable, CaseIterab
     case greaterOrEqual = ">="
 }
 
-/// A literal, already of the kind its field asks for.
+/// A literal, already converted to its field's kind.
 package enum AudienceValue: Hashable, Sendable, Codable {
     case text(String)
     case number(Double)
@@ -80,7 +80,7 @@ package enum AudienceValue: Hashable, Sendable, Codable {
     }
 }
 
-/// An audience expression as its author spelt it, and as it was understood.
+/// An audience expression as its author wrote it, and as parsed.
 package struct Audience: Hashable, Sendable, Codable {
     package var source: String
     package var expression: AudienceExpression
@@ -111,7 +111,7 @@ package enum AudienceField: Hashable, Sendable, Codable {
         case registeredAt = "registeredAt", lastSeenAt = "lastSeenAt", badge = "badge", attribute = "attribute"
     }
 
-    /// The plain fields by the name people write. `last_seen` and `registered` are accepted for the columns with `_at`.
+    /// The plain fields by their written name. `last_seen` and `registered` are accepted for the columns with `_at`.
     package static let named: [(name: String, field: AudienceField)] = [
         ("installation_id", .installationID), ("user_id", .userID), ("environment", .environment),
         ("locale", .locale), ("time_zone", .timeZone), ("country", .country), ("app_version", .appVersion),
@@ -130,7 +130,7 @@ package enum AudienceField: Hashable, Sendable, Codable {
         return Self.named.first { $0.field == self }?.name ?? ""
     }
 
-    /// The name behind `device.` in the placeholder of a template: `attributes.plan`.
+    /// The name after `device.` in the placeholder of a template: `attributes.plan`.
     package var templateName: String {
         if case .attribute(let key) = self { return "attributes.\(key)" }
         return name
@@ -147,7 +147,7 @@ package enum AudienceField: Hashable, Sendable, Codable {
         }
     }
 
-    /// What a field may be compared with.
+    /// The kind of value that a field may be compared with.
     package enum Kind: String, Sendable {
         case text, locale, version, boolean, time, number
     }

@@ -1,31 +1,33 @@
-/// Which devices of a campaign are held out, and which variant each of the others gets: the same in every run of the
+/// The split of a campaign's devices into the holdout and the variants. The split is the same in every run of the
 /// campaign, whatever else is in the audience.
 ///
-/// Each device has a bucket from 0 to 9999 for each seed. One line of SQL repeats it, with `seed` from
+/// Each device has a bucket from 0 to 9999 for each seed. This SQL computes it, with `seed` from
 /// `run_view.holdout_seed` or `run_view.variant_seed`:
 ///
-///     SELECT id, (((seed * id + 1103515245) % 2147483647 * id + seed) % 2147483647 * id + 1013904223) % 2147483647 % 10000 AS bucket
+///     SELECT id, (((seed * id + 1103515245) % 2147483647 * id + seed) % 2147483647 * id + 1013904223)
+///         % 2147483647 % 10000 AS bucket
 ///
-/// A polynomial of the third degree modulo the prime 2^31 - 1: buckets of different devices, and of one device in
-/// different campaigns, are close to independent, so that shares differ from the asked ones by sampling error only. SQLite computes it in 64-bit integers without overflow for ids below 2^31.
+/// The formula is a polynomial of the third degree modulo the prime 2^31 - 1. Buckets of different devices, and of one
+/// device in different campaigns, are close to independent. Actual shares therefore differ from the requested ones by
+/// sampling error only. SQLite computes it in 64-bit integers without overflow for ids below 2^31.
 ///
-/// In a campaign with `dedupe: user` a device that has a user is split by the user's number in place of its own, see
-/// ``number(of:user:)``: all devices of one user are in the holdout or none, and get one variant.
+/// In a campaign with `dedupe: user`, a device that has a user is split by the user's number instead of its own id, see
+/// ``number(of:user:)``. All devices of one user are in the holdout or none, and all get the same variant.
 ///
-/// Held out are the buckets below `holdout` in hundredths of a percent (2% is 0 to 199). The others get the first
-/// variant whose summed weights, as a share of 10000 rounded down, are above their variant bucket. Holdout and variant use
-/// different seeds, so that they are independent of each other.
+/// The buckets below `holdout`, in hundredths of a percent, are held out (2% is 0 to 199). Every other device gets the
+/// first variant whose summed weights exceed the device's variant bucket. The sums are shares of 10000, rounded down.
+/// Holdout and variant use different seeds, so that they are independent of each other.
 package struct CampaignSplit: Hashable, Sendable {
     package static let bucketCount: Int64 = 10_000
     private static let prime: Int64 = 2_147_483_647
-    /// Larger weights make no difference to shares of 10000; sums of these cannot overflow.
+    /// The cap on a weight. Larger weights do not change shares of 10000, and sums of capped weights cannot overflow.
     private static let weightMax = 1_000_000
 
     package let holdoutSeed: Int64
     package let variantSeed: Int64
-    /// Buckets below this one are held out.
+    /// Devices with a bucket below this one are held out.
     private let heldOutBelow: Int64
-    /// The first bucket that is no longer the variant's; empty without variants.
+    /// The end of each variant's bucket range, exclusive. Empty without variants.
     private let variantEnds: [Int64]
     private let isByUser: Bool
 
@@ -44,11 +46,11 @@ package struct CampaignSplit: Hashable, Sendable {
         }
     }
 
-    /// True when the result is the same for every device: no holdout and no variants.
+    /// Whether the split does nothing: no holdout and no variants.
     package var isTrivial: Bool { heldOutBelow == 0 && variantEnds.isEmpty }
 
-    /// What a device is split by, in place of `device`: for those with a user, where the campaign goes by users, the
-    /// FNV-1a of the user's id without its top bit.
+    /// Returns the number that a device is split by: `device` itself, or the user's number where the campaign splits by
+    /// user and the device has one. The user's number is the FNV-1a of the user's id without its top bit.
     package func number(of device: Int64, user: String?) -> Int64 {
         guard isByUser, let user, !user.isEmpty else { return device }
         return Int64(FNV1a.hash(user) & 0x7FFF_FFFF_FFFF_FFFF)
@@ -58,14 +60,14 @@ package struct CampaignSplit: Hashable, Sendable {
         heldOutBelow > 0 && Self.bucket(of: device, seed: holdoutSeed) < heldOutBelow
     }
 
-    /// Index into the campaign's variants; nil without variants. Says nothing about the holdout.
+    /// Returns an index into the campaign's variants, or `nil` without variants. The result ignores the holdout.
     package func variant(of device: Int64) -> Int? {
         guard !variantEnds.isEmpty else { return nil }
         let bucket = Self.bucket(of: device, seed: variantSeed)
         return variantEnds.firstIndex { bucket < $0 } ?? variantEnds.count - 1
     }
 
-    /// From 0 to 9999.
+    /// Returns a bucket from 0 to 9999.
     package static func bucket(of device: Int64, seed: Int64) -> Int64 {
         let id = device % prime
         let first = (seed * id + 1_103_515_245) % prime
@@ -73,7 +75,7 @@ package struct CampaignSplit: Hashable, Sendable {
         return (second * id + 1_013_904_223) % prime % bucketCount
     }
 
-    /// Below 2^31 - 1.
+    /// Returns a seed below 2^31 - 1.
     package static func seed(_ text: String) -> Int64 {
         let hash = FNV1a.hash(text)
         return Int64((hash ^ (hash >> 32)) & 0x7FFF_FFFF) % prime

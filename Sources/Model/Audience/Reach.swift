@@ -1,10 +1,10 @@
-/// Who an audience selects at this moment, counted.
+/// The number of devices that an audience selects now, by kind.
 package struct Reach: Hashable, Sendable {
     package struct Slice: Hashable, Sendable {
         package var environment: PushEnvironment
-        /// As stored with the devices; nil: not known.
+        /// As stored with the devices. `nil` if unknown.
         package var locale: String?
-        /// Index into the campaign's variants; nil without variants.
+        /// An index into the campaign's variants. `nil` without variants.
         package var variant: Int?
         package var count: Int
 
@@ -16,9 +16,9 @@ package struct Reach: Hashable, Sendable {
         }
     }
 
-    /// Devices of one time zone.
+    /// The number of devices in one time zone.
     package struct ZoneSlice: Hashable, Sendable {
-        /// As stored with the devices; nil: not known.
+        /// As stored with the devices. `nil` if unknown.
         package var zone: String?
         package var count: Int
 
@@ -28,11 +28,11 @@ package struct Reach: Hashable, Sendable {
         }
     }
 
-    /// Devices of one stage.
+    /// The number of devices in one stage.
     package struct StageSlice: Hashable, Sendable {
         package var index: Int
         package var byEnvironment: [PushEnvironment: Int] = [:]
-        /// As stored with the devices; empty: not known.
+        /// By locale as stored with the devices. The key is empty if the locale is unknown.
         package var byLocale: [String: Int] = [:]
         package var byZone: [String: Int] = [:]
 
@@ -45,29 +45,29 @@ package struct Reach: Hashable, Sendable {
 
     /// The devices that frequency caps would hold back.
     package struct CapSlice: Hashable, Sendable {
-        /// They wait for a slot, the last of them until ``lastSlotAt``.
+        /// Devices that wait for a slot. The last slot is at ``lastSlotAt``.
         package var waiting = 0
         package var lastSlotAt: Timestamp?
-        /// Their slot would come when the push has expired, or the run is late.
+        /// Devices whose slot would come after the push has expired or the run is late.
         package var leftOut = 0
 
         package init() {}
     }
 
-    /// Those who would be sent to.
+    /// The devices that would be sent to.
     package var slices: [Slice]
-    /// Those the audience selects who would not be, by reason, the holdout among them.
+    /// The devices that the audience selects and that would not be sent to, by reason, including the holdout.
     package var suppressed: [SuppressionReason: Int]
-    /// The devices of ``slices`` by time zone, most first.
+    /// The devices of ``slices`` by time zone, largest zone first.
     package var byZone: [ZoneSlice]
     /// The devices of ``slices`` by variant, in the campaign's order; empty without variants.
     package var byVariant: [Int]
-    /// Devices of ``slices`` whose silent budget is used up now: each waits for its slot, or is suppressed if that comes
-    /// after it expires. 0 but for background campaigns.
+    /// The number of devices of ``slices`` whose silent budget is used up now. Each waits for its slot, or is
+    /// suppressed if the slot comes after the push expires. 0 except for background campaigns.
     package var silentBudget: Int
-    /// The devices of ``slices`` by stage, those without any left out; empty without stages.
+    /// The devices of ``slices`` by stage, without empty stages. Empty if the campaign has no stages.
     package var stages: [StageSlice]
-    /// Among the devices of ``slices``; nil where no cap was asked about.
+    /// The devices of ``slices`` that caps would hold back. `nil` if no cap was checked.
     package var caps: CapSlice?
 
     package init(
@@ -85,7 +85,8 @@ package struct Reach: Hashable, Sendable {
 
     package var total: Int { slices.reduce(0) { $0 + $1.count } }
 
-    /// The environments it reaches, in words: `PRODUCTION: 18,812 devices, sandbox: 3 devices`; empty for nobody.
+    /// The reached environments, as text: `PRODUCTION: 18,812 devices, sandbox: 3 devices`. Empty if no device is
+    /// reached.
     package var environmentWords: String {
         PushEnvironment.allCases.compactMap { environment in
             let count = slices.reduce(0) { $0 + ($1.environment == environment ? $1.count : 0) }

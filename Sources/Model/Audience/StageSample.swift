@@ -1,18 +1,20 @@
-/// Which stage of a run each device of the audience is in: asked once per device, in order of device.
+/// Assigns each device of a run's audience to a stage. It is asked once per device, in the order of devices.
 ///
-/// Seeds are in theirs. The others have a bucket from 0 to 9999 by the hash of ``CampaignSplit`` with a seed of its own, and the
-/// shares take the buckets from 0 on: a sample that knows nothing of age or order. A sample may miss those of whom there
-/// are few, and with them a fault that only they meet; so the first share takes more of each environment with each
-/// language, and of each zone, as long as it has fewer than asked: at least 1 of 3, 2 of 7, 3 of 15, and so on to 8 of
-/// 511.
+/// Seeds belong to their own stage. Every other device has a bucket from 0 to 9999 by the hash of ``CampaignSplit``,
+/// with a separate seed. The shares take the buckets from 0 upwards, so the sample does not depend on age or order.
+///
+/// A sample may miss a small group of devices, and with it a fault that only this group has. The first share therefore
+/// takes additional devices of each environment with each language, and of each zone, up to a minimum. The minimum is 1
+/// of 3 devices, 2 of 7, 3 of 15, and so on to 8 of 511.
 package struct StageSample: Sendable {
-    /// At least so many of each environment with each language, and of each zone.
+    /// The number of sampled devices at which a group's minimum stops growing.
     private static let sampledMin = 8
-    /// Devices of this many languages and zones are told apart; above that they report anything but those.
+    /// The maximum number of languages per environment, and of zones, that are counted separately. Any further one
+    /// counts as unknown.
     private static let groupsMax = 5_000
 
-    /// What a sample asks about a device besides its environment, as hashes: it is asked for each of millions, and a group
-    /// that two languages share is no harm.
+    /// The properties of a device that sampling uses besides its environment, as hashes. Hashes are fast enough for
+    /// millions of devices, and it is harmless if two languages share a hash.
     package struct Stratum: Hashable, Sendable {
         package var locale, zone: UInt64
 
@@ -37,7 +39,8 @@ package struct StageSample: Sendable {
         var seen = 0
         var sampled = 0
 
-        /// Whether too few of those seen are in the sample: the logarithm of the next one's number, less one, would do.
+        /// Whether the sample holds too few of the group's devices. The minimum is the logarithm to base 2 of the next
+        /// device's number, less one.
         private var isShort: Bool {
             sampled < min(StageSample.sampledMin, Int.bitWidth - (seen + 1).leadingZeroBitCount - 2)
         }
@@ -50,20 +53,21 @@ package struct StageSample: Sendable {
     }
 
     private let seed: Int64
-    /// For each share, the bucket behind its last one, and its stage.
+    /// For each share, the end of its bucket range, exclusive, and its stage.
     private let ends: [(end: Int64, stage: Int)]
     private let seeds: [(stage: Int, devices: Set<Int64>)]
     private let rest: Int
     private var groups: [Group] = []
-    /// Where in ``groups`` each language of each environment stands, and each zone; 0 is for those of whom it is not known.
+    /// The index in ``groups`` of each language of each environment, and of each zone. Key 0 stands for an unknown
+    /// value.
     private var byLocale: [[UInt64: Int]] = [[:], [:]]
     private var byZone: [UInt64: Int] = [:]
-    /// The same of those that were seen together, by a part of their hash.
+    /// A cache of the group indices of recent environment, language and zone combinations, by part of their hash.
     private var places: [Place?] = Array(repeating: nil, count: 2 * Self.placesMax)
 
-    /// Nil where the campaign has no stages.
+    /// Returns `nil` if the campaign has no stages.
     ///
-    /// - Parameter seeds: the devices of each stage that is for seeds, in order.
+    /// - Parameter seeds: the devices of each stage for seeds, in the order of stages.
     package init?(_ campaign: Campaign, seeds: [Set<Int64>]) {
         guard let stages = campaign.stages, stages.count > 1 else { return nil }
         seed = CampaignSplit.seed("stage:" + campaign.name)
@@ -84,10 +88,10 @@ package struct StageSample: Sendable {
         rest = stages.count - 1
     }
 
-    /// Index of the stage whose seed the device is; nil: it is none.
+    /// Returns the index of the stage that has the device as a seed; `nil` if the device is no seed.
     package func seedStage(of device: Int64) -> Int? { seeds.first { $0.devices.contains(device) }?.stage }
 
-    /// Index into the campaign's stages.
+    /// Returns an index into the campaign's stages.
     package mutating func stage(
         of device: Int64, _ environment: PushEnvironment, _ stratum: Stratum
     ) -> Int {
@@ -99,7 +103,7 @@ package struct StageSample: Sendable {
         return isShort ? first.stage : drawn
     }
 
-    /// Counts a device; returns whether it has to be in the first share for its group's sake.
+    /// Counts a device. Returns whether the device must join the first share to meet its group's minimum.
     private mutating func see(_ environment: PushEnvironment, _ stratum: Stratum, isSampled: Bool) -> Bool {
         let (locale, zone) = place(of: stratum, Int(environment.code))
         let added = isSampled ? 1 : 0

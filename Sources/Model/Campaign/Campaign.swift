@@ -1,4 +1,4 @@
-/// A campaign file: who gets which template, when, and within which limits.
+/// A campaign file: its audience, its template, its schedule and its limits.
 ///
 /// It is stored as JSON inside ``RunDefinition``: its coding keys, and those of every type it holds, never change.
 package struct Campaign: Hashable, Sendable, Codable {
@@ -7,20 +7,21 @@ package struct Campaign: Hashable, Sendable, Codable {
     package var topic: String
     package var pushType: PushType
     package var priority: PushPriority
-    /// What the app's frequency caps know it by; nil: ``FrequencyCap/usualClass``.
+    /// The class that the app's frequency caps use for this campaign. `nil` for ``FrequencyCap/usualClass``.
     package var ownClass: String?
     package var template: String
     package var audience: Audience
-    /// In place of `audience`: one SELECT of device ids over the store's documented views.
+    /// A SELECT of device ids over the store's documented views, in place of `audience`.
     package var audienceSQL: String?
-    /// Who gets one copy; nil: each device, as with `all`.
+    /// The unit that gets one copy. `nil` for each device, as with `all`.
     package var dedupe: Dedupe?
-    /// Defaults; an empty one must be given when the run is started.
+    /// Default values. An empty one must be given when the run is started.
     package var variables: [String: String]
     package var schedule: Schedule?
-    /// In place of a time in `schedule`: each new item of a feed is an occurrence.
+    /// The feed whose new items are occurrences, in place of a time in `schedule`.
     package var feed: FeedTrigger?
-    /// `apns-expiration` is the planned time plus this. Nil: APNs' own storage policy. Zero: one attempt, not stored.
+    /// The time from the planned time to `apns-expiration`. `nil` leaves storage to APNs' policy. Zero means one
+    /// attempt and no storage.
     package var expiresAfter: Duration?
     package var collapse: Collapse
     package var pace: Pace?
@@ -28,12 +29,12 @@ package struct Campaign: Hashable, Sendable, Codable {
     package var onUnknown: OnUnknown
     /// Attempts per delivery, the first included.
     package var maxAttempts: Int
-    /// Percent of the audience left out by a stable hash, 0 to 100.
+    /// The percentage of the audience left out by a stable hash, 0 to 100.
     package var holdoutPercent: Double?
     package var variants: [Variant]
-    /// The last one is the rest. Nil: everybody at once.
+    /// The stages in order. The last one is the rest. `nil` sends to all devices together.
     package var stages: [Stage]?
-    /// The template that takes the place of what was sent, should it be wrong.
+    /// The template for a correction, which replaces a faulty push.
     package var correction: String?
 
     private enum CodingKeys: String, CodingKey {
@@ -68,15 +69,15 @@ package struct Campaign: Hashable, Sendable, Codable {
         variants = []
     }
 
-    /// What `apns-collapse-id` carries, and which background pushes replace each other while they wait.
+    /// The value of `apns-collapse-id`, and the rule by which waiting background pushes replace each other.
     package enum Collapse: Hashable, Sendable, Codable {
         /// One id per run: a second copy replaces the first on the screen.
         case run
         case none
         /// At most 64 bytes.
         case key(String)
-        /// No id. A newer background push of the same app and template replaces an older one that waits: the default of
-        /// background pushes.
+        /// No id. A newer background push of the same app and template replaces an older one that waits. This is the
+        /// default of background pushes.
         case template
 
         private enum CodingKeys: String, CodingKey {
@@ -87,16 +88,16 @@ package struct Campaign: Hashable, Sendable, Codable {
         package var hasID: Bool { self != .none && self != .template }
     }
 
-    /// What becomes of a delivery whose answer a crash or a dead connection took away.
+    /// The treatment of a delivery whose response was lost in a crash or with a dead connection.
     package enum OnUnknown: String, Hashable, Sendable, Codable, CaseIterable {
         case resend, skip
     }
 
-    /// Who gets one copy, on however many devices.
+    /// The unit that gets one copy, on any number of devices.
     package enum Dedupe: String, Hashable, Sendable, Codable, CaseIterable {
         /// Each device.
         case all
-        /// All devices in the audience with one `user_id`; a device without one is somebody of its own.
+        /// All devices in the audience with one `user_id`. A device without one counts as a separate user.
         case user
     }
 
@@ -155,33 +156,34 @@ extension Campaign {
 
     package var pushClass: String { ownClass ?? FrequencyCap.usualClass }
 
-    /// How long after its time what the campaign owes may still begin to go out by itself: as the schedule says, also one
-    /// that starts nothing, else as the feed's items are judged.
+    /// The longest delay after the planned time at which remaining deliveries may still start automatically. It comes
+    /// from the schedule, even one without a start time, or else from the feed.
     package var lateByMax: Duration { schedule?.lateByMax ?? feed?.lateByMax ?? Timetable.lateByMaxDefault }
 
-    /// Whether a delivery without an answer goes out again: at most once, with the same `apns-id` and collapse id
-    /// (`ProviderProtocol` section 8), and never where there is to be one attempt only.
+    /// Tells whether a delivery without a response is sent again. A delivery is repeated at most once, with the same
+    /// `apns-id` and collapse id (`ProviderProtocol` section 8). It is never repeated if only one attempt is allowed.
     ///
-    /// - Parameter attempt: the attempt that has just stayed without an answer, from 1.
+    /// - Parameter attempt: the number of the attempt that just ended without a response, from 1.
     package func mayResendUnknown(afterAttempt attempt: Int) -> Bool {
         onUnknown == .resend && expiresAfter != .zero && attempt < maxAttempts
     }
 }
 
 extension Campaign.Pace {
-    /// Share of the whole rate at the start of a ramp.
+    /// The share of the full rate at the start of a ramp.
     private static let rampStart = 0.1
     /// A hundred years, in seconds: longer than any run, and within the range of `Timestamp`.
     private static let secondsMax = 3.15e9
 
-    /// Pushes per second, so long after the start: with a ramp a straight line from a tenth of the rate to the whole.
+    /// Returns the pushes per second at a time after the start. A ramp is a straight line from a tenth of the rate to
+    /// the full rate.
     package func rate(after time: Duration) -> Double {
         guard let ramp = ramp?.inSeconds, ramp > 0 else { return pushesPerSecond }
         let share = min(1, max(0, time.inSeconds / ramp))
         return pushesPerSecond * (Self.rampStart + (1 - Self.rampStart) * share)
     }
 
-    /// How many pushes the pace allows from the start up to this moment: the integral of the rate.
+    /// Returns how many pushes the pace allows within a time from the start: the integral of the rate.
     package func count(within time: Duration) -> Double {
         let seconds = max(0, time.inSeconds)
         let onRamp = min(seconds, max(0, ramp?.inSeconds ?? 0))
@@ -189,7 +191,7 @@ extension Campaign.Pace {
         return onRamp * mean + (seconds - onRamp) * pushesPerSecond
     }
 
-    /// How long so many pushes take; the inverse of ``count(within:)``.
+    /// Returns how long this number of pushes takes. It is the inverse of ``count(within:)``.
     package func duration(of count: Int) -> Duration {
         let ramp = max(0, ramp?.inSeconds ?? 0)
         let beyond = Double(count) - self.count(within: self.ramp ?? .zero)
@@ -197,7 +199,7 @@ extension Campaign.Pace {
         return .milliseconds(Int64((min(seconds, Self.secondsMax) * 1000).rounded(.up)))
     }
 
-    /// The root of `growth / 2 * t^2 + first * t = count`.
+    /// Solves `growth / 2 * t^2 + first * t = count` for `t`.
     private func secondsOnRamp(_ count: Double, _ ramp: Double) -> Double {
         let first = pushesPerSecond * Self.rampStart
         let growth = (pushesPerSecond - first) / ramp

@@ -1,13 +1,13 @@
-/// A part of a run that must prove itself before the rest goes.
+/// A part of a run that must pass an evaluation before the next part is sent.
 ///
 /// It is stored as JSON inside ``RunDefinition``: its coding keys never change.
 package struct Stage: Hashable, Sendable, Codable {
     package enum Members: Hashable, Sendable, Codable {
-        /// Devices known by name, usually of the people who made the campaign; they need not be in its audience.
+        /// Devices selected by name, usually those of the campaign's authors. They need not be in its audience.
         case seeds(AudienceExpression)
         /// Percent of the audience, a sample: see ``StageSample``.
         case share(Double)
-        /// Everybody who is in no stage before.
+        /// All devices that are in no earlier stage.
         case rest
 
         private enum CodingKeys: String, CodingKey {
@@ -15,21 +15,21 @@ package struct Stage: Hashable, Sendable, Codable {
         }
     }
 
-    /// The share of failures that is put up with where the file does not say.
+    /// The tolerated percentage of failures if the file does not state one.
     package static let toleratePercentUsual = 5.0
     package static let countMax = 20
-    /// Seeds of one stage, at most: more are no longer people one knows.
+    /// The maximum number of seeds in one stage. A larger group no longer consists of known people.
     package static let seedsMax = 1_000
-    /// Of a run for more devices than ``seedsFreely`` the seeds of one stage are this share, at most.
+    /// The maximum share of seeds in one stage, for a run with more devices than ``seedsFreely``.
     package static let seedsShareMax = 0.5
     package static let seedsFreely = 100
 
     package var members: Members
-    /// How long after its last answer the next stage waits, for people to look.
+    /// The waiting time between the stage's last response and the next stage, for people to check the result.
     package var hold: Duration?
-    /// Percent of failures put up with; nil: ``toleratePercentUsual``.
+    /// The tolerated percentage of failures. `nil` for ``toleratePercentUsual``.
     package var toleratePercent: Double?
-    /// A person has to approve of it before it begins.
+    /// Whether a person must approve the stage before it begins.
     package var needsApproval: Bool
 
     private enum CodingKeys: String, CodingKey {
@@ -45,20 +45,21 @@ package struct Stage: Hashable, Sendable, Codable {
         self.needsApproval = needsApproval
     }
 
-    /// - Parameter audience: all the run is for, the seeds among them.
+    /// - Parameter audience: the number of all devices of the run, including the seeds.
     package static func isTooMany(seeds: Int, of audience: Int) -> Bool {
         seeds > seedsMax || audience > seedsFreely && Double(seeds) > seedsShareMax * Double(audience)
     }
 
-    /// Of how many devices it has to be known that there are so many, before ``isTooMany(seeds:of:)`` can be answered.
+    /// Returns the number up to which the audience must be counted before ``isTooMany(seeds:of:)`` can be answered.
     package static func audienceCounted(forSeeds seeds: Int) -> Int {
         max(seedsFreely, Int((Double(seeds) / seedsShareMax).rounded(.up))) + 1
     }
 
-    /// From 0 to 1.
+    /// The tolerated share of failures, from 0 to 1.
     package var tolerated: Double { (toleratePercent ?? Self.toleratePercentUsual) / 100 }
 
-    /// It is of people one knows, and too small for shares to mean anything: each has to be accepted.
+    /// Whether each device of the stage must accept its push. This holds for seeds without a tolerance, which are too
+    /// few for percentages.
     package var passesAsWhole: Bool { seeds != nil && toleratePercent == nil }
 
     package var seeds: AudienceExpression? {
@@ -66,7 +67,7 @@ package struct Stage: Hashable, Sendable, Codable {
         return expression
     }
 
-    /// As people speak of it: `seeds`, `1 %`, `the rest`.
+    /// A short name: `seeds`, `1 %`, `the rest`.
     package var words: String {
         switch members {
         case .seeds: "seeds"
@@ -77,7 +78,7 @@ package struct Stage: Hashable, Sendable, Codable {
 }
 
 extension Campaign {
-    /// Of each stage that is for seeds: its number, from 1, and who they are.
+    /// The seeds of each stage that has seeds, with the stage's number, from 1.
     package var seeds: [(stage: Int, members: AudienceExpression)] {
         (stages ?? []).enumerated().compactMap { index, stage in stage.seeds.map { (index + 1, $0) } }
     }

@@ -11,22 +11,22 @@ package struct DeviceRecord: Hashable, Sendable {
     package var appVersion: String?
     package var osVersion: String?
     package var model: String?
-    /// Nil: not known, treated as allowed.
+    /// `nil` if unknown, which is treated as allowed.
     package var alertsAllowed: Bool?
     package var registeredAt: Timestamp?
     package var lastSeenAt: Timestamp?
-    /// The number on the app's icon. `nil`: leave the stored count as it is.
+    /// The number on the app's icon. `nil` leaves the stored count unchanged.
     package var badge: Int?
-    /// Nil: leave the stored tags as they are; empty: remove them.
+    /// `nil` leaves the stored tags unchanged. An empty array removes them.
     package var tags: [String]?
-    /// Set beside those that are stored; `nil`: none is.
+    /// Attributes to set in addition to the stored ones. `nil` sets none.
     package var attributes: [String: String]?
-    /// The attributes take the place of all that are stored. Without attributes it means nothing.
+    /// Whether ``attributes`` replaces all stored attributes. It has no effect if ``attributes`` is `nil`.
     package var replacesAttributes = false
-    /// What is taken away from a known device; what the record sets as well, it sets.
+    /// The values to remove from a known device. A value that the record also sets is set.
     package var erased: Set<Erasure> = []
 
-    /// What an import may take away from a device. What a device is known by stays, and so do its times.
+    /// A value that an import may remove from a device. Identifying values and times cannot be removed.
     package enum Erasure: Hashable, Sendable {
         case userID, locale, timeZone, country, appVersion, osVersion, model, alertsAllowed, attributes
         case attribute(String)
@@ -43,12 +43,13 @@ package struct DeviceRecord: Hashable, Sendable {
 package enum DeviceStatus: String, Hashable, Sendable, Codable, CaseIterable {
     /// Sent to. May become `suspended` or `gone`.
     case active
-    /// APNs called its token wrong for this environment or topic; kept, not sent to, `active` again on registration.
+    /// APNs rejected its token as wrong for this environment or topic. The device is kept and not sent to. It becomes
+    /// `active` on the next registration.
     case suspended
-    /// APNs called its token inactive after its last registration; `active` again only with a newer registration.
+    /// APNs reported its token as inactive after its last registration. Only a newer registration makes it `active`.
     case gone
 
-    /// As stored.
+    /// The stored number.
     package var code: Int64 {
         switch self {
         case .active: 0
@@ -57,24 +58,24 @@ package enum DeviceStatus: String, Hashable, Sendable, Codable, CaseIterable {
         }
     }
 
-    /// A number that stands for no status counts as `gone`: such a device is not sent to.
+    /// Creates a status from its stored number. An unknown number counts as `gone`, so that the device is not sent to.
     package init(code: Int64) {
         self = Self.allCases.first { $0.code == code } ?? .gone
     }
 }
 
-/// The two environments of APNs. A device token, and a newer key, is valid in one of them only (`ProviderProtocol`
-/// section 1).
+/// An environment of APNs. A device token is valid in only one environment (`ProviderProtocol` section 1). The same
+/// holds for a newer key.
 package enum PushEnvironment: String, Hashable, Sendable, Codable, CaseIterable {
     case production
     case sandbox
 
-    /// As stored.
+    /// The stored number.
     package var code: Int64 { self == .production ? 0 : 1 }
 
     package init(code: Int64) { self = code == 0 ? .production : .sandbox }
 
-    /// As it is said to a person before something is sent: the one that reaches the public cannot be overread.
+    /// The name in warnings before a push is sent. Capitals draw attention to production, which reaches the public.
     package var warningName: String { self == .production ? rawValue.uppercased() : rawValue }
 
     /// `PRODUCTION: 18,812 devices`.
@@ -91,7 +92,8 @@ package struct AppVersion: Hashable, Comparable, Sendable, Codable, CustomString
         case components = "components"
     }
 
-    /// Nil unless the text is 1 to 8 dotted numbers; a suffix after `-`, `+` or a blank (`4.2-beta`) is dropped.
+    /// Returns `nil` unless the text is 1 to 8 dotted numbers. A suffix after `-`, `+` or a blank (`4.2-beta`) is
+    /// dropped.
     package init?(_ text: some StringProtocol) {
         let bare = text.prefix { $0 != "-" && $0 != "+" && $0 != " " }
         let parts = bare.split(separator: ".", omittingEmptySubsequences: false)
@@ -122,32 +124,33 @@ package struct AppVersion: Hashable, Comparable, Sendable, Codable, CustomString
     }
 }
 
-/// The address of one installation at APNs: 32 to 100 opaque bytes. Printing one shows its last 8 characters only.
+/// The address of one installation at APNs: 32 to 100 opaque bytes. Its description shows only the last 8 characters.
 package struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
     package static let byteCounts = 32...100
 
     package let bytes: [UInt8]
 
-    /// Nil when the length is outside ``byteCounts``.
+    /// Returns `nil` if the length is outside ``byteCounts``.
     package init?(bytes: [UInt8]) {
         guard Self.byteCounts.contains(bytes.count) else { return nil }
         self.bytes = bytes
     }
 
-    /// Why a text is no token.
+    /// The reason why a text is not a token.
     package enum HexFault: Error, Hashable, Sendable {
         case notHex
         case oddCount
-        /// So many bytes are outside ``byteCounts``.
+        /// The number of bytes is outside ``byteCounts``.
         case byteCount(Int)
     }
 
-    /// Hex digits of either case; `<`, `>` and blanks around or between them are tolerated, as old apps print them.
+    /// Reads hex digits of either case. It tolerates `<`, `>` and blanks around or between them, as old apps print
+    /// them.
     package init?(hex text: some StringProtocol) {
         do { try self.init(hexDigits: Array(text.utf8)[...]) } catch { return nil }
     }
 
-    /// As ``init(hex:)``, from the bytes of the text: an import reads one a line.
+    /// Reads hex digits as ``init(hex:)`` does, from the bytes of the text. An import calls it once per line.
     package init(hexDigits text: ArraySlice<UInt8>) throws(HexFault) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.count / 2)
@@ -168,7 +171,8 @@ package struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
         self.bytes = bytes
     }
 
-    /// Lower-case hex, whole: for the request path and for exports asked for by name, never for logs or pages.
+    /// The whole token in lower-case hex, for the request path and for explicit exports. Do not use it in logs or
+    /// pages.
     package var hex: String {
         String(hexOf: bytes)
     }
@@ -181,7 +185,8 @@ package struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
     private static let notHex: UInt8 = 255
     private static let filler: UInt8 = 254
 
-    /// The value of each byte as a hex digit, ``filler`` for what a token may hold besides, ``notHex`` for the rest.
+    /// The value of each byte as a hex digit. ``filler`` marks other characters that a token may contain, ``notHex``
+    /// all the rest.
     private static let digits: [UInt8] = (0...255).map { (byte: UInt8) in
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")

@@ -1,20 +1,20 @@
-/// The languages that a device with some tag understands, and so the one rule for two questions: which text of a
-/// template a device gets, and which devices `locale in (...)` selects.
+/// A language that a device with some tag understands. The same rule decides which text of a template a device gets and
+/// which devices `locale in (...)` selects.
 ///
-/// A range is a tag with what its author left unsaid: codes that are out of use are replaced (`iw` is `he`), and a
-/// range with a region has a script (`zh-TW` is `zh-Hant-TW`). A device understands, nearest first:
+/// A range is a normalised tag. Codes that are out of use are replaced (`iw` becomes `he`), and a range with a region
+/// gets a script (`zh-TW` becomes `zh-Hant-TW`). A device understands, nearest first:
 ///
 /// 1. its own tag, then with fewer subtags, down to the region: `zh-Hant-MO`;
-/// 2. the regions whose texts its region follows: `zh-Hant-HK`; `es-419` for `es-MX`, `pt-PT` for `pt-AO`;
+/// 2. the regions whose texts its region is based on: `zh-Hant-HK`; `es-419` for `es-MX`, `pt-PT` for `pt-AO`;
 /// 3. its language in its script, `zh-Hant`, then its language, `zh`;
-/// 4. the same of a language that its readers read as well: `no` for `nb` and `nn`, `nb` for `no`, `zh` for `yue`.
+/// 4. the same for another language that its readers also read: `no` for `nb` and `nn`, `nb` for `no`, `zh` for `yue`.
 ///
-/// The store asks the reverse question, see `LocaleCondition`, and both read ``LanguageFacts`` alone.
+/// The store answers the reverse question, see `LocaleCondition`. Both use ``LanguageFacts`` as their only source.
 package struct LanguageRange: Hashable, Sendable {
     package let language: String
     package let script: String?
     package let region: String?
-    /// Variants, extensions and whatever else there is.
+    /// Variants, extensions and all other subtags.
     package let rest: [String]
 
     fileprivate init(_ language: String, _ script: String? = nil, _ region: String? = nil, rest: [String] = []) {
@@ -32,7 +32,7 @@ package struct LanguageRange: Hashable, Sendable {
 }
 
 extension LocaleTag {
-    /// What the device with this tag understands, nearest first.
+    /// The ranges that the device with this tag understands, nearest first.
     package var understood: [LanguageRange] {
         let parts = LanguageParts(self)
         let languages = [parts.language] + [LanguageFacts.readAsWell[parts.language]].compactMap(\.self)
@@ -57,15 +57,15 @@ extension LocaleTag {
         return ranges + [LanguageRange(language, script), LanguageRange(language)]
     }
 
-    /// Whether this tag, read as a language range, selects a device with that tag: `de` selects `de-AT`, `de-AT` not
-    /// `de`, `zh-Hant` selects `zh-TW`.
+    /// Tells whether this tag, read as a language range, selects a device with the given tag. `de` selects `de-AT`,
+    /// `de-AT` does not select `de`, and `zh-Hant` selects `zh-TW`.
     package func selects(_ tag: LocaleTag) -> Bool {
         tag.understood.contains(LanguageRange(self))
     }
 
-    /// Returns the tag among some that stands for this tag's language in its script. Where a language is written in
-    /// several scripts, the region that comes first for a script means just the script, so that `zh-TW` is for `zh-HK` as
-    /// well. In other languages no region stands for another one: `pt` is never `pt-BR`.
+    /// Returns the index of the tag that stands for this tag's language in its script. If a language is written in
+    /// several scripts, the main region of a script stands for the script, so `zh-TW` also serves `zh-HK`. In other
+    /// languages no region stands for another one: `pt` never matches `pt-BR`.
     func standIn(among tags: [LocaleTag]) -> Int? {
         let parts = LanguageParts(self)
         guard let script = parts.usualScript, !LanguageFacts.regionsOfOtherScripts(parts.language).isEmpty,
@@ -80,13 +80,13 @@ extension LocaleTag {
 
 /// The subtags of a tag by their meaning.
 struct LanguageParts {
-    /// In its present code.
+    /// The language's current code.
     let language: String
     let script: String?
     let region: String?
-    /// Variants, extensions and whatever else there is.
+    /// Variants, extensions and all other subtags.
     let rest: [String]
-    /// The script as written, or the one that the language is usually written in; `nil`: unknown.
+    /// The script as written, or the usual script of the language. `nil` if unknown.
     let usualScript: String?
 
     init(_ tag: LocaleTag) {
@@ -102,13 +102,14 @@ struct LanguageParts {
     }
 }
 
-/// What is known of languages: ``CLDRLanguages``, and what it says elsewhere or by the names of whole locales.
+/// Facts about languages: ``CLDRLanguages``, and the facts that CLDR states elsewhere or by whole locale names.
 package enum LanguageFacts {
-    /// A language whose texts are read where there are none in one's own: CLDR's parents of `nb` and `nn`, its old
-    /// alias of `no`, and its language matching of Cantonese, which is written like the Chinese of its script.
+    /// A language that readers of another language also read, if no text in their own exists. The sources are CLDR's
+    /// parents of `nb` and `nn`, its old alias of `no`, and its language matching of Cantonese. Cantonese is written
+    /// like the Chinese of its script.
     static let readAsWell = ["nb": "no", "nn": "no", "no": "nb", "yue": "zh"]
 
-    /// Codes out of use that name a script as well.
+    /// Codes out of use that also imply a script.
     static let saidBy = ["sh": "Latn"]
 
     private static let aliases = CLDRLanguages.aliases.merging(["sh": "sr"]) { $1 }
@@ -126,38 +127,38 @@ package enum LanguageFacts {
         }
     }
 
-    /// The code of a language that is in use.
+    /// Returns the current code of a language.
     static func present(_ code: String) -> String { aliases[code] ?? code }
 
-    /// - Parameter code: in use or not.
+    /// - Parameter code: a current or outdated code.
     package static func script(of code: String, in region: String?) -> String? {
         if let said = saidBy[code] { return said }
         let language = present(code)
         return region.flatMap { regionalScripts[language]?[$0] } ?? scripts[language]
     }
 
-    /// The regions in which a language is written in another script than elsewhere, with that script.
+    /// Returns the regions in which a language is written in another script than elsewhere, each with that script.
     package static func regionsOfOtherScripts(_ code: String) -> [String: String] {
         saidBy[code] == nil ? regionalScripts[present(code)] ?? [:] : [:]
     }
 
-    /// The region that a language, in a script, belongs to first of all.
+    /// Returns the main region of a language in a script.
     static func firstRegion(of language: String, in script: String?) -> String? {
         script.flatMap { regions["\(language)-\($0)"] } ?? regions[language]
     }
 
-    /// The regions whose texts a region follows, nearest first.
+    /// Returns the regions that a region's texts are based on, nearest first.
     static func parents(of region: String, in language: String) -> [String] {
         let parents = regionalParents[language] ?? [:]
         return Array(sequence(first: region) { parents[$0] }.dropFirst())
     }
 
-    /// The regions that follow the texts of a region, directly or not.
+    /// Returns the regions whose texts are based on those of a region, directly or indirectly.
     package static func followers(of region: String, in language: String) -> [String] {
         (regionalParents[language] ?? [:]).keys.filter { parents(of: $0, in: language).contains(region) }.sorted()
     }
 
-    /// The codes, in use or not, of the languages whose readers understand a language.
+    /// Returns the codes, current and outdated, of the languages whose readers understand a language.
     package static func readers(of language: String) -> [String] {
         let languages = [language] + readAsWell.filter { $0.value == language }.keys.sorted()
         return languages.flatMap { [$0] + (codes[$0] ?? []).sorted() }

@@ -1,10 +1,10 @@
-/// A BCP 47 language tag in its usual letter case (`de`, `pt-BR`, `zh-Hant-HK`), read with `_` and any case tolerated.
+/// A BCP 47 language tag in its usual letter case (`de`, `pt-BR`, `zh-Hant-HK`). Reading tolerates `_` and any case.
 package struct LocaleTag: Hashable, Sendable, Codable, CustomStringConvertible {
-    /// Subtags, language first, each in its usual case.
+    /// The subtags, language first, each in its usual case.
     package let subtags: [String]
 
-    /// Nil for anything that is not a language of 2 to 8 letters followed by subtags of 1 to 8 letters or digits.
-    /// A POSIX suffix (`de_DE.UTF-8`, `de_DE@euro`) is dropped.
+    /// Returns `nil` unless the text is a language of 2 to 8 letters followed by subtags of 1 to 8 letters or digits. A
+    /// POSIX suffix (`de_DE.UTF-8`, `de_DE@euro`) is dropped.
     package init?(_ text: some StringProtocol) {
         let bare = text.prefix { $0 != "." && $0 != "@" }
         let parts = bare.split(separator: "-", omittingEmptySubsequences: false)

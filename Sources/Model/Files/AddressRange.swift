@@ -1,9 +1,9 @@
 import Foundation
 
-/// An IP address. An IPv4-mapped or NAT64 (`64:ff9b::/96`) IPv6 address counts as the IPv4 address in it, since a
+/// An IP address. An IPv4-mapped or NAT64 (`64:ff9b::/96`) IPv6 address counts as the embedded IPv4 address, because a
 /// connection to it reaches the IPv4 host.
 package struct IPAddress: Hashable, Sendable {
-    /// 4 or 16 of them, in network order.
+    /// 4 or 16 bytes, in network order.
     package let bytes: [UInt8]
 
     /// - Parameter bytes: 4 or 16 in network order; `nil` for any other count.
@@ -29,7 +29,8 @@ package struct IPAddress: Hashable, Sendable {
         return parts.count == 4 && bytes.count == 4 ? bytes : nil
     }
 
-    /// RFC 4291 section 2.2: one `::` stands for the groups that are left out, the last 4 bytes may be written as IPv4.
+    /// Parses the notation of RFC 4291 section 2.2. One `::` stands for omitted groups, and the last 4 bytes may be
+    /// written as IPv4.
     private static func sixteen(_ text: String) -> [UInt8]? {
         guard text.utf8.count <= 45 else { return nil }
         let halves = text.components(separatedBy: "::")
@@ -89,7 +90,7 @@ package struct AddressRange: Hashable, Sendable {
     private let address: IPAddress
     private let bits: Int
 
-    /// `nil` unless it is an address, or one with the number of its leading bits that count.
+    /// Returns `nil` unless the text is an address, or an address with its number of leading bits.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = parts.first.flatMap({ IPAddress(String($0)) }) else { return nil }

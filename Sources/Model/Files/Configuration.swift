@@ -1,23 +1,24 @@
-/// `fanfare.yaml`: where things are, and how to reach APNs for each app. Paths are as written, relative ones to the file.
+/// `fanfare.yaml`: the locations of files, and the access to APNs for each app. Paths are as written. A relative path
+/// is relative to the file.
 package struct Configuration: Hashable, Sendable {
-    /// A path, or a URL that may hold a password: shown as ``StoreAddress`` describes it.
+    /// A path, or a URL that may contain a password. ``StoreAddress`` describes it without the password.
     package var store: String
     package var campaigns: String
     package var templates: String
     package var apps: [App]
-    /// Of all apps and runs of one process together; nil: no limit.
+    /// The pace of all apps and runs of one process together. `nil` for no limit.
     package var pace: Campaign.Pace?
     package var http: HTTP
     package var webhooks: [Webhook]
-    /// How long per-token outcomes are kept.
+    /// The retention time of per-token outcomes.
     package var outcomesKept: Duration
-    /// Nil: a run needs nobody's approval.
+    /// `nil` if no run needs an approval.
     package var approvals: ApprovalRules?
-    /// Nil: nothing waits for a person because it is much.
+    /// `nil` if no run waits for a person because of its volume.
     package var volumeBrake: VolumeBrake?
-    /// When a finished run is no success.
+    /// The limits beyond which a finished run counts as unsuccessful.
     package var success = SuccessLimits()
-    /// The segment of the devices that `test-send` may reach; nil: any.
+    /// The segment of devices that `test-send` may reach. `nil` for any device.
     package var testDevices: String?
     package var feeds = Feeds()
     package var log = Log()
@@ -32,14 +33,14 @@ package struct Configuration: Hashable, Sendable {
         outcomesKept = .seconds(400 * 86_400)
     }
 
-    /// How much the processes log, and how. An option of a command wins.
+    /// The level and format of the processes' logs. A command's option takes precedence.
     package struct Log: Hashable, Sendable {
         package enum Format: String, Hashable, Sendable, CaseIterable {
             /// A line with the time in front.
             case text
             /// A JSON object per line.
             case json
-            /// A line with its priority in front, which journald takes off; journald adds the time.
+            /// A line after its priority. journald removes the priority and adds the time.
             case journal
         }
 
@@ -47,9 +48,9 @@ package struct Configuration: Hashable, Sendable {
             case error, warning, info, debug
         }
 
-        /// `nil`: `journal` where standard error is the journal, `text` elsewhere.
+        /// `nil` means `journal` if standard error is the journal, otherwise `text`.
         package var format: Format?
-        /// `nil`: `info` for the daemon and where standard error is the journal, `warning` elsewhere.
+        /// `nil` means `info` for the daemon and if standard error is the journal, otherwise `warning`.
         package var level: Level?
 
         package init(format: Format? = nil, level: Level? = nil) {
@@ -58,11 +59,11 @@ package struct Configuration: Hashable, Sendable {
         }
     }
 
-    /// Where requests go whose address stands in a campaign or template file.
+    /// The allowed destinations of requests whose address comes from a campaign or template file.
     package struct Feeds: Hashable, Sendable {
-        /// Addresses besides the public ones.
+        /// The allowed addresses besides the public ones.
         package var allow: [AddressRange]
-        /// Whether the environment's proxy is used, which then says what is reached.
+        /// Whether the environment's proxy is used. The proxy then decides which addresses can be reached.
         package var proxy: Bool
 
         package init(allow: [AddressRange] = [], proxy: Bool = false) {
@@ -73,21 +74,22 @@ package struct Configuration: Hashable, Sendable {
 
     package struct HTTP: Hashable, Sendable {
         package var listen = "127.0.0.1:8787"
-        /// Campaign and template files may be written by way of the pages and the API.
+        /// Whether campaign and template files may be written through the pages and the API.
         package var editing = false
         package var proxy: Proxy?
-        /// `/metrics` names campaigns and topics to every caller, not only to this machine and to token holders.
+        /// Whether `/metrics` names campaigns and topics to every caller. Otherwise only this machine and token holders
+        /// see them.
         package var openMetrics = false
         package init() {}
     }
 
-    /// What is so much that it waits for a person.
+    /// The volume from which a run waits for a person.
     package struct VolumeBrake: Hashable, Sendable {
-        /// As much as usual, times this, still goes.
+        /// The multiple of the usual volume that may still be sent automatically.
         package var times: Int
-        /// Days of fewer pushes than this are never held.
+        /// The daily number of pushes below which nothing is held.
         package var atLeast: Int
-        /// Over the reach of the campaign's last finished run; nil: any.
+        /// The maximum growth over the reach of the campaign's last finished run. `nil` for any growth.
         package var maxGrowthPercent: Double?
 
         package init(times: Int, atLeast: Int = 1000, maxGrowthPercent: Double? = nil) {
@@ -97,9 +99,9 @@ package struct Configuration: Hashable, Sendable {
         }
     }
 
-    /// When a finished run counts as a success.
+    /// The limits within which a finished run counts as a success.
     package struct SuccessLimits: Hashable, Sendable {
-        /// A run that fewer devices accepted is no success; 0: a run that reaches no device is one.
+        /// The minimum number of devices that must accept. With 0, a run that reaches no device is a success.
         package var minAccepted: Int
         /// The largest shares of rejected and of unknown deliveries, in percent of those that were sent.
         package var maxRejectedPercent, maxUnknownPercent: Double
@@ -111,14 +113,14 @@ package struct Configuration: Hashable, Sendable {
         }
     }
 
-    /// A server before ours that signs people in, and says in a header who they are.
+    /// A server in front of Fanfare's that signs people in, and names them in a header.
     package struct Proxy: Hashable, Sendable {
-        /// IP addresses of its connections; the headers of any other are not believed.
+        /// The IP addresses of the proxy's connections. The headers of any other connection are ignored.
         package var addresses: [String]
         package var userHeader: String
-        /// Of whoever it names without a role.
+        /// The role of a user whom the proxy names without a role.
         package var role: AccessRole
-        /// With a role's word; nil: ``role`` for all.
+        /// The header with the name of a role. `nil` gives every user ``role``.
         package var roleHeader: String?
         /// The operator states that the proxy removes these headers from what its own clients send.
         package var removesHeaders = false
@@ -134,7 +136,7 @@ package struct Configuration: Hashable, Sendable {
         }
     }
 
-    /// An address that is told what becomes of runs.
+    /// An address that receives notifications about runs.
     package struct Webhook: Hashable, Sendable {
         package var url: String
         /// A file with the key that signs the messages.
@@ -143,15 +145,16 @@ package struct Configuration: Hashable, Sendable {
 
         package enum Event: String, Hashable, Sendable, CaseIterable {
             case finished
-            /// Finished, and no success. A webhook that asks for `finished` alone is told `finished`.
+            /// Finished without success. A webhook that subscribes to `finished` alone receives `finished`.
             case unsuccessful
-            /// By itself; a person who pauses a run knows it.
+            /// Paused automatically. A pause by a person sends no notification.
             case paused
-            /// Paused because it was found unfinished too late. Who asked for `paused` alone is told that.
+            /// Paused because the run was found unfinished too late. A webhook that subscribes to `paused` alone
+            /// receives `paused`.
             case late
             case missed, failed
 
-            /// The most exact word for a run that has come into a state, among those and the words of states.
+            /// Returns the most specific name for a run's new state, from these events and the states.
             package static func word(of state: RunState, _ halt: RunHalt?) -> String {
                 switch (state, halt) {
                 case (.paused, .late): Event.late.rawValue
@@ -160,7 +163,7 @@ package struct Configuration: Hashable, Sendable {
                 }
             }
 
-            /// The state that a run has come into.
+            /// The run's new state.
             package var state: RunState {
                 switch self {
                 case .finished, .unsuccessful: .finished
@@ -184,13 +187,13 @@ package struct Configuration: Hashable, Sendable {
         /// Lanes per environment.
         package var connections: Int
         package var silentBudget: SilentBudget
-        /// Of visible pushes; a push must fit all that name its campaign's class.
+        /// The caps of visible pushes. A push must fit all caps that name its campaign's class.
         package var frequencyCaps: [FrequencyCap] = []
-        /// Of all runs together, whichever processes send them; nil: no limit.
+        /// The pace of all runs together, across all sending processes. `nil` for no limit.
         package var pace: Campaign.Pace?
-        /// Nil: Apple's host.
+        /// `nil` for Apple's host.
         package var endpoints: Endpoints
-        /// The file has one for all apps.
+        /// The transport of the requests. The file has one setting for all apps.
         package var transport: Transport
 
         package init(topic: String, credential: Credential) {
@@ -203,21 +206,21 @@ package struct Configuration: Hashable, Sendable {
         }
     }
 
-    /// What carries the requests.
+    /// The implementation that carries the requests.
     package enum Transport: String, Hashable, Sendable, CaseIterable {
-        /// Fanfare's own: exact about every stream, and an order of magnitude cheaper. It goes without a proxy.
+        /// Fanfare's own. It tracks every stream exactly and costs an order of magnitude less. It supports no proxy.
         case native
-        /// libcurl, for the ways to APNs that only it knows: proxies, unusual TLS.
+        /// libcurl, for connections to APNs that only it supports: proxies, unusual TLS.
         case curl
     }
 
     package enum Credential: Hashable, Sendable {
         /// One key for both environments.
         case key(teamID: String, keyID: String, path: String)
-        /// A key for each environment, at least for one of them: Apple's newer keys work in one only.
+        /// A key for one or each environment. Apple's newer keys work in only one.
         case keys(teamID: String, [PushEnvironment: KeyFile])
-        /// PEM, or PKCS#12 where `certificatePath` ends in `.p12`; then the key may be inside, and what was exported with
-        /// a password needs it: it is in a file of its own.
+        /// PEM, or PKCS#12 if `certificatePath` ends in `.p12`. A PKCS#12 file may contain the key. If it was exported
+        /// with a password, a separate file holds the password.
         case certificate(certificatePath: String, privateKeyPath: String?, passwordPath: String? = nil)
     }
 
@@ -258,7 +261,7 @@ package struct Configuration: Hashable, Sendable {
 }
 
 extension Configuration.Credential {
-    /// Where it gives access; there is no way to an environment without a key.
+    /// The environments that the credential gives access to. An environment without a key is not accessible.
     package var environments: Set<PushEnvironment> {
         switch self {
         case .key, .certificate: Set(PushEnvironment.allCases)
@@ -266,7 +269,8 @@ extension Configuration.Credential {
         }
     }
 
-    /// As people know it, in an environment where it gives access: `key ABC123DEFG of team DEF123GHIJ`.
+    /// Returns the credential's display name in an environment: `key ABC123DEFG of team DEF123GHIJ`. `nil` if the
+    /// credential gives no access to it.
     package func name(in environment: PushEnvironment) -> String? {
         switch self {
         case .key(let teamID, let keyID, _): "key \(keyID) of team \(teamID)"

@@ -1,19 +1,19 @@
-/// One problem of a file a person wrote: what is wrong, where, and what to do about it.
+/// A problem in a file that a person wrote: its description, its position, and advice.
 package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
     package enum Severity: String, Sendable, Codable {
         case error, warning
     }
 
     package var path: String
-    /// From 1; 0 when the problem is about the file as a whole.
+    /// The line from 1, or 0 if the problem concerns the file as a whole.
     package var line: Int
     package var column: Int
     package var severity: Severity
-    /// What is wrong, naming the thing as the file names it: `unknown key "audiance"`.
+    /// The problem, with names as in the file: `unknown key "audiance"`.
     package var what: String
-    /// What to do: `did you mean "audience"?`. May be empty.
+    /// The advice: `did you mean "audience"?`. May be empty.
     package var advice: String
-    /// For what a template may allow.
+    /// The rule of a warning that a template may allow.
     package var rule: LintRule?
 
     package init(
@@ -29,7 +29,7 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
         self.rule = rule
     }
 
-    /// `path:line:column: error: what; advice`, and behind it the rule in brackets, if there is one.
+    /// `path:line:column: error: what; advice`, followed by the rule in brackets if there is one.
     package var description: String {
         let location = line > 0 ? "\(path):\(line):\(column)" : path
         return "\(location): \(severity.rawValue): \(what)" + (advice.isEmpty ? "" : "; \(advice)")
@@ -39,8 +39,9 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
 
 /// "Did you mean": the candidate nearest to a mistyped word.
 package enum Suggestion {
-    /// The candidate with the fewest edits (insert, delete, replace, swap of neighbours), at most a third of the
-    /// word's length plus one; nil when none is that near, and for a word longer than any name.
+    /// Returns the candidate with the fewest edits (insert, delete, replace, swap of neighbours). At most a third of
+    /// the word's length plus one edits are allowed. Returns `nil` if no candidate is that close, or if the word is
+    /// longer than any name.
     package static func nearest(to word: String, among candidates: some Sequence<String>) -> String? {
         guard word.utf8.count <= bytesMax else { return nil }
         let candidates = Array(candidates.prefix(candidatesMax + 1))
@@ -53,7 +54,7 @@ package enum Suggestion {
         return ranked.min { ($0.distance, $0.word) < ($1.distance, $1.word) }?.word
     }
 
-    /// The cost is that of both lengths multiplied.
+    /// The cost of a comparison is proportional to the product of both lengths.
     private static let bytesMax = 100
     private static let candidatesMax = 1000
 

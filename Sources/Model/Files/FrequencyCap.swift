@@ -1,25 +1,25 @@
-/// At most so many visible pushes of an app for each device or person in any rolling window, across all campaigns.
+/// A limit on an app's visible pushes to each device or person in any rolling window, across all campaigns.
 ///
-/// It is stored as JSON with the pushes it was asked for: its coding keys never change.
+/// It is stored as JSON with the pushes that it applied to. Its coding keys never change.
 package struct FrequencyCap: Hashable, Sendable, Codable {
-    /// Whom it counts for.
+    /// The unit that the cap counts for.
     package enum Subject: String, Hashable, Sendable, Codable, CaseIterable {
         case device
-        /// All devices with the same user id together; a device without one is a person of its own.
+        /// All devices with the same user id together. A device without one counts as a separate person.
         case user
     }
 
-    /// The longest window, so that what is older can be forgotten whatever the configuration says.
+    /// The longest window. Older pushes can therefore be deleted whatever the configuration says.
     package static let windowMax: Duration = .seconds(31 * 86_400)
-    /// Of a campaign that names no class.
+    /// The class of a campaign that names none.
     package static let usualClass = "default"
 
     package var limit: Int
     package var window: Duration
     package var per: Subject
-    /// The classes of campaigns whose pushes it counts and holds back; nil: all.
+    /// The classes of campaigns whose pushes the cap counts and delays. `nil` for all classes.
     package var classes: [String]?
-    /// By class, how many of the slots nobody else may take.
+    /// The number of slots reserved for each class.
     package var reserve: [String: Int]
 
     private enum CodingKeys: String, CodingKey {
@@ -36,11 +36,11 @@ package struct FrequencyCap: Hashable, Sendable, Codable {
         self.reserve = reserve
     }
 
-    /// Whether a push of this class counts.
+    /// Tells whether a push of this class counts.
     package func covers(_ pushClass: String) -> Bool { classes?.contains(pushClass) ?? true }
 
-    /// How many pushes may count in a window once one of this class has left: the slots that are kept for other classes stay
-    /// free, whether or not those have used theirs.
+    /// Returns the limit on counted pushes in a window for a further push of this class. The slots reserved for other
+    /// classes stay free, even if those classes have used theirs.
     package func limit(for pushClass: String) -> Int {
         limit - reserve.reduce(0) { $0 + ($1.key == pushClass ? 0 : $1.value) }
     }

@@ -1,17 +1,22 @@
 import Foundation
 
-/// Where a store on PostgreSQL is: `postgres://user@host:port/database?option=value`.
+/// The address of a store on PostgreSQL: `postgres://user@host:port/database?option=value`.
 ///
-/// The rules are those of libpq's URLs: `%XX` for special characters, `[::1]` for IPv6, several hosts with commas (the
-/// first that answers is taken; with several, only one that may be written to), a Unix socket as `?host=/folder` or
-/// `postgres://%2Ffolder/database`. A database must be named.
+/// The rules are those of libpq's URLs: `%XX` for special characters, `[::1]` for IPv6, several hosts with commas, a
+/// Unix socket as `?host=/folder` or `postgres://%2Ffolder/database`. Of several hosts, the first one that responds and
+/// accepts writes is used. A database must be named.
 ///
-/// TLS: a server elsewhere must prove its name with a certificate (`sslmode=verify-full`); over a Unix socket and the
-/// loopback interface libpq's own rule holds. An `sslmode` in the URL replaces both. Trusted are the authorities of
-/// `sslrootcert`, or `~/.postgresql/root.crt`, or those of the system.
+/// TLS: a remote server must prove its name with a certificate (`sslmode=verify-full`). Over a Unix socket and the
+/// loopback interface, libpq's own default applies. An `sslmode` in the URL replaces both. The trusted authorities are
+/// those of `sslrootcert`, or `~/.postgresql/root.crt`, or those of the system.
 ///
-/// The password stands in the URL, in the file that `password_file` names (nothing else in it), or in the file of
-/// `PGPASSFILE`, whose lines libpq reads. No description of an address holds it.
+/// The password comes from one of three places:
+///
+/// - the URL;
+/// - the file that `password_file` names, with no other content;
+/// - the `PGPASSFILE` file, whose lines libpq reads.
+///
+/// No description of an address contains the password.
 package struct PostgresAddress: Hashable, Sendable {
     package struct Host: Hashable, Sendable {
         /// A name, an address, or the folder of a Unix socket.
@@ -20,7 +25,7 @@ package struct PostgresAddress: Hashable, Sendable {
 
         package var isSocket: Bool { name.hasPrefix("/") }
 
-        /// The other end is this machine.
+        /// Whether the host is this machine.
         package var isLocal: Bool {
             isSocket || name == "localhost" || name == "::1" || name.wholeMatch(of: /127(\.\d{1,3}){3}/) != nil
         }
@@ -30,7 +35,7 @@ package struct PostgresAddress: Hashable, Sendable {
     package let user: String?
     package let database: String
     package let password: String?
-    /// What the URL says behind `?`, by name; each is one of ``PostgresOption``.
+    /// The URL's options after `?`, by name. Each name is one of ``PostgresOption``.
     package let options: [PostgresOption: String]
 
     package init(_ url: String) throws(PostgresAddressFault) {
@@ -46,7 +51,7 @@ package struct PostgresAddress: Hashable, Sendable {
         }
         let database = place.count > 1 ? String(place[1]) : ""
         let query = parts.count > 1 ? String(parts[1]) : ""
-        // Pieces of a password that should have been written as %XX; nothing of it is repeated.
+        // A password that should have been escaped as %XX shows up here in pieces. The error repeats none of it.
         guard !(database + query).contains("@"), !database.contains("/"), !(database + query).contains("#") else {
             throw .unescaped
         }
@@ -63,15 +68,17 @@ package struct PostgresAddress: Hashable, Sendable {
         guard !self.database.isEmpty else { throw .noDatabase }
     }
 
-    /// False where the URL says `prepare=off`: behind a pooler that hands each transaction to another connection of its
-    /// own and does not follow prepared statements. Where a pooler shows itself by that, they are given up in any case.
+    /// Whether named prepared statements are used. `prepare=off` in the URL turns them off. It is needed behind a
+    /// pooler that gives each transaction another server connection and does not track prepared statements. If such a
+    /// pooler is detected, named statements are abandoned in any case.
     package var usesNamedStatements: Bool { options[.prepare] != "off" }
 
     package func number(_ option: PostgresOption) -> Int? { options[option].flatMap { Int($0) } }
 }
 
 extension PostgresAddress: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Without the password and the options, for people and logs. The folder of a socket stands where a URL may have it.
+    /// The address without password and options, for people and logs. The folder of a socket is shown as URL syntax
+    /// requires.
     package var description: String {
         let start = "postgres://" + (user.map { "\($0)@" } ?? "")
         if hosts.count == 1, hosts[0].isSocket {
@@ -87,7 +94,8 @@ extension PostgresAddress: CustomStringConvertible, CustomDebugStringConvertible
 }
 
 extension PostgresAddress {
-    /// The command that copies the database to a file while it is in use. It asks for a password, or takes that of PGPASSFILE.
+    /// Returns the command that copies the database to a file while it is in use. The command asks for a password, or
+    /// reads PGPASSFILE.
     package func dumpCommand(to file: String) -> String {
         let places = [hosts.map(\.name).joined(separator: ","), hosts.map { "\($0.port)" }.joined(separator: ",")]
         let words =
@@ -102,7 +110,7 @@ extension PostgresAddress.Host: CustomStringConvertible {
     package var description: String { isSocket ? name : (name.contains(":") ? "[\(name)]" : name) + ":\(port)" }
 }
 
-/// What may stand behind the `?` of the URL: libpq's names, and two of our own.
+/// An option after the `?` of the URL: libpq's names, and two of Fanfare's own.
 package enum PostgresOption: String, CaseIterable, Sendable {
     case host, port, user, password, dbname
     case sslmode, sslrootcert, sslcert, sslkey, sslcrl, sslnegotiation
@@ -117,10 +125,10 @@ package enum PostgresOption: String, CaseIterable, Sendable {
     case channelBinding = "channel_binding"
     case options
 
-    /// It says what the front of the URL may say as well.
+    /// Whether the option repeats a part that the front of the URL may also state.
     package var isPlace: Bool { [.host, .port, .user, .password, .dbname].contains(self) }
 
-    /// The values it may have; nil: any.
+    /// The values that the option may have. `nil` for any value.
     package var values: [String]? {
         switch self {
         case .sslmode: ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
@@ -132,13 +140,13 @@ package enum PostgresOption: String, CaseIterable, Sendable {
         }
     }
 
-    /// A path of this machine.
+    /// Whether the option is a path on this machine.
     package var isFile: Bool { [.sslrootcert, .sslcert, .sslkey, .sslcrl, .passwordFile].contains(self) }
 
     package var isNumber: Bool { [.connectTimeout, .keepalivesIdle, .tcpUserTimeout].contains(self) }
 }
 
-/// What is wrong with the URL of a store; nothing in it repeats a password, nor what could be a piece of one.
+/// An error in the URL of a store. Its description contains no password and no possible piece of one.
 package enum PostgresAddressFault: Error, Hashable, Sendable {
     case notPostgres
     case badEscape
@@ -149,7 +157,7 @@ package enum PostgresAddressFault: Error, Hashable, Sendable {
     case unknownOption(String?)
     case badValue(option: PostgresOption, allowed: [String])
     case unreadablePassword(path: String, reason: String)
-    /// The file of the password, or a folder on the way to it, is closed to this user.
+    /// This user may not read the password file, or may not enter a folder on the way to it.
     case forbiddenPassword(path: String)
 }
 
@@ -185,7 +193,7 @@ extension PostgresAddressFault: CustomStringConvertible {
 
 extension PostgresAddress {
     private static let defaultPort = 5432
-    /// Where Debian's servers listen, and libpq looks.
+    /// The folder where Debian's servers listen and where libpq looks.
     private static let socketFolder = "/var/run/postgresql"
 
     private static func decoded(_ text: String) throws(PostgresAddressFault) -> String {
@@ -199,7 +207,7 @@ extension PostgresAddress {
             let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard sides.count == 2 else { throw .unknownOption(nil) }
             guard let option = PostgresOption(rawValue: try decoded(sides[0])) else {
-                // Only what looks like a name is repeated.
+                // Repeat only a text that looks like a name: anything else could be a piece of a password.
                 throw .unknownOption(sides[0].wholeMatch(of: /[a-z_]{1,40}/) == nil ? nil : sides[0])
             }
             let value = try decoded(sides[1])

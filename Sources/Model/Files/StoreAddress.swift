@@ -1,23 +1,23 @@
 import Foundation
 
-/// Where a store is, as `store:` of the configuration says: the path of a SQLite file, or the URL of a database on
-/// PostgreSQL, see ``PostgresAddress``.
+/// The location of a store, as in `store:` of the configuration: the path of a SQLite file, or the URL of a PostgreSQL
+/// database, see ``PostgresAddress``.
 ///
-/// A URL may hold a password: what people and logs are shown is the description.
+/// A URL may contain a password. Show people and logs only the description.
 package struct StoreAddress: Hashable, Sendable {
     private let text: String
 
     package init(_ text: String) { self.text = text }
 
-    /// No path: a URL of whatever kind, or the words libpq takes in place of one, which may hold a password as well.
+    /// Whether the text is not a path: a URL of any kind, or libpq's keyword form, which may also contain a password.
     package var isURL: Bool {
         text.contains(/^(?i:postgres(ql)?:|[a-z][a-z0-9+.\-]*:\/\/|(host|hostaddr|dbname|user)=)/)
     }
 
-    /// Nil for a path, and for a URL that says nothing of use.
+    /// `nil` for a path, and for an invalid URL.
     package var postgres: PostgresAddress? { isURL ? try? PostgresAddress(text) : nil }
 
-    /// The URL with other files in place of those that its options name; a path stays what it is.
+    /// Returns the URL with the paths in its options replaced. Returns a path unchanged.
     package func withFiles(_ other: (String) -> String) -> String {
         let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         guard isURL, parts.count == 2 else { return text }
@@ -36,7 +36,8 @@ package struct StoreAddress: Hashable, Sendable {
 }
 
 extension StoreAddress: CustomStringConvertible, CustomReflectable {
-    /// A path as it is, a URL without its password. One that cannot be read may have it anywhere.
+    /// The path itself, or the URL without its password. An unreadable URL is not shown, because the password may be
+    /// anywhere.
     package var description: String { isURL ? postgres?.description ?? "the store's URL" : text }
 
     package var customMirror: Mirror { Mirror(self, children: ["address": description]) }

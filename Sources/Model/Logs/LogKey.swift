@@ -1,18 +1,18 @@
-/// The names of facts in log lines. A line's message is constant; what differs stands in its metadata under these.
+/// The keys of a log line's metadata. A line's message is constant. The variable facts are in the metadata.
 package enum LogKey: String, Hashable, Sendable, CaseIterable {
-    // What a line is about.
+    // The subject of a line.
     case campaign = "campaign"
     case run = "run"
     /// A run's occurrence within its campaign.
     case occurrence = "occurrence"
     case lane = "lane"
-    /// host:port of APNs, or of what stands in for it.
+    /// The host:port of APNs, or of its substitute.
     case endpoint = "endpoint"
-    /// When something began that still goes on.
+    /// The start of something that is still in progress.
     case since = "since"
     /// host:port that the HTTP server listens on.
     case address = "address"
-    /// Of a webhook, without its query.
+    /// The URL of a webhook, without its query.
     case url = "url"
     /// production or sandbox.
     case environment = "environment"
@@ -26,31 +26,31 @@ package enum LogKey: String, Hashable, Sendable, CaseIterable {
     /// The path of the store.
     case store = "store"
 
-    // What happened to it.
+    // The event.
     /// An error that was thrown.
     case error = "error"
-    /// Why, in words.
+    /// The reason, as text.
     case reason = "reason"
-    /// Everything wrong with a file.
+    /// All problems of a file.
     case problems = "problems"
-    /// What is right, but not as it should be.
+    /// A valid but questionable fact.
     case warning = "warning"
-    /// How a run ended for the process that sent it.
+    /// The end of a run for the process that sent it.
     case end = "end"
     /// An error code of HTTP/2 or libcurl.
     case code = "code"
     /// The last stream id that a GOAWAY promises to answer.
     case lastStream = "last_stream"
 
-    // How many.
-    /// Deliveries of a run by what became of them; `left` are those without an outcome.
+    // Counts.
+    /// The deliveries of a run by outcome. `left` counts those without an outcome.
     case audience = "audience"
     case accepted = "accepted"
     case rejected = "rejected"
     case unknown = "unknown"
     case suppressed = "suppressed"
     case left = "left"
-    /// How long this process worked on it.
+    /// The time that this process worked on the run.
     case seconds = "seconds"
     case campaigns = "campaigns"
     case runs = "runs"

@@ -12,7 +12,7 @@ package enum PushType: String, Hashable, Sendable, Codable, CaseIterable {
     case widgets
     case controls
 
-    /// What `apns-topic` carries after the bundle id.
+    /// The suffix that `apns-topic` has after the bundle id.
     package var topicSuffix: String {
         switch self {
         case .alert, .background, .mdm: ""
@@ -30,7 +30,7 @@ package enum PushType: String, Hashable, Sendable, Codable, CaseIterable {
     /// The largest payload in bytes after serialisation (`ProviderProtocol` section 5).
     package var payloadMaxBytes: Int { self == .voip ? 5120 : 4096 }
 
-    /// The first one is the usual one.
+    /// The allowed priorities, the default first.
     package var allowedPriorities: [PushPriority] {
         switch self {
         case .background: [.considerate]
@@ -44,7 +44,8 @@ package enum PushType: String, Hashable, Sendable, Codable, CaseIterable {
 
     package var defaultPriority: PushPriority { allowedPriorities[0] }
 
-    /// What `expires_after` is when the campaign says nothing: a call that is over must not ring. Nil: APNs' own policy.
+    /// The default of `expires_after`: zero for pushes that are useless later, such as a call. `nil` leaves storage to
+    /// APNs' policy.
     package var defaultExpiresAfter: Duration? {
         switch self {
         case .voip, .pushtotalk, .controls: .zero
@@ -52,20 +53,20 @@ package enum PushType: String, Hashable, Sendable, Codable, CaseIterable {
         }
     }
 
-    /// True where a certificate is not enough.
+    /// Whether a certificate is not enough.
     package var needsProviderToken: Bool { self == .location || self == .fileprovider }
 
-    /// True where the user sees or hears something, so that a device without permission is left out.
+    /// Whether the user sees or hears the push. A device without permission for alerts is then left out.
     package var showsAlert: Bool { self == .alert }
 }
 
-/// The value of `apns-priority`; it also orders competing runs.
+/// The value of `apns-priority`. It also orders competing runs.
 package enum PushPriority: Int, Hashable, Sendable, Codable, CaseIterable {
-    /// 10: now.
+    /// 10: send immediately.
     case immediate = 10
-    /// 5: with regard to the device's power.
+    /// 5: consider the device's power.
     case considerate = 5
-    /// 1: power first, never wakes the device.
+    /// 1: power first, never wake the device.
     case lowest = 1
 }
 
@@ -74,6 +75,6 @@ extension String {
     /// `com.example.app.kids` is another app.
     package func isTopic(of app: String) -> Bool { app.topics.contains(self) }
 
-    /// The topics that devices of this app are registered under, one for each push type with tokens of its own.
+    /// The topics that devices of this app are registered under, one for each push type with separate tokens.
     package var topics: Set<String> { Set(PushType.allCases.map { self + $0.topicSuffix }) }
 }

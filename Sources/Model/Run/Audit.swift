@@ -1,9 +1,9 @@
-/// In whose name something is done: a person, a schedule, or the process that sends a run. The audit puts it on record
-/// with everything that is changed.
+/// The party responsible for an action: a person, a schedule, or the process that sends a run. The audit records the
+/// actor of every change.
 package struct Actor: Hashable, Sendable, ExpressibleByStringLiteral {
-    /// From where it was asked for.
+    /// The place from which the action was requested.
     package enum Origin: String, Hashable, Sendable, CaseIterable {
-        /// A person at a terminal, or a program of theirs.
+        /// A person at a terminal, or a person's program.
         case command
         case daemon
         /// A systemd unit or cron.
@@ -14,23 +14,23 @@ package struct Actor: Hashable, Sendable, ExpressibleByStringLiteral {
         case api
     }
 
-    /// How the name is known.
+    /// The source of the actor's name.
     package enum Authentication: Hashable, Sendable {
-        /// The operating system vouches for the account.
+        /// The operating system guarantees the account.
         case account(uid: Int64, user: String)
-        /// Nobody said, as in tests.
+        /// The name is unverified, as in tests.
         case none
     }
 
-    /// For a person to read, and for the log: `anna (uid 1000)`, or the name of the process that has a run.
+    /// The display name, also for the log: `anna (uid 1000)`, or the name of the process that owns a run.
     package var name: String
     package var authentication: Authentication
     package var origin: Origin
-    /// The account that a person came with, where it is another than that of the process; see ``identity``.
+    /// The person's account, if it differs from that of the process. See ``identity``.
     package var signedInAs: String?
     /// The uid of ``signedInAs``, if that is an account of the operating system.
     package var signedInUID: Int64?
-    /// The arguments, the program first; values that may be secret are left out by whoever fills it in.
+    /// The arguments, the program first. The code that sets them removes possible secrets.
     package var command: String?
 
     package init(
@@ -42,23 +42,23 @@ package struct Actor: Hashable, Sendable, ExpressibleByStringLiteral {
         self.command = command
     }
 
-    /// As it is on record: without a uid, the user is an account that a page or a program came with.
+    /// Restores a recorded actor. If there is no uid, the user is the account of a page's or a program's caller.
     package init(_ name: String, uid: Int64?, user: String?, origin: Origin, command: String?) {
         let account = uid.flatMap { uid in user.map { Authentication.account(uid: uid, user: $0) } }
         self.init(name, authentication: account ?? .none, origin: origin, command: command)
         if account == nil { signedInAs = user }
     }
 
-    /// The account that the operating system vouches for.
+    /// The account that the operating system guarantees.
     package var account: (uid: Int64, user: String)? {
         guard case .account(let uid, let user) = authentication else { return nil }
         return (uid, user)
     }
 
-    /// A name alone.
+    /// Creates an actor with only a name.
     package init(stringLiteral name: String) { self.init(name) }
 
-    /// The same authority under another name: a process that sends a run for somebody.
+    /// Returns the same authority under another name, as for a process that sends a run on a person's behalf.
     package func named(_ name: String) -> Actor {
         var actor = self
         actor.name = name
@@ -66,15 +66,15 @@ package struct Actor: Hashable, Sendable, ExpressibleByStringLiteral {
     }
 }
 
-/// What an entry of the audit trail records, stored as its word and shown by `fanfare audit`.
+/// The kind of an audit entry. It is stored as its raw value and shown by `fanfare audit`.
 package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case runCreated = "run_created"
-    /// A process took the run to send it.
+    /// A process claimed the run in order to send it.
     case runClaimed = "run_claimed"
-    /// What a process that ended had left in flight was put in order.
+    /// A process recovered what a former owner had left in flight.
     case runRecovered = "run_recovered"
 
-    // A run has entered a state: `run_` and the state's word, see ``entered(_:)``.
+    // A run has entered a state: `run_` and the state's raw value, see ``entered(_:)``.
     case runScheduled = "run_scheduled"
     case runRunning = "run_running"
     case runPaused = "run_paused"
@@ -85,20 +85,20 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     /// Paused, because it was found unfinished too late.
     case runLate = "run_late"
 
-    /// A stage of a run began, was approved or proved itself.
+    /// A stage of a run began, was approved or passed.
     case runStage = "run_stage"
-    /// Everything, or a campaign, is not sent until somebody lifts that.
+    /// Sending of everything, or of a campaign, was stopped until the stop is lifted.
     case sendingStopped = "sending_stopped"
     case stopLifted = "stop_lifted"
-    /// A sender obeyed a stop, and how much of the run it had started since.
+    /// A sender obeyed a stop. The entry states how many requests of the run it had started since the stop.
     case runStopped = "run_stopped"
-    /// A person started a run in spite of a guard.
+    /// A person started a run despite a guard.
     case guardOverridden = "guard_overridden"
-    /// The daemon took over changed campaigns and templates.
+    /// The daemon loaded changed campaigns and templates.
     case filesRead = "files_read"
-    /// A feed had more new items at once than `max_new` allows: none was sent.
+    /// A feed had more new items at once than `max_new` allows. None of them was sent.
     case feedHeld = "feed_held"
-    /// Somebody set the wall clock while runs went on.
+    /// The wall clock was set while runs were in progress.
     case clockStepped = "clock_stepped"
     /// A webhook's message was undeliverable for too long and was dropped.
     case webhookGivenUp = "webhook_given_up"
@@ -107,9 +107,9 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case devicesPruned = "devices_pruned"
     case outcomesPruned = "outcomes_pruned"
     case backedUp = "backed_up"
-    /// A restored backup was opened for the first time: what was open in it is paused.
+    /// A restored backup was opened for the first time. Its unfinished runs are paused.
     case storeRestored = "store_restored"
-    /// Somebody began to move the store to another place.
+    /// A move of the store to another location began.
     case storeMoved = "store_moved"
     case tokenCreated = "token_created"
     case tokenRevoked = "token_revoked"
@@ -117,28 +117,28 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case segmentChanged = "segment_changed"
     case segmentRemoved = "segment_removed"
     case deviceRemoved = "device_removed"
-    /// A campaign or template file was written by way of the web.
+    /// A campaign or template file was written through the web.
     case fileWritten = "file_written"
-    /// A file's new text waits for an account that may start runs, which released or rejected it.
+    /// A file's new text waits for an account that may start runs. The next two kinds record its release or rejection.
     case changeHeld = "change_held"
     case changeReleased = "change_released"
     case changeRejected = "change_rejected"
     case signedIn = "signed_in"
     case signedOut = "signed_out"
-    /// Callers sent access tokens or links that are not good: how many, and from where.
+    /// Callers sent invalid access tokens or links. The entry states how many, and from where.
     case signInRefused = "sign_in_refused"
     /// A plan waits for signatures.
     case approvalRequested = "approval_requested"
     case planSigned = "plan_signed"
     case planRejected = "plan_rejected"
-    /// A run was made with the signatures of its plan.
+    /// A run was created with the signatures of its plan.
     case approvalUsed = "approval_used"
     /// A run was started without the signatures that it needed.
     case glassBroken = "glass_broken"
 
-    /// The kind that records that a run has entered a state.
+    /// Returns the kind that records that a run has entered a state.
     ///
-    /// - Parameter halt: of a run that paused itself.
+    /// - Parameter halt: the halt of a run that paused automatically.
     package static func entered(_ state: RunState, halt: RunHalt? = nil) -> EventKind {
         switch state {
         case .paused where halt == .late: .runLate

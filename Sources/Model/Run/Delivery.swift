@@ -1,15 +1,15 @@
-/// Where a delivery stands. `leased` is not stored with the delivery: it is a pending one that an open lease names.
+/// The state of a delivery. The state `leased` is not stored: it is a pending delivery that an open lease contains.
 package enum DeliveryState: Int, Hashable, Sendable, Codable, CaseIterable {
-    /// To be sent, perhaps not before some time. Goes to `suppressed` by itself, to any other state by way of
-    /// a lease.
+    /// Waits to be sent, possibly not before some time. Becomes `suppressed` directly, and any other state through a
+    /// lease.
     case pending = 0
-    /// APNs answered 200. Final.
+    /// APNs responded with 200. Final.
     case accepted = 1
-    /// APNs refused it for good, or attempts ran out. Final, unless the run is stopped because it was sent to the wrong
-    /// environment or topic: then those refused for that go back to `pending`.
+    /// APNs rejected it permanently, or attempts ran out. Final, unless the run stops because it used the wrong
+    /// environment or topic. Deliveries rejected for that reason return to `pending`.
     case rejected = 2
-    /// It may or may not have reached APNs. Final: under `on_unknown: resend`, while attempts and time are left, a doubtful
-    /// one goes back to `pending` instead and is counted in `doubts`.
+    /// It may or may not have reached APNs. Final. Under `on_unknown: resend`, while attempts and time are left, a
+    /// delivery in doubt returns to `pending` instead and is counted in `doubts`.
     case unknown = 3
     /// Deliberately not sent. Final.
     case suppressed = 4
@@ -24,19 +24,19 @@ package enum DeliveryState: Int, Hashable, Sendable, Codable, CaseIterable {
         }
     }
 
-    /// As stored.
+    /// The stored number.
     package var code: Int64 { Int64(rawValue) }
 
-    /// A number that stands for no state counts as `unknown`: nothing is known of such a delivery.
+    /// Creates a state from its stored number. An invalid number counts as `unknown`.
     package init(code: Int64) {
         self = Self.allCases.first { $0.code == code } ?? .unknown
     }
 }
 
-/// Why a delivery was deliberately not sent, stored as its word.
+/// The reason why a delivery was deliberately not sent. It is stored as its raw value.
 package enum SuppressionReason: String, Hashable, Sendable, Codable, CaseIterable {
     case silentBudget = "silent_budget"
-    /// No slot of a frequency cap was free before it would have expired, or been late.
+    /// No slot of a frequency cap was free before the delivery expired or the run was late.
     case frequencyCap = "frequency_cap"
     case coalesced
     case quietHours = "quiet_hours"
@@ -47,18 +47,18 @@ package enum SuppressionReason: String, Hashable, Sendable, Codable, CaseIterabl
     case tokenGone = "token_gone"
     case payloadTooLarge = "payload_too_large"
     case cancelled
-    /// Its turn was over when the run started, and `missed_zone` says drop.
+    /// Its time was over when the run started, and `missed_zone` is drop.
     case late
-    /// Its time zone is not known, and `unknown_zone` says drop.
+    /// Its time zone is unknown, and `unknown_zone` is drop.
     case unknownZone = "unknown_zone"
-    /// Another device of the same user gets it, and `dedupe` says user.
+    /// Another device of the same user receives the push, and `dedupe` is user.
     case duplicateOfUser = "duplicate_of_user"
 
-    /// For which a delivery is put off on purpose, before it is suppressed.
+    /// The reasons for which a delivery is postponed before it is suppressed.
     package static let putOff: [SuppressionReason] = [.silentBudget, .frequencyCap, .quietHours]
 }
 
-/// The account of a run. It closes at every moment: audience = pending + leased + accepted + rejected + unknown +
+/// The delivery counts of a run. They always balance: audience = pending + leased + accepted + rejected + unknown +
 /// suppressed.
 package struct DeliveryCounts: Hashable, Sendable, Codable {
     package var audience = 0
@@ -73,59 +73,60 @@ package struct DeliveryCounts: Hashable, Sendable, Codable {
 
     package var sum: Int { pending + leased + accepted + rejected + unknown + suppressed }
     package var closes: Bool { audience == sum }
-    /// Those with nothing left to do.
+    /// The number of deliveries in a final state.
     package var settled: Int { accepted + rejected + unknown + suppressed }
 }
 
-/// What became of one leased delivery, as decided while sending, to be recorded by the store.
+/// The outcome of one leased delivery. The sender decides it, and the store records it.
 package struct Settlement: Hashable, Sendable {
-    /// The reason of a delivery whose sender ended with its request on the wire.
+    /// The reason of a delivery whose sender exited with the request in flight.
     package static let interrupted = "Interrupted"
 
     package enum Verdict: Hashable, Sendable {
         case accepted
         case rejected
-        /// May have reached APNs; nothing more will be done.
+        /// The request may have reached APNs. The delivery is not retried.
         case unknown
-        /// Pending again, not before the given time.
+        /// Returns the delivery to pending, not before the given time.
         case retry(notBefore: Timestamp)
         case suppressed(SuppressionReason)
     }
 
-    /// What the answer says about the device itself.
+    /// The response's consequence for the device.
     package enum DeviceEffect: Hashable, Sendable {
         case none
-        /// 410: the token was inactive at this time; holds only if not registered again since.
+        /// 410: the token was inactive at this time. It applies only if the device has not registered again since.
         case gone(since: Timestamp)
     }
 
     package var lease: Int64
     package var device: Int64
     package var generation: Int
-    /// Which of the delivery's leases this was decided in, from 1; it counts for no other.
+    /// The number of the lease that the settlement belongs to, from 1 per delivery. It applies to no other lease.
     package var leaseNumber: Int
-    /// Requests of the delivery that were started, this one included if it was.
+    /// The number of started requests of the delivery, including this one if it was started.
     package var attempt: Int
     package var verdict: Verdict
-    /// A request was started. False for what is pending again as if it had not been leased.
+    /// Whether a request was started. False for a delivery that returns to pending as if it had not been leased.
     package var isRequest: Bool
-    /// From the request's first byte to its answer; 0 where there was none.
+    /// The time from the request's first byte to its response. 0 without a response.
     package var latencyMicroseconds: Int64
-    /// False when it is certain that APNs never processed the request: its silent budget, or its slots of
-    /// frequency caps, are given back.
+    /// False if APNs certainly never processed the request. The delivery's silent budget and frequency cap slots are
+    /// then released.
     package var mayHaveReachedAPNs: Bool
-    /// True when the request was refused for a fault that is not the push's: it counts against no limit of attempts.
+    /// Whether the request failed for a reason unrelated to the push. It then does not count towards the attempt limit.
     package var isExcused: Bool
-    /// True when it is not known whether APNs processed it: a later attempt may then have been a second copy.
+    /// Whether it is unknown if APNs processed the request. A later attempt may then be a second copy.
     package var isInDoubt: Bool
-    /// The HTTP status, 0 where there was no answer.
+    /// The HTTP status. 0 without a response.
     package var status: Int
-    /// APNs' reason, or the transport's; nil for 200.
+    /// APNs' reason, or the transport's. `nil` for 200.
     package var reason: String?
-    /// Index into the locales of the delivery's template, its variant's if it has one, of the text it got.
+    /// The locale of the delivered text, as an index into the locales of the variant's template or of the delivery's
+    /// template.
     package var localeIndex: Int?
     package var effect: DeviceEffect
-    /// The delivery's, see ``Stage``; nil for the last one, and without stages.
+    /// The delivery's stage, see ``Stage``. `nil` for the last stage, and without stages.
     package var stage: Int?
 
     package init(

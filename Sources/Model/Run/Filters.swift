@@ -1,16 +1,16 @@
-/// Where a delivery stands in its run's account.
+/// The standing of a delivery in its run's counts.
 package enum DeliveryStanding: String, Hashable, Sendable, CaseIterable {
     case pending, leased, accepted, rejected, unknown, suppressed
 }
 
-/// Which deliveries of a run somebody asks for.
+/// A query for deliveries of a run.
 package struct DeliveryFilter: Hashable, Sendable {
-    /// So many rows of a run are looked at for one page, where no index leads to those asked for.
+    /// The number of rows of a run that are read for one page if no index finds the matching ones.
     package static let rowsMax = 10_000
 
-    /// Nil: all.
+    /// `nil` for all.
     package var standing: DeliveryStanding?
-    /// As APNs or we give it; nil: any, and none.
+    /// The reason given by APNs or Fanfare. `nil` for any reason, and for none.
     package var reason: String?
 
     package init(standing: DeliveryStanding? = nil, reason: String? = nil) {
@@ -19,10 +19,10 @@ package struct DeliveryFilter: Hashable, Sendable {
     }
 }
 
-/// Which runs somebody asks for.
+/// A query for runs.
 package struct RunFilter: Hashable, Sendable {
     package var campaign: String?
-    /// Empty: in any.
+    /// The states to include. Empty for any state.
     package var states: Set<RunState>
     package var createdFrom: Timestamp?
     package var createdBefore: Timestamp?
@@ -40,12 +40,12 @@ package struct RunFilter: Hashable, Sendable {
     }
 }
 
-/// Which entries of the audit somebody asks for.
+/// A query for audit entries.
 package struct EventFilter: Hashable, Sendable {
     package var run: Int64?
-    /// The whole name.
+    /// The exact name.
     package var actor: String?
-    /// An ``EventKind`` by its word.
+    /// The raw value of an ``EventKind``.
     package var kind: String?
     package var since: Timestamp?
 

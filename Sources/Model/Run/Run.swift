@@ -2,29 +2,30 @@
 package struct Run: Hashable, Sendable {
     package var id: Int64
     package var campaign: String
-    /// Unique with the campaign: timer, daemon, person and a retried call all mean the same run.
+    /// Unique within the campaign. A timer, the daemon, a person and a retried call therefore all mean the same run.
     package var occurrence: String
     package var definition: RunDefinition
     package var state: RunState
-    /// Why it is paused or failed, or why it is no success although it finished, in words for a person.
+    /// A description for people of why the run is paused or failed, or why it finished unsuccessfully.
     package var stateReason: String?
     package var counts: DeliveryCounts
-    /// False while the audience is still being written down.
+    /// False while the audience is still being stored.
     package var isFrozen: Bool
-    /// Sent to one device by hand to look at it; kept out of campaign reports.
+    /// Whether the run is a manual test on one device. Campaign reports exclude it.
     package var isTest: Bool
-    /// Of a failed run: a guard, or its own payload, refused it before anything was sent.
+    /// Whether a failed run was refused by a guard, or for its own payload, before anything was sent.
     package var isRefused: Bool
     package var createdAt: Timestamp
     package var startedAt: Timestamp?
     package var finishedAt: Timestamp?
-    /// The process that sends it; nil when none does.
+    /// The process that sends the run. `nil` if none does.
     package var owner: String?
-    /// When an owner was last heard of or gave the run up, or a person let it go on; nil: nobody ever had it.
+    /// The time of the last heartbeat or release by an owner, or of a person's resumption. `nil` if the run never had
+    /// an owner.
     package var heartbeatAt: Timestamp?
-    /// The person who paused it and whom it waits for; nil where it paused itself.
+    /// The person who paused the run and must resume it. `nil` if it paused automatically.
     package var pausedBy: String?
-    /// What a paused run met, where it paused itself; ``RunHalt/unsuccessful`` in a finished run that is no success.
+    /// The cause of an automatic pause. ``RunHalt/unsuccessful`` in an unsuccessful finished run.
     package var halt: RunHalt?
     /// The moment of the first of several automatic pauses without a response from APNs in between. `nil` if the run is
     /// not in such a series.
@@ -58,7 +59,7 @@ package struct Run: Hashable, Sendable {
     }
 }
 
-/// What became of a run, ready to print: every figure comes from recorded deliveries.
+/// The results of a run, ready to print. Every figure comes from recorded deliveries.
 package struct Report: Hashable, Sendable {
     package struct Reason: Hashable, Sendable {
         package var status: Int
@@ -89,34 +90,35 @@ package struct Report: Hashable, Sendable {
     package var unknown: [Reason]
     package var suppressed: [Reason]
     package var byEnvironment: [Slice]
-    /// By the locale block that was rendered, with a row for the deliveries that never were; empty where nothing is localized.
+    /// By the rendered locale block, with a row for the deliveries that were never rendered. Empty if nothing is
+    /// localized.
     package var byLocale: [Slice]
-    /// By what the devices were when the audience was frozen. Each adds up to the audience; all are empty for a run that an
-    /// earlier version summarized.
+    /// By the devices' properties when the audience was frozen. Each breakdown adds up to the audience. All are empty
+    /// for a run that an earlier version summarized.
     package var byAppVersion: [Slice] = []
     package var byZone: [Slice] = []
     package var byCountry: [Slice] = []
-    /// By the start of each wave, and by stage from 1; empty in a run without.
+    /// By the start of each wave, and by stage from 1. Empty in a run without waves or stages.
     package var byWave: [Slice] = []
     package var byStage: [Slice] = []
-    /// By the variant's name, in the campaign's order; the holdout has no variant.
+    /// By the variant's name, in the campaign's order. The holdout has no variant.
     package var byVariant: [Slice]
-    /// Requests made, retries included.
+    /// The number of requests, including retries.
     package var attempts: Int
-    /// Accepted deliveries of which an earlier attempt stayed without an answer: APNs may have had them twice.
+    /// Accepted deliveries with an earlier attempt that got no response. APNs may have accepted them twice.
     package var possibleDuplicates: Int
-    /// Deliveries that ended rejected or suppressed, and of which an earlier attempt stayed without an answer: APNs may
-    /// have accepted that attempt. `nil` if an earlier version summarized the run.
+    /// Deliveries that ended rejected or suppressed after an attempt that got no response. APNs may have accepted that
+    /// attempt. `nil` if an earlier version summarized the run.
     package var mayHaveArrived: Int?
-    /// Suppressed deliveries of which a request was started before. `nil` if an earlier version summarized the run.
+    /// Suppressed deliveries with an earlier request. `nil` if an earlier version summarized the run.
     package var suppressedAfterRequest: Int?
-    /// In order; empty in a run without stages.
+    /// The stages in order. Empty in a run without stages.
     package var stages: [StageRecord]
-    /// The runs that put this one right, in order.
+    /// The runs that correct this one, in order.
     package var correctedBy: [Int64] = []
-    /// Nil: it had its signatures, or needed none.
+    /// `nil` if the run had its signatures, or needed none.
     package var brokenGlass: BrokenGlass?
-    /// Devices whose token this run found gone, and those it suspended.
+    /// The number of devices that this run marked as gone, and of those that it suspended.
     package var devicesGone: Int
     package var devicesSuspended: Int
 
@@ -137,27 +139,27 @@ package struct Report: Hashable, Sendable {
     }
 }
 
-/// The state of a run, stored as its word. What may follow what is ``RunTransition``'s to say.
+/// The state of a run, stored as its raw value. ``RunTransition`` defines the allowed transitions.
 package enum RunState: String, Hashable, Sendable, Codable, CaseIterable {
     /// Created, not yet begun. Goes to `running`, `paused`, `cancelled`, `failed` or `missed`.
     case scheduled
     /// Freezing, sending or waiting. Goes to `paused`, `finished`, `cancelled` or `failed`.
     case running
-    /// Stopped by a person, by a breaker or as late. Goes to `running`, `cancelled` or `failed`, and to `finished` when the
-    /// last outcomes arrive after the pause was asked for.
+    /// Paused by a person, by a breaker or as late. Goes to `running`, `cancelled` or `failed`. Goes to `finished` if
+    /// the last outcomes arrive after the request to pause.
     case paused
-    /// Every delivery has an end state. Final.
+    /// Every delivery has a final state. Final.
     case finished
-    /// Stopped for good by a person; the rest is `suppressed(cancelled)`. Final.
+    /// Ended by a person. The remaining deliveries are `suppressed(cancelled)`. Final.
     case cancelled
-    /// Met an error it could not go on with. Final.
+    /// Ended by an unrecoverable error. Final.
     case failed
-    /// Found later than `late_by_max`, not sent. Final.
+    /// Found later than `late_by_max` and not sent. Final.
     case missed
 }
 
 extension RunState {
-    /// True when nothing will ever happen to the run again.
+    /// Whether the run can no longer change.
     package var isFinal: Bool {
         switch self {
         case .finished, .cancelled, .failed, .missed: true
@@ -165,57 +167,57 @@ extension RunState {
         }
     }
 
-    /// Those in which something may still happen, in the order of the cases.
+    /// The states that are not final, in the order of the cases.
     package static var unfinished: [RunState] { allCases.filter { !$0.isFinal } }
 }
 
-/// Why a run paused itself, or why a finished run is no success, stored as its word.
+/// The reason why a run paused automatically, or why a finished run is unsuccessful. It is stored as its raw value.
 package enum RunHalt: String, Hashable, Sendable, Codable, CaseIterable {
-    /// APNs could not be reached, or refused the credential. The daemon, `run --due` and the same command continue it.
+    /// APNs was unreachable, or rejected the credential. The daemon, `run --due` and the same command continue the run.
     case unreachable, credential
-    /// The answers said that the run itself is wrong. It waits for a person's `resume`.
+    /// The responses showed that the run itself is faulty. It waits for a person's `resume`.
     case breaker
-    /// Found unfinished, with nobody sending it, longer after its time than `late_by_max`. It waits for a person's
+    /// Found unfinished and without an owner, later than `late_by_max` after its planned time. It waits for a person's
     /// `resume`.
     case late
-    /// A stage did not prove itself: it waits for a person's `resume`.
+    /// A stage did not pass. The run waits for a person's `resume`.
     case stage
-    /// The next stage waits until somebody approves of it.
+    /// The next stage waits for a person's approval.
     case approval
-    /// It is so much more than usual that it was made paused: it waits for a person's `resume`.
+    /// The run is much larger than usual and was created paused. It waits for a person's `resume`.
     case volume
-    /// Its audience has grown beyond what was approved: nothing lets it go, and `cancel` ends it.
+    /// The audience has grown beyond the approved size. Nothing resumes the run, and `cancel` ends it.
     case grown
-    /// The store was restored from a backup, and what the run sent since is not in it. It waits for a person's `resume`.
+    /// The store was restored from a backup that lacks what the run sent since. The run waits for a person's `resume`.
     case restored
-    /// Only of a finished run: it reached no device, or too many deliveries were rejected or ended unknown.
+    /// Finished runs only: it reached no device, or too many deliveries were rejected or ended unknown.
     case unsuccessful
 
-    /// The pause before the first automatic attempt to continue. `nil` if only a person ends the halt.
+    /// The delay before the first automatic attempt to continue. `nil` if only a person ends the halt.
     ///
-    /// This switch is the one place that says which halts wait for a person.
+    /// This switch is the only definition of which halts wait for a person.
     package var firstRetryAfter: Duration? {
         switch self {
         case .unreachable: .seconds(30)
-        // APNs asks for some minutes after a refused provider token (`ProviderProtocol` section 3).
+        // APNs asks for a wait of some minutes after a rejected provider token (`ProviderProtocol` section 3).
         case .credential: .seconds(120)
         case .breaker, .late, .stage, .approval, .volume, .grown, .restored, .unsuccessful: nil
         }
     }
 
-    /// Whether nothing but a person's `resume` or `cancel` ends the pause: no timer, no daemon, no second call.
+    /// Whether only a person's `resume` or `cancel` ends the pause: no timer, no daemon, no second call.
     package var waitsForPerson: Bool { firstRetryAfter == nil }
 
-    /// The halts that end without a person, in the order of the cases.
+    /// The halts that end automatically, in the order of the cases.
     package static var automatic: [RunHalt] { allCases.filter { !$0.waitsForPerson } }
 }
 
 extension RunHalt {
-    /// What was found is still so when somebody pauses the run as well.
+    /// Whether the halt's cause remains if a person also pauses the run.
     package var outlastsPause: Bool { [.volume, .grown, .restored].contains(self) }
 }
 
-/// A step of a run from one state to another: which are allowed, whoever asks and whatever store records it.
+/// A transition of a run from one state to another. The allowed transitions are the same for every caller and store.
 package struct RunTransition: Hashable, Sendable {
     package var from: RunState
     package var to: RunState
@@ -227,36 +229,36 @@ package struct RunTransition: Hashable, Sendable {
 
     package var isAllowed: Bool { Self.successors(of: from).contains(to) }
 
-    /// The states that may follow one, which is never among them; none for a final state.
+    /// Returns the states that may follow a state, excluding itself. Returns none for a final state.
     package static func successors(of state: RunState) -> [RunState] {
         switch state {
         case .scheduled: [.running, .paused, .cancelled, .failed, .missed]
         case .running: [.paused, .finished, .cancelled, .failed]
-        // The last outcomes may arrive after somebody asked for a pause.
+        // The last outcomes may arrive after a person has requested a pause.
         case .paused: [.running, .finished, .cancelled, .failed]
         case .finished, .cancelled, .failed, .missed: []
         }
     }
 
-    /// What an owner's wish to leave a run in some state comes to: a person's `cancelled` is stronger than what the owner
-    /// believes, and its end is none while a breaker that fell at another sender waits for a person. `running`: the run is
-    /// left as it is.
+    /// Returns the state in which an owner's release leaves the run. A person's `cancelled` overrides the owner's
+    /// state. An owner cannot finish the run while a breaker that tripped at another sender waits for a person.
+    /// `running` means that the run stays as it is.
     package static func release(as wanted: RunState, from current: RunState, halt: RunHalt?) -> RunState {
         if current == .cancelled { return .cancelled }
         return wanted == .finished && halt == .breaker ? .running : wanted
     }
 
-    /// What becomes of a request by a person or the scheduler, who do not hold the run.
+    /// The result of a request by a person or the scheduler, who do not own the run.
     package enum Request: Hashable, Sendable {
         case carriedOut
-        /// The run is in that state already.
+        /// The run is already in that state.
         case nothingToDo
         case refused
     }
 
-    /// Asking for the state a run is in changes nothing, with two exceptions: `cancelled` again ends a run whose owner
-    /// died before it could, and a person's `paused` makes a pause that the run took by itself (`isPausedByItself`) wait
-    /// for that person. A run is `finished` by its owner only.
+    /// Evaluates a request for a state. A request for the current state changes nothing, with two exceptions. A
+    /// repeated `cancelled` ends a run whose owner died before it could. A person's `paused` turns an automatic pause
+    /// (`isPausedByItself`) into one that waits for that person. Only the owner makes a run `finished`.
     package func request(isPausedByItself: Bool) -> Request {
         if from == to {
             let isRepeatable = to == .cancelled || (to == .paused && isPausedByItself)
@@ -266,9 +268,9 @@ package struct RunTransition: Hashable, Sendable {
     }
 }
 
-/// What the occurrences of test runs are called.
+/// The names of test runs' occurrences.
 package enum TestOccurrence {
     package static let prefix = "test-"
-    /// Of those that the daemon sends, because nobody waits for them at a terminal.
+    /// The prefix of test runs that the daemon sends because no person waits for them at a terminal.
     package static let handedOverPrefix = "test-handed-over-"
 }

@@ -1,23 +1,23 @@
-/// Everything a run needs that must not change under it, frozen when the run is created.
+/// The inputs of a run that must not change while it is in progress. They are frozen when the run is created.
 ///
-/// It is stored as JSON with a hash of that text, and a run that was created by an older Fanfare must still be readable:
-/// no coding key here or in the types it holds ever changes its text. SQL reads `campaign.topic`, `campaign.pushType` and
-/// `campaign.variants[n].name` out of it. Values of an enum's case that have no label stand under `_0`, `_1`.
+/// It is stored as JSON with a hash of that text. A run that an older Fanfare created must stay readable, so no coding
+/// key here or in the contained types ever changes. SQL reads `campaign.topic`, `campaign.pushType` and
+/// `campaign.variants[n].name` from the JSON. Unlabelled associated values of enum cases are stored under `_0`, `_1`.
 package struct RunDefinition: Hashable, Sendable, Codable {
     package var campaign: Campaign
     package var template: Template
-    /// By variant's name; empty when the campaign has no variants.
+    /// The templates by variant name. Empty if the campaign has no variants.
     package var variantTemplates: [String: Template]
-    /// The campaign's defaults with what was given at the start.
+    /// The campaign's default values, combined with the values given at the start.
     package var variables: [String: String]
     package var plannedAt: Timestamp
-    /// What each device's clock shows when its turn comes; nil: the turn of all is at ``plannedAt``.
+    /// The local time at which each device's turn comes. `nil` if all devices have their turn at ``plannedAt``.
     package var wall: WallTime?
-    /// In place of the campaign's audience: those who got another run.
+    /// The audience of another run that this run corrects, in place of the campaign's audience.
     package var correction: Correction?
 
-    /// The version of the stored form, written as `version`. Definitions without the key are of version 1; one of a
-    /// later version is refused, since its meaning is not known.
+    /// The version of the stored form, written as `version`. A definition without the key has version 1. A later
+    /// version is refused, because its meaning is unknown.
     package static let version = 1
 
     private enum CodingKeys: String, CodingKey {
@@ -39,7 +39,7 @@ package struct RunDefinition: Hashable, Sendable, Codable {
         self.wall = wall
     }
 
-    /// The same for an occurrence of the campaign's schedule.
+    /// Returns the same definition for an occurrence of the campaign's schedule.
     package func planned(for occurrence: Occurrence) -> RunDefinition {
         var definition = self
         definition.plannedAt = occurrence.startsAt
@@ -47,7 +47,9 @@ package struct RunDefinition: Hashable, Sendable, Codable {
         return definition
     }
 
-    /// What a delivery of this variant is rendered from; nil: one without a variant.
+    /// Returns the template of a variant's deliveries.
+    ///
+    /// - Parameter index: the variant. `nil` for a delivery without a variant.
     package func template(ofVariant index: Int?) -> Template {
         guard let index, campaign.variants.indices.contains(index) else { return template }
         return variantTemplates[campaign.variants[index].name] ?? template
@@ -89,18 +91,18 @@ extension RunDefinition {
 }
 
 extension RunDefinition {
-    /// Whether its pushes wait for the device's silent budget, and count against it. A recall does neither: a wrong alert
-    /// stays on the screen for as long as the recall waits.
+    /// Whether the run's pushes wait for the device's silent budget, and count against it. A recall does neither,
+    /// because a wrong alert stays on the screen while the recall waits.
     package var goesBySilentBudget: Bool { campaign.pushType == .background && correction?.kind != .recall }
 }
 
-/// What a run puts right: it is for exactly those whom another run reached, or may have reached.
+/// A correction of another run. Its audience is exactly the devices that the other run reached or may have reached.
 package struct Correction: Hashable, Sendable, Codable {
-    /// What becomes of that run's notifications.
+    /// The correction's effect on the other run's notifications.
     package enum Kind: String, Hashable, Sendable, Codable {
-        /// New text in the place of what is on the screen, by the same collapse id.
+        /// Replaces the text on the screen, through the same collapse id.
         case replace
-        /// Away from the screen, by an app that knows how.
+        /// Removes the notification from the screen. The app must support it.
         case recall
     }
 
@@ -117,10 +119,10 @@ package struct Correction: Hashable, Sendable, Codable {
     }
 }
 
-/// Until when a run tries to deliver: its planned time plus `expires_after`; with waves, each wave's own time plus that.
+/// The delivery deadline of a run: its planned time plus `expires_after`. With waves, it is each wave's time plus that.
 package struct Expiry: Hashable, Sendable {
     package var plannedAt: Timestamp
-    /// Nil: Fanfare sets no limit. Zero: one attempt, not stored by APNs.
+    /// `nil` if Fanfare sets no limit. Zero means one attempt, not stored by APNs.
     package var after: Duration?
 
     package init(plannedAt: Timestamp, after: Duration?) {
@@ -128,14 +130,14 @@ package struct Expiry: Hashable, Sendable {
         self.after = after
     }
 
-    /// When APNs and Fanfare both stop trying. Nil: Fanfare sets no limit.
+    /// Returns the time at which APNs and Fanfare both stop trying. `nil` if Fanfare sets no limit.
     ///
-    /// - Parameter wave: when the delivery's wave starts; nil: it has none.
+    /// - Parameter wave: the start of the delivery's wave. `nil` if it has none.
     package func moment(wave: Timestamp?) -> Timestamp? {
         after.flatMap { $0 == .zero ? nil : (wave ?? plannedAt) + $0 }
     }
 
-    /// `apns-expiration` in seconds: 0 means one attempt and no storage, nil leaves the header out.
+    /// Returns `apns-expiration` in seconds. 0 means one attempt and no storage. `nil` omits the header.
     package func headerSeconds(wave: Timestamp?) -> Int64? {
         after.map { $0 == .zero ? 0 : ((wave ?? plannedAt) + $0).seconds }
     }

@@ -1,12 +1,12 @@
-/// What APNs, or the renderer in its place, said of a stage's deliveries.
+/// The counts of final responses to a stage's deliveries, from APNs or from the renderer in its place.
 package struct StageAnswers: Hashable, Sendable, Codable {
-    /// Final answers, refusals among them.
+    /// Final responses, including rejections.
     package var answered = 0
-    /// Refusals that are not a device's own: everything but 410.
+    /// Rejections that do not concern one device: all except 410.
     package var failed = 0
-    /// 410: the app is not there any more. To be held against this audience's own history.
+    /// 410 responses: the app is no longer installed. They are compared with this audience's own history.
     package var gone = 0
-    /// Nobody knows, and nothing more will be done about it.
+    /// Deliveries with an unknown outcome that are not retried.
     package var unknown = 0
 
     package init() {}
@@ -24,23 +24,24 @@ package struct StageAnswers: Hashable, Sendable, Codable {
             gone: first.gone + second.gone, unknown: first.unknown + second.unknown)
     }
 
-    /// Nobody knows what became of it.
+    /// A delivery with an unknown outcome.
     package static let lost = StageAnswers(answered: 0, unknown: 1)
 
-    /// Left out though it had been asked for before, for these reasons, it says nothing of the run: a newer push took its
-    /// place, or somebody ended the run.
+    /// The suppression reasons after a request that are no evidence about the run: a newer push replaced the delivery,
+    /// or the run was cancelled.
     package static let leftOutSilently: [SuppressionReason] = [.coalesced, .cancelled]
 
-    /// What one settlement adds; nil: it is no end, or not one that says anything of the run.
+    /// Creates the counts of one settlement. Returns `nil` if the settlement is not final or is no evidence about the
+    /// run.
     package init?(_ settlement: Settlement) {
         switch settlement.verdict {
         case .accepted: self.init(answered: 1)
         case .rejected where settlement.status == 410: self.init(answered: 1, gone: 1)
-        // APNs was in trouble, as often as it was asked: that says nothing of the run.
+        // APNs had a problem on every attempt, which is no evidence about the run.
         case .rejected where settlement.status == 429 || settlement.status >= 500: self = .lost
         case .rejected, .suppressed(.payloadTooLarge): self.init(answered: 1, failed: 1)
         case .unknown: self = .lost
-        // It was asked for, and will not be again: nobody knows what the answer would have been.
+        // A request was started and will not be repeated, so its response remains unknown.
         case .suppressed(let reason) where settlement.attempt > 0 && !Self.leftOutSilently.contains(reason):
             self = .lost
         case .retry, .suppressed: return nil
@@ -48,19 +49,20 @@ package struct StageAnswers: Hashable, Sendable, Codable {
     }
 }
 
-/// Those of a stage who got one text, in one environment: a fault may be theirs alone.
+/// The deliveries of a stage with the same text in the same environment. A fault may affect only such a group.
 package struct StageGroup: Hashable, Sendable, Codable {
-    /// Texts that are judged by themselves; those behind them are judged together, in each environment.
+    /// The number of texts that are judged separately. The remaining texts are judged together, in each environment.
     package static let localesMax = 98
-    /// Groups that are judged, at most: in each environment so many texts, the others, and those before any text was
-    /// chosen.
+    /// The maximum number of judged groups. Each environment has this many texts, the remaining texts, and the
+    /// deliveries without a chosen text.
     package static let judgedMax = 2 * (localesMax + 2)
 
     package var environment: PushEnvironment
-    /// Of the template's locales; nil: before any was chosen. ``localesMax`` in a ``judged`` group: all from there on.
+    /// An index into the template's locales. `nil` before a text is chosen. In a ``judged`` group, ``localesMax``
+    /// stands for all texts from there on.
     package var locale: Int?
 
-    /// The one that it is judged with.
+    /// The group that the deliveries are judged with.
     package var judged: StageGroup {
         StageGroup(environment: environment, locale: locale.map { min($0, Self.localesMax) })
     }
@@ -72,45 +74,45 @@ package struct StageGroup: Hashable, Sendable, Codable {
 }
 
 package enum StageVerdict: String, Hashable, Sendable, Codable, CaseIterable {
-    /// Shown to fail less than is put up with.
+    /// The failure rate is shown to be below the tolerated one.
     case go
-    /// Shown to fail more.
+    /// The failure rate is shown to be above the tolerated one.
     case halt
-    /// Neither, or too little was answered. It waits for a person: silence is never success.
+    /// Neither is shown, or too few responses arrived. The stage waits for a person, because silence is never success.
     case undecided
 }
 
-/// When a stage is asked whether it may go.
+/// The kind of an evaluation of a stage.
 package enum StageLook: String, Hashable, Sendable, Codable {
-    /// Deliveries of the stage still wait for a later wave, or for a cap: the stage is asked again after them.
+    /// Deliveries of the stage still wait for a later wave or for a cap. The stage is evaluated again after them.
     case interim
-    /// Nothing more will be answered. Each stage has one such look.
+    /// No more responses will arrive. Each stage has one such evaluation.
     case last
 }
 
-/// A verdict with the counts it came from, so that anybody can come to it again. It is stored as JSON: its coding keys never
-/// change.
+/// A verdict with the counts that it is based on, so that it can be reproduced. It is stored as JSON: its coding keys
+/// never change.
 package struct StageDecision: Hashable, Sendable, Codable {
     package var verdict: StageVerdict
     package var at: Timestamp
-    /// What was answered when it was decided; of ``group`` alone where there is one.
+    /// The responses at the time of the decision. They are those of ``group`` alone if there is one.
     package var answers: StageAnswers
-    /// Of the same, those in flight then, which counted as not refused; nil: none.
+    /// The requests in flight at that time, which counted as not rejected. `nil` for none.
     package var unanswered: Int?
-    /// Deliveries left out before they were ever sent, by the word of the reason; nil: none.
+    /// Deliveries suppressed before any request, by the reason's raw value. `nil` for none.
     package var leftOut: [String: Int]?
-    /// Of the answers' ``StageAnswers/unknown``, those that ended with 429 or a 5xx of APNs. `nil`: not counted, as in a
-    /// halt, in a stage without unknown ones, and in a verdict of an earlier version.
+    /// The part of ``StageAnswers/unknown`` that ended with 429 or a 5xx of APNs. `nil` if not counted: in a halt, in a
+    /// stage without unknown outcomes, and in a verdict of an earlier version.
     package var apnsErrors: Int?
-    /// The share of failures put up with; with ``isAboutGone`` of devices that are gone.
+    /// The tolerated share of failures. With ``isAboutGone``, the tolerated share of gone devices.
     package var tolerated: Double
     package var isAboutGone: Bool
-    /// Nil: the whole stage.
+    /// `nil` for the whole stage.
     package var group: StageGroup?
-    /// The share of gone devices that is tolerated, where some were gone at the end of a stage; `nil` for a halt, for a stage
+    /// The tolerated share of gone devices, if some were gone at the end of a stage. `nil` for a halt, for a stage
     /// without such devices, and for a verdict of an earlier version.
     package var goneTolerated: Double?
-    /// By which test *go* was decided; `nil` for a halt, and for a verdict of an earlier version.
+    /// The test that decided *go*. `nil` for a halt, and for a verdict of an earlier version.
     package var look: StageLook?
 
     private enum CodingKeys: String, CodingKey {
@@ -134,22 +136,22 @@ package struct StageDecision: Hashable, Sendable, Codable {
     }
 }
 
-/// How far one stage of a run has come.
+/// The progress of one stage of a run.
 package struct StageRecord: Hashable, Sendable {
-    /// Index into the campaign's stages.
+    /// An index into the campaign's stages.
     package var index: Int
-    /// Deliveries frozen into it that were to be sent.
+    /// The number of deliveries that were frozen into the stage to be sent.
     package var size: Int
     package var openedAt: Timestamp?
     package var answers: StageAnswers
-    /// The share of devices found gone that is put up with.
+    /// The tolerated share of gone devices.
     package var goneTolerated: Double?
     package var decision: StageDecision?
-    /// Of answers that came when it had been let go: those of later waves. Never but to halt.
+    /// The verdict on responses that arrived after *go*: those of later waves. It is always a halt.
     package var afterGo: StageDecision?
-    /// Who let it begin, where it needs that.
+    /// The person who approved the stage's start, if it needs approval.
     package var approvedBy: String?
-    /// Who let the run go on in spite of the verdict.
+    /// The person who resumed the run despite the verdict.
     package var releasedBy: String?
 
     package init(
@@ -168,16 +170,17 @@ package struct StageRecord: Hashable, Sendable {
         self.releasedBy = releasedBy
     }
 
-    /// It did not prove itself, or not any more, and nobody has let the run go on.
+    /// Whether the stage did not pass, or no longer passes, and no person has resumed the run.
     package var isHalted: Bool {
         releasedBy == nil && (afterGo != nil || decision.map { $0.verdict != .go } ?? false)
     }
 
-    /// Whether its next answers may halt the run. What somebody has let go on in spite of its verdict is theirs to watch.
+    /// Whether the stage's next responses may halt the run. A person who resumes the run despite a verdict must watch
+    /// the stage.
     package var isJudged: Bool { releasedBy == nil && afterGo == nil && decision.map { $0.verdict == .go } ?? true }
 }
 
-/// As a share is stored: a whole number, which every store gives back as it was.
+/// The stored form of a share: a whole number, which every store returns exactly.
 extension StageRecord {
     package static func millionths(ofShare share: Double) -> Int { Int((share * 1_000_000).rounded()) }
 

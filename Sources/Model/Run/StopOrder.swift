@@ -1,14 +1,15 @@
-/// A word that nothing is to be sent, by whom and why, until it is lifted.
+/// An order to send nothing within a scope until the order is lifted. It records its author and reason.
 package struct StopOrder: Hashable, Sendable, Codable {
-    /// What is not sent. As text, in the stop file and in the store: `all`, `campaign new-podcast`, `run 17`. The file
-    /// alone may also hold `run new-podcast/episode-42`, for a stop that could not ask the store for the run's number.
+    /// What is not sent. The text form, in the STOP file and in the store, is `all`, `campaign new-podcast` or `run
+    /// 17`. Only the file may also contain `run new-podcast/episode-42`, for a stop that could not query the store for
+    /// the run's number.
     package enum Scope: Hashable, Sendable, Codable {
         case all
         case campaign(String)
         case run(Int64)
         case occurrence(campaign: String, occurrence: String)
 
-        /// Nil for anything else. A name may have blanks within.
+        /// Returns `nil` for any other text. A name may contain blanks.
         package init?(_ text: String) {
             let trimmed = text.split(omittingEmptySubsequences: true, whereSeparator: \.isNewline).joined(
                 separator: " "
@@ -54,7 +55,7 @@ package struct StopOrder: Hashable, Sendable, Codable {
             }
         }
 
-        /// Whether the stop is a pause of one run, which its record keeps.
+        /// Whether the stop is a pause of one run, which the run's record keeps.
         package var isOfOneRun: Bool {
             switch self {
             case .run, .occurrence: true
@@ -62,7 +63,7 @@ package struct StopOrder: Hashable, Sendable, Codable {
             }
         }
 
-        /// For a person.
+        /// A description for people.
         package var words: String {
             switch self {
             case .all: "everything"
@@ -72,7 +73,7 @@ package struct StopOrder: Hashable, Sendable, Codable {
             }
         }
 
-        /// What is said at a command line to end it; a run goes on like one that was paused.
+        /// The command that lifts the stop. A stopped run continues like a paused one.
         package var remedy: String {
             switch self {
             case .all: "fanfare stop --all --lift --reason TEXT"
@@ -84,7 +85,7 @@ package struct StopOrder: Hashable, Sendable, Codable {
     }
 
     package var scope: Scope
-    /// Who said so, as in the audit.
+    /// The author of the order, as in the audit.
     package var by: String
     package var at: Timestamp
     package var reason: String?
@@ -96,7 +97,7 @@ package struct StopOrder: Hashable, Sendable, Codable {
         self.reason = reason
     }
 
-    /// Whether both are the same word of the same moment, however its reason was written down.
+    /// Tells whether both are the same order from the same moment, even if their reasons are written differently.
     package func isSame(as other: StopOrder) -> Bool { scope == other.scope && at == other.at }
 
     /// `everything is stopped by anna (uid 1000) since 2026-12-01T09:00:00Z: wrong text`
@@ -104,11 +105,11 @@ package struct StopOrder: Hashable, Sendable, Codable {
         "\(scope.words) is stopped by \(by) since \(at.iso8601)\(reason.map { ": \($0)" } ?? "")"
     }
 
-    /// The same with what ends it.
+    /// The description, followed by the command that lifts the stop.
     package var refusal: String { "\(words); `\(scope.remedy)` lets it go on" }
 }
 
-/// The stops in force, at most one of each scope.
+/// The stops in force, at most one for each scope.
 package struct StopOrders: Hashable, Sendable, Codable {
     /// The oldest first.
     package private(set) var orders: [StopOrder]
@@ -120,12 +121,12 @@ package struct StopOrders: Hashable, Sendable, Codable {
 
     package var isEmpty: Bool { orders.isEmpty }
 
-    /// What keeps a run from being sent; the widest first. Nil: nothing does.
+    /// Returns the widest order that keeps a run from being sent. `nil` if there is none.
     package func order(run: Int64?, campaign: String) -> StopOrder? {
         self[.all] ?? self[.campaign(campaign)] ?? run.flatMap { self[.run($0)] }
     }
 
-    /// The same for a run of which all is known.
+    /// Returns the order for a run whose occurrence is also known.
     package func order(of run: Run) -> StopOrder? {
         order(run: run.id, campaign: run.campaign)
             ?? self[.occurrence(campaign: run.campaign, occurrence: run.occurrence)]
@@ -133,7 +134,7 @@ package struct StopOrders: Hashable, Sendable, Codable {
 
     package subscript(scope: StopOrder.Scope) -> StopOrder? { orders.first { $0.scope == scope } }
 
-    /// False: one of the same scope is in force already, and stays as it is.
+    /// Adds an order. Returns false and changes nothing if an order with the same scope is in force.
     @discardableResult
     package mutating func put(_ order: StopOrder) -> Bool {
         guard self[order.scope] == nil else { return false }
@@ -142,7 +143,7 @@ package struct StopOrders: Hashable, Sendable, Codable {
         return true
     }
 
-    /// Nil: none of this scope was in force.
+    /// Removes the order of a scope and returns it. Returns `nil` if no order of this scope was in force.
     @discardableResult
     package mutating func lift(_ scope: StopOrder.Scope) -> StopOrder? {
         let order = self[scope]
@@ -152,7 +153,7 @@ package struct StopOrders: Hashable, Sendable, Codable {
 }
 
 extension StringProtocol {
-    /// Without blanks at either end.
+    /// The text without blanks at either end.
     fileprivate var trimmed: String {
         let rest = drop { $0.isWhitespace }
         return String(rest.reversed().drop { $0.isWhitespace }.reversed())

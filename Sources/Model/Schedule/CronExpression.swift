@@ -1,11 +1,11 @@
-/// Five fields that say at which times of which days something happens: minute, hour, day of month, month, day of week.
+/// A cron expression with five fields: minute, hour, day of month, month, day of week.
 ///
-/// Each is `*`, a number, a name (`MON`, `JAN`), a range, a list of these, or one of them with a step (`*/15`); a week may
-/// run over its end (`SAT-SUN`), and Sunday is 0 and 7. `@daily` and the like stand for five fields. As in every cron,
-/// a day that both day fields restrict needs only one of them: `0 9 1 * MON` is the first of the month and every Monday. A
-/// field that begins with `*` does not restrict in this sense.
+/// Each field is `*`, a number, a name (`MON`, `JAN`), a range, a list of these, or one of them with a step (`*/15`). A
+/// weekday range may cross the end of the week (`SAT-SUN`), and Sunday is 0 and 7. `@daily` and similar words stand for
+/// five fields. If both day fields restrict the day, a day needs to match only one of them, as in every cron. `0 9 1 *
+/// MON` means the first of the month and every Monday. A field that begins with `*` is no restriction in this sense.
 package struct CronExpression: Hashable, Sendable {
-    /// Why a text is no cron expression, to stand behind its quotation.
+    /// The reason why a text is no cron expression, to print after the quoted text.
     package struct Fault: Error, Hashable, Sendable, CustomStringConvertible {
         package var description: String
 
@@ -14,7 +14,7 @@ package struct CronExpression: Hashable, Sendable {
         }
     }
 
-    /// In rising order, counted from midnight.
+    /// The allowed minutes in rising order, counted from midnight.
     package let minutesOfDay: [Int]
     private let days: CronField
     private let months: CronField
@@ -51,7 +51,7 @@ package struct CronExpression: Hashable, Sendable {
         return days.isOpen || weekdays.isOpen ? fitsMonth && fitsWeek : fitsMonth || fitsWeek
     }
 
-    /// False for the 30th of February.
+    /// Whether at least one allowed day exists. False for the 30th of February.
     private var hasDay: Bool {
         months.values.contains { month in
             let last = CivilDay.count(ofMonth: Int64(month), year: 2000)
@@ -65,7 +65,7 @@ struct CronField: Hashable, Sendable {
     struct Kind: Sendable {
         var name: String
         var range: ClosedRange<Int>
-        /// Stand for the numbers from the start of the range on.
+        /// The names of the numbers from the start of the range.
         var names: [String] = []
 
         static let minute = Kind(name: "minute", range: 0...59)
@@ -83,7 +83,7 @@ struct CronField: Hashable, Sendable {
 
     /// One bit per number.
     private var bits: UInt64 = 0
-    /// Begins with `*`.
+    /// Whether the field begins with `*`.
     let isOpen: Bool
 
     init(_ text: Substring, _ kind: Kind) throws(CronExpression.Fault) {
@@ -100,7 +100,7 @@ struct CronField: Hashable, Sendable {
 
     func contains(_ number: Int) -> Bool { bits & 1 << UInt64(number) != 0 }
 
-    /// In rising order.
+    /// The allowed numbers in rising order.
     var values: [Int] { (0..<64).filter(contains) }
 
     private static func numbers(_ part: Substring, _ kind: Kind) -> StrideThrough<Int>? {
@@ -115,13 +115,13 @@ struct CronField: Hashable, Sendable {
         return stride(from: range.lowerBound, through: range.upperBound, by: step)
     }
 
-    /// A range over the week's end is given beyond 7, to be taken modulo 7.
+    /// A range across the end of the week extends beyond 7. Take its numbers modulo 7.
     private static func range(_ text: Substring, _ kind: Kind, isStepped: Bool) -> ClosedRange<Int>? {
         if text == "*" { return kind.isWeek ? 0...6 : kind.range }
         let ends = text.split(separator: "-", omittingEmptySubsequences: false).map { number($0, kind) }
         guard let first = ends.first, let from = first else { return nil }
         switch ends.count {
-        // `5/15` is from 5 to the end.
+        // `5/15` means from 5 to the end.
         case 1: return isStepped ? from...max(from, kind.isWeek ? 6 : kind.range.upperBound) : from...from
         case 2:
             guard let to = ends[1] else { return nil }

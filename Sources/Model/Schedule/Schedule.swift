@@ -1,6 +1,6 @@
 import Foundation
 
-/// When a campaign starts by itself, and at which local hours a device may hear from it.
+/// The start times of a campaign, and the local quiet hours of devices.
 package struct Schedule: Hashable, Sendable, Codable {
     package var trigger: Trigger
     package var zone: Zone?
@@ -22,9 +22,9 @@ package struct Schedule: Hashable, Sendable, Codable {
     package enum Trigger: Hashable, Sendable, Codable {
         /// A local date and time, `2026-12-01T09:00`.
         case at(String)
-        /// Five fields, or `@daily` and the like.
+        /// Five fields, or a word such as `@daily`.
         case cron(String)
-        /// Neither: only quiet hours are given, the run is started by hand or by a timer.
+        /// Only quiet hours. A person or a timer starts the run.
         case none
 
         private enum CodingKeys: String, CodingKey {
@@ -79,17 +79,19 @@ package struct Schedule: Hashable, Sendable, Codable {
     }
 }
 
-/// A feed whose new items start a campaign by themselves: each item is an occurrence.
+/// A feed whose new items start a campaign automatically. Each item is an occurrence.
 package struct FeedTrigger: Hashable, Sendable, Codable {
     /// `https://` or `http://`.
     package var url: String
-    /// The time from one poll to the next.
+    /// The interval between polls.
     package var every: Duration
-    /// By variable's name.
+    /// The fields by name of variable.
     package var variables: [String: FeedField]
-    /// An item published longer ago than this is `missed`; one without a date counts as published when it is found.
+    /// The maximum age of an item. An older item is `missed`. An item without a date counts as published when it is
+    /// found.
     package var lateByMax: Duration
-    /// With more new items than this at one poll none is sent: the feed was rebuilt, its items are not news.
+    /// The maximum number of new items per poll. If there are more, none is sent: the feed was rebuilt, so its items
+    /// are not news.
     package var newMax: Int
 
     private enum CodingKeys: String, CodingKey {
@@ -105,7 +107,7 @@ package struct FeedTrigger: Hashable, Sendable, Codable {
     }
 }
 
-/// What an item of a feed can give to a variable.
+/// A field of a feed item that can set a variable.
 package enum FeedField: String, Hashable, Sendable, Codable, CaseIterable {
     case title = "item.title"
     case link = "item.link"
@@ -113,7 +115,7 @@ package enum FeedField: String, Hashable, Sendable, Codable, CaseIterable {
     case summary = "item.summary"
     case author = "item.author"
     case published = "item.published"
-    /// The address of the sound or film.
+    /// The address of the audio or video file.
     case enclosure = "item.enclosure"
     case episode = "item.episode"
     case season = "item.season"
@@ -121,12 +123,12 @@ package enum FeedField: String, Hashable, Sendable, Codable, CaseIterable {
     case feedLink = "feed.link"
 }
 
-/// A schedule's quiet hours, by the local time of each device.
+/// A schedule's quiet hours, in the local time of each device.
 package struct QuietTimes: Hashable, Sendable {
     package enum State: Hashable, Sendable {
-        /// `until` is the next moment that is quiet; where the clocks change on the way, at the latest.
+        /// `until` is the next quiet moment. It may be earlier if the clocks change before then.
         case awake(until: Timestamp)
-        /// `until` is the first moment after the one asked for that is not quiet.
+        /// `until` is the first later moment that is not quiet.
         case quiet(until: Timestamp)
         /// The device has no known time zone, and the schedule says `unknown_zone: drop`.
         case zoneUnknown
@@ -135,15 +137,15 @@ package struct QuietTimes: Hashable, Sendable {
     package let policy: Schedule.QuietHours.Policy
     /// Milliseconds after local midnight.
     private let fromMs, toMs: Int64
-    /// For devices without a known zone; nil: none is assumed.
+    /// The zone for devices without a known zone. `nil` if none is assumed.
     private let usualZone: String?
 
     private static let dayMs: Int64 = 86_400_000
-    /// No zone changes its offset more often than this within one night.
+    /// An upper bound on the changes of a zone's offset within one night.
     private static let clockChangesMax = 4
 
-    /// Nil without quiet hours. A campaign file says what to do with devices that have no zone; where nothing says it,
-    /// they are in the schedule's own zone, or in UTC.
+    /// Returns `nil` if there are no quiet hours. The campaign file says how to treat devices without a known zone. If
+    /// it does not, they are in the schedule's own zone, or in UTC.
     package init?(_ schedule: Schedule?) {
         guard let schedule, let hours = schedule.quietHours, hours.fromMinute != hours.toMinute else { return nil }
         policy = hours.policy
@@ -167,15 +169,15 @@ package struct QuietTimes: Hashable, Sendable {
             : .awake(until: change(after: moment, to: fromMs, clock) { isQuiet($0, clock) })
     }
 
-    /// The hours may run over midnight.
+    /// Tells whether a moment is in the quiet hours, which may cross midnight.
     private func isQuiet(_ moment: Timestamp, _ zone: TimeZone) -> Bool {
         let local = timeOfDay(moment, zone)
         return fromMs < toMs ? local >= fromMs && local < toMs : local >= fromMs || local < toMs
     }
 
-    /// The first moment at which clocks show `target`, or put forward past it. Goes from one change of the zone's offset
-    /// to the next: where the clocks are put forward the quiet hours may end at once, and an hour that is shown twice is
-    /// quiet twice.
+    /// Returns the first moment at which clocks show `target`, or are put forward past it. The search goes from one
+    /// change of the zone's offset to the next. Quiet hours may end immediately if clocks are put forward. An hour that
+    /// clocks show twice is quiet twice.
     private func change(
         after start: Timestamp, to target: Int64, _ zone: TimeZone, _ isReached: (Timestamp) -> Bool
     ) -> Timestamp {
@@ -195,7 +197,7 @@ package struct QuietTimes: Hashable, Sendable {
         return local < 0 ? local + Self.dayMs : local
     }
 
-    /// The first change of the zone's offset, found by bisection: offsets change on whole seconds.
+    /// Returns the first change of the zone's offset, by bisection. Offsets change on whole seconds.
     private func clockChange(from start: Timestamp, upTo end: Timestamp, _ zone: TimeZone) -> Timestamp? {
         var before = start.seconds
         var after = end.seconds

@@ -1,57 +1,57 @@
 package import Foundation
 
-/// One time at which a campaign starts by itself.
+/// One time at which a campaign starts automatically.
 package struct Occurrence: Hashable, Sendable {
-    /// What the clocks show then, in the schedule's zone or in each device's.
+    /// The local time of the occurrence, in the schedule's zone or in each device's.
     package var wall: WallTime
-    /// When its run starts. With recipient-local times: when the first clocks on Earth show ``wall``.
+    /// The start of the run. With recipient-local times, the moment when the first clocks on Earth show ``wall``.
     package var startsAt: Timestamp
-    /// When the last devices' turn comes; later than ``startsAt`` with recipient-local times only.
+    /// The turn of the last devices. It is later than ``startsAt`` only with recipient-local times.
     package var lastStartsAt: Timestamp
-    /// Found after this moment it is missed: nothing is sent.
+    /// The deadline for finding the occurrence. After it, the occurrence is missed and nothing is sent.
     package var missedAfter: Timestamp
 
     /// Whether each device has its turn by its own clock.
     package var isByEachClock: Bool { lastStartsAt > startsAt }
 
-    /// Names it within its campaign: `2026-12-01T09:00`.
+    /// The occurrence's name within its campaign: `2026-12-01T09:00`.
     package var key: String { wall.description }
 }
 
-/// What a change of the clocks does to an occurrence.
+/// The effect of a clock change on an occurrence.
 package struct ClockChange: Hashable, Sendable {
     package enum Kind: String, Hashable, Sendable, CaseIterable {
-        /// The clocks are put forward over the time: it happens when they are.
+        /// The clocks are put forward past the time. The occurrence happens at that moment.
         case skipped
-        /// The clocks are put back over it: it happens the first time.
+        /// The clocks are put back past the time. The occurrence happens the first time.
         case twice
     }
 
     package var kind: Kind
     /// An IANA name.
     package var zone: String
-    /// When it happens there.
+    /// The moment of the occurrence in that zone.
     package var startsAt: Timestamp
 }
 
-/// A schedule made ready to be asked for its occurrences.
+/// A schedule, prepared for computing its occurrences.
 ///
-/// Each time of day happens once a day: one that the clocks leave out happens when they are put forward, one they show
-/// twice the first time. Two that fall on the same moment by this are one. A day that a zone left out altogether, at the
-/// date line, has no occurrences.
+/// Each time of day happens once a day. A time that the clocks skip happens when they are put forward, and a time that
+/// they show twice happens the first time. Two times at the same resulting moment are one occurrence. A day that a zone
+/// skips altogether, at the date line, has no occurrences.
 package struct Timetable: Hashable, Sendable {
     package enum Zone: Hashable, Sendable {
-        /// Each device's own.
+        /// Each device's own zone.
         case recipient
         case fixed(TimeZone)
     }
 
-    /// For a schedule without `late_by_max`.
+    /// The default of `late_by_max`.
     package static let lateByMaxDefault: Duration = .seconds(3600)
     /// The offsets from UTC of the first and the last zone to reach a local time: UTC+14 and UTC-12.
     package static let firstOffset: Duration = .seconds(14 * 3600)
     package static let lastOffset: Duration = .seconds(12 * 3600)
-    /// How far ahead an occurrence is looked for: the next 29 February may be eight years away.
+    /// The number of days ahead that are searched for an occurrence. The next 29 February may be eight years away.
     private static let daysMax: Int64 = 366 * 9
 
     private enum Times: Hashable, Sendable {
@@ -63,7 +63,7 @@ package struct Timetable: Hashable, Sendable {
     package let lateByMax: Duration
     private let times: Times
 
-    /// Nil for a schedule that starts nothing by itself, and for one that a check of the file would have refused.
+    /// Returns `nil` for a schedule without automatic starts, and for one that validation of the file refuses.
     package init?(_ schedule: Schedule) {
         switch schedule.trigger {
         case .none: return nil
@@ -84,24 +84,24 @@ package struct Timetable: Hashable, Sendable {
         lateByMax = schedule.lateByMax ?? Self.lateByMaxDefault
     }
 
-    /// Whether it is one written-down time and not a rule.
+    /// Whether the trigger is one fixed time and not a rule.
     package var isOnce: Bool {
         if case .once = times { true } else { false }
     }
 
-    /// The one occurrence of a written-down time that has come, whether it is missed already or not. `nil` for rules, and
-    /// for a time that is still to come.
+    /// Returns the occurrence of a fixed time that has come, even if it is already missed. Returns `nil` for rules, and
+    /// for a future time.
     package func past(at now: Timestamp) -> Occurrence? {
         guard case .once(let wall) = times, let only = occurrence(at: wall), only.startsAt <= now else { return nil }
         return only
     }
 
-    /// The first occurrence that starts after a moment; nil when there is none any more.
+    /// Returns the first occurrence that starts after a moment, or `nil` if there is none.
     package func next(after moment: Timestamp) -> Occurrence? {
         occurrences(after: moment, through: nil, atMost: 1).first
     }
 
-    /// Those that start after one moment and not after another, in order, the first `limit` of them.
+    /// Returns the first `limit` occurrences that start after one moment and not after another, in order.
     package func occurrences(after: Timestamp, through end: Timestamp?, atMost limit: Int = .max) -> [Occurrence] {
         var found: [Occurrence] = []
         var last = after
@@ -116,14 +116,14 @@ package struct Timetable: Hashable, Sendable {
         return found
     }
 
-    /// The occurrence that somebody names by its key or its time; nil when the schedule has none then.
+    /// Returns the occurrence with this key or time. `nil` if the schedule has none then.
     package func occurrence(named text: String) -> Occurrence? {
         guard let wall = WallTime(text), let occurrence = occurrence(at: wall) else { return nil }
         let same = occurrences(after: occurrence.startsAt - .seconds(1), through: occurrence.startsAt).first
         return same.flatMap { $0.wall == wall ? $0 : nil }
     }
 
-    /// The clocks that leave the time of an occurrence out or show it twice: the schedule's own, or those among the well
+    /// Returns the clock changes that skip or repeat the time of an occurrence, in the schedule's own zone or in well
     /// known zones.
     package func clockChanges(at occurrence: Occurrence) -> [ClockChange] {
         switch zone {
@@ -145,14 +145,14 @@ package struct Timetable: Hashable, Sendable {
         }
     }
 
-    /// One for each rule of summer time that many people live by: all zones would take too long to ask.
+    /// One zone for each daylight saving rule with a large population. Checking all zones would take too long.
     private static let wellKnownZones = [
         "America/Los_Angeles", "America/Denver", "America/Chicago", "America/New_York", "America/Halifax",
         "America/Santiago", "Europe/London", "Europe/Berlin", "Europe/Athens", "Africa/Cairo", "Asia/Jerusalem",
         "Australia/Adelaide", "Australia/Sydney", "Pacific/Auckland",
     ].compactMap { TimeZone(identifier: $0) }
 
-    /// Whether the rule names this very time.
+    /// Tells whether the rule matches exactly this time.
     private func includes(_ wall: WallTime) -> Bool {
         switch times {
         case .once(let written): written == wall
@@ -162,12 +162,12 @@ package struct Timetable: Hashable, Sendable {
         }
     }
 
-    /// Calls for each time in rising order until the body says false.
+    /// Calls the body for each time in rising order until the body returns false.
     private func visitWalls(from start: WallTime, _ body: (WallTime) -> Bool) {
         switch times {
         case .once(let wall): _ = body(wall)
         case .cron(let cron):
-            // Times of the first day may be over already: the body leaves those out.
+            // Some times of the first day may be over. The body skips them.
             var day = start.day
             var lastDay = day.number + Self.daysMax
             while day.number <= lastDay {
@@ -180,7 +180,8 @@ package struct Timetable: Hashable, Sendable {
         }
     }
 
-    /// What the clocks show that the times are meant for; with recipient-local times the first ones on Earth.
+    /// Returns the local time in the schedule's zone. With recipient-local times, it is the time of the first clocks on
+    /// Earth.
     private func wall(at moment: Timestamp) -> WallTime {
         switch zone {
         case .recipient: WallTime(seconds: (moment + Self.firstOffset).seconds)
@@ -204,11 +205,11 @@ package struct Timetable: Hashable, Sendable {
     }
 }
 
-/// When each device's turn comes, in a run that follows each device's local time.
+/// The turn of each device, in a run that follows each device's local time.
 ///
-/// Zones with the same offset at that date share a moment, and so are one wave. A zone whose turn was over when the run
-/// started, by more than `late_by_max`, goes by `missed_zone`. Under `next_day` a zone whose next day's turn is over by
-/// more than `late_by_max` as well is suppressed as late: it is never sent to at another hour than the one asked for.
+/// Zones with the same offset at that date share a moment, and so are one wave. If the run started more than
+/// `late_by_max` after a zone's turn, `missed_zone` decides. Under `next_day`, a zone is suppressed as late if its turn
+/// on the next day is also over by more than `late_by_max`. It is not sent to at another hour instead.
 package struct RecipientWaves: Hashable, Sendable {
     package enum Turn: Hashable, Sendable {
         case at(Timestamp)
@@ -221,9 +222,9 @@ package struct RecipientWaves: Hashable, Sendable {
     private let missedZone: Schedule.MissedZone
     private let unknownZone: TimeZone?
 
-    /// Nil for a run that starts at one moment everywhere.
+    /// Returns `nil` for a run that starts at the same moment everywhere.
     ///
-    /// - Parameter startedAt: when the run was started, which decides which zones it came too late for.
+    /// - Parameter startedAt: the start of the run, which decides for which zones it is too late.
     package init?(_ definition: RunDefinition, startedAt: Timestamp) {
         guard let wall = definition.wall, let schedule = definition.campaign.schedule else { return nil }
         self.wall = wall
@@ -237,7 +238,8 @@ package struct RecipientWaves: Hashable, Sendable {
             }
     }
 
-    /// - Parameter name: an IANA name, as the device reported it; one that this machine does not know counts as none.
+    /// - Parameter name: an IANA name, as the device reported it. A name that this machine does not know counts as
+    ///   none.
     package func turn(inZone name: String?) -> Turn {
         guard let zone = name.flatMap({ TimeZone(identifier: $0) }) ?? unknownZone else { return .never(.unknownZone) }
         let moment = zone.moment(of: wall)

@@ -1,29 +1,29 @@
-/// What the look at a text before it is sent can find, by the names that people write under `lint: {allow: [...]}` of a
+/// The rules of the check of a text before it is sent. Their raw values are the names for `lint: {allow: [...]}` in a
 /// template. The names are stable.
 package enum LintRule: String, Hashable, Sendable, Codable, CaseIterable {
     /// A title or body of fewer than three letters and digits.
     case shortText = "short-text"
-    /// The words of somebody who tries something out.
+    /// Words that are typical of a trial.
     case testWords = "test-words"
-    /// Text of a designer's layout.
+    /// Placeholder text of a designer's layout.
     case loremIpsum = "lorem-ipsum"
-    /// One key held down.
+    /// A single repeated letter.
     case repetition
-    /// Signs of a placeholder that no program has filled, or a value that a program writes for nothing.
+    /// The signs of an unfilled placeholder, or a value that programs write for a missing value.
     case unfilledPlaceholder = "unfilled-placeholder"
-    /// A variable without a value in a campaign that starts by itself.
+    /// A variable without a value in a campaign that starts automatically.
     case neverFilled = "never-filled"
-    /// Letters of two alphabets in one word, that look alike.
+    /// Similar letters of two alphabets in one word.
     case mixedScripts = "mixed-scripts"
-    /// An alert that Apple keeps for as long as it sees fit.
+    /// An alert without an expiry, which Apple stores for as long as it chooses.
     case noExpiry = "no-expiry"
-    /// A link that nobody answers; looked at only where that is asked for.
+    /// A link that no server answers. It is checked only on request.
     case deadLink = "dead-link"
 }
 
-/// One thing in the texts of a template that is allowed and probably a mistake.
+/// A text of a template that is allowed and probably a mistake.
 package struct LintFinding: Hashable, Sendable, CustomStringConvertible {
-    /// Where in the template it stands.
+    /// The position in the template.
     package struct Place: Hashable, Sendable {
         package var locale: LocaleTag
         /// `title`, `subtitle` or `body`.
@@ -32,7 +32,7 @@ package struct LintFinding: Hashable, Sendable, CustomStringConvertible {
 
     package var rule: LintRule
     package var place: Place
-    /// Names the text and what is wrong with it.
+    /// The text and its problem.
     package var what: String
     package var advice: String
 
@@ -40,9 +40,10 @@ package struct LintFinding: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Template {
-    /// What is probably a mistake in its texts, in their order, without what it allows.
+    /// Returns the probable mistakes in its texts, in order, without those that the template allows.
     ///
-    /// - Parameter values: of the campaign's variables; one that is absent or empty is not known yet, and may be anything.
+    /// - Parameter values: the values of the campaign's variables. An absent or empty value is not known yet and may be
+    ///   anything.
     package func lint(_ values: [String: String]) -> [LintFinding] {
         guard case .localized(let blocks) = alert else { return [] }
         return blocks.flatMap { block in
@@ -64,17 +65,18 @@ extension Template {
         }
     }
 
-    /// Addresses in its texts and custom keys, each once, in their order; without those that are not known whole.
+    /// Returns the addresses in its texts and custom keys, each once, in order. Addresses with unknown parts are left
+    /// out.
     package func links(_ values: [String: String]) -> [String] {
         texts.flatMap { TextLint($0, values).links }.uniqued
     }
 
-    /// Its author said that it is meant.
+    /// Tells whether the author allows what the rule finds.
     package func allows(_ rule: LintRule) -> Bool { lintAllowed?.contains(rule.rawValue) ?? false }
 }
 
 extension Array where Element: Hashable {
-    /// Each element once, where it stands first.
+    /// The elements without repetitions, at their first positions.
     fileprivate var uniqued: [Element] {
         var seen: Set<Element> = []
         return filter { seen.insert($0).inserted }
@@ -82,15 +84,15 @@ extension Array where Element: Hashable {
 }
 
 extension RunDefinition {
-    /// What is probably a mistake in the texts as they would be sent, of all variants, each once. Fields of devices are not
-    /// known here.
+    /// Returns the probable mistakes in the texts as sent, of all variants, each once. The fields of devices are
+    /// unknown here.
     package func lint() -> [LintFinding] {
         let others = variantTemplates.sorted { $0.key < $1.key }.map(\.value)
         let templates = campaign.variants.isEmpty ? [template] : others
         return templates.flatMap { $0.lint(variables) }.uniqued
     }
 
-    /// Of these, what only the values say that were given at the start; the rest is said of the files.
+    /// Returns only the findings that the values given at the start cause. The other findings concern the files.
     package func lintOfValues() -> [LintFinding] {
         var written = self
         written.variables = campaign.variables
@@ -99,7 +101,7 @@ extension RunDefinition {
     }
 }
 
-/// One text as a phone would show it, looked at for slips.
+/// One text as a device would show it, for finding mistakes.
 struct TextLint {
     struct Found {
         var rule: LintRule
@@ -107,12 +109,12 @@ struct TextLint {
         var advice: String
     }
 
-    /// Stands for what is not known; no letter, and nothing that anybody writes.
+    /// The placeholder for an unknown value. It is no letter, and no author writes it.
     private static let unknown: Character = "\u{FFFC}"
     private static let lettersMin = 3
-    /// A text with its values filled in is looked at so far: many times what a payload may have.
+    /// The maximum number of checked bytes of a text with its values filled in: many times the maximum payload.
     private static let shownBytesMax = 1 << 16
-    /// A word of one letter over and over.
+    /// The minimum length of a word that consists of one repeated letter.
     private static let repeatedWordMin = 5
     private static let repeatedMin = 9
     private static let testPhraseWordsMax = 5
@@ -121,15 +123,15 @@ struct TextLint {
         "test", "tests", "testing", "teste", "testen", "testowy", "testowa", "prueba", "essai", "prova", "тест",
         "тестовое", "тестирование", "δοκιμή", "اختبار", "asdf", "qwerty", "qwertz", "azerty", "fixme",
     ]
-    /// Words for a test that mean something else beside others.
+    /// Words for a test that have other meanings next to other words.
     private static let testWordsAlone: Set<String> = ["probe", "xxx"]
-    /// A test of these is news.
+    /// Words after "test" that make it ordinary news.
     private static let wordsBehindTest: Set<String> = [
         "match", "matches", "cricket", "series", "drive", "drives", "flight", "flights",
     ]
-    /// What authors write where the text is still missing: alone, in brackets, or in front of a colon.
+    /// Notes that authors write in place of missing text: alone, in brackets, or before a colon.
     private static let noteWords = ["TODO", "TBD", "DRAFT", "XXX"]
-    /// Names in single brackets that a program was to fill in.
+    /// Names in single brackets that another program was meant to fill in.
     private static let placeholderNames: Set<String> = [
         "name", "first name", "firstname", "first_name", "last name", "lastname", "username", "user", "title", "city",
         "date", "time", "price", "amount", "product", "company", "link", "url", "vorname", "nachname", "prénom", "nom",
@@ -137,7 +139,7 @@ struct TextLint {
     ]
     private static let testSigns = ["テスト", "测试", "測試", "테스트"]
     private static let testSignsLengthMax = 12
-    /// What programs write for nothing.
+    /// Values that programs write for a missing value.
     private static let nothings: Set<String> = [
         "null", "nil", "undefined", "none", "nan", "[object object]", "(null)", "<null>", "optional(nil)",
     ]
@@ -179,7 +181,8 @@ struct TextLint {
 
     private var words: [Substring] { shown.split { !$0.isLetter && !$0.isNumber } }
 
-    /// A letter of a script that writes words or syllables says as much as a short word.
+    /// The finding if the text is too short. A letter of a script that writes words or syllables counts as a short
+    /// word.
     private var short: Found? {
         guard !shown.contains(Self.unknown) else { return nil }
         let count = shown.reduce(0) { count, sign in
@@ -237,7 +240,7 @@ struct TextLint {
             }
             return Found(
                 rule: .repetition, what: "has one letter \(longest) times over, in \"\(word.prefix(20))\"",
-                advice: "take it out, unless somebody is to read it")
+                advice: "remove it, unless people are to read it")
         }
         return nil
     }
@@ -257,7 +260,7 @@ struct TextLint {
             advice: "look where the value comes from")
     }
 
-    /// A placeholder of ours or of another program's, as it would be read on the screen.
+    /// Returns an unfilled placeholder of Fanfare's or another program's, as the screen would show it.
     private static func openSign(in text: String) -> String? {
         for sign in ["{{", "}}", "${", "<%", "%@", "[["] where text.contains(sign) { return sign }
         if let name = bracketed(in: text).first(where: { placeholderNames.contains($0.lowercased()) }) {
@@ -266,7 +269,7 @@ struct TextLint {
         var rest = text[...]
         while let open = rest.firstIndex(of: "{") {
             rest = rest[rest.index(after: open)...]
-            // No name holds a brace: what lies behind the next one is looked at from there.
+            // No name contains a brace, so the search continues at the next one.
             guard let close = rest.firstIndex(where: { $0 == "{" || $0 == "}" }) else { return nil }
             let name = rest[..<close]
             guard rest[close] == "}" else {
@@ -279,7 +282,7 @@ struct TextLint {
         return nil
     }
 
-    /// What stands in pairs of square brackets.
+    /// Returns the texts within pairs of square brackets.
     private static func bracketed(in text: String) -> [Substring] {
         text.split(separator: "[", omittingEmptySubsequences: false).dropFirst().compactMap { part in
             part.firstIndex(of: "]").map { part[..<$0] }
@@ -290,7 +293,7 @@ struct TextLint {
         for word in shown.split(whereSeparator: { !$0.isLetter }) {
             let scripts = Set(word.unicodeScalars.compactMap(Alphabet.init))
             guard scripts.count > 1 else { continue }
-            // A unit or a formula has one Greek letter that looks like no other.
+            // A unit or a formula may contain a Greek letter that resembles no Latin one.
             let isLookalike =
                 scripts.contains(.cyrillic) || word.unicodeScalars.contains(where: Alphabet.isLatinLookalike)
             guard isLookalike else { continue }
@@ -303,7 +306,7 @@ struct TextLint {
     }
 }
 
-/// Alphabets whose letters are taken for each other's.
+/// An alphabet whose letters may be confused with those of another.
 private enum Alphabet: String {
     case latin = "Latin", greek = "Greek", cyrillic = "Cyrillic"
 
@@ -317,14 +320,14 @@ private enum Alphabet: String {
         }
     }
 
-    /// Greek letters that print as Latin ones.
+    /// Tells whether a Greek letter looks like a Latin one.
     static func isLatinLookalike(_ scalar: Unicode.Scalar) -> Bool {
         "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧονυ".unicodeScalars.contains(scalar)
     }
 }
 
 extension Character {
-    /// Han, kana and Hangul.
+    /// Whether the character is Han, kana, Bopomofo or Hangul.
     fileprivate var writesWholeSyllables: Bool {
         guard let value = unicodeScalars.first?.value else { return false }
         switch value {
@@ -337,10 +340,10 @@ extension Character {
 }
 
 extension String {
-    /// Whether it stands as a whole word in the text.
+    /// Tells whether the word occurs in the text as a whole word.
     fileprivate func holds(word: String) -> Bool { !places(of: word).isEmpty }
 
-    /// Whether an author's note begins here: the text is the word, or has it in brackets or in front of a colon.
+    /// Tells whether the text contains the word as an author's note: alone, in brackets, or before a colon.
     fileprivate func isNote(_ word: String) -> Bool {
         places(of: word).contains { place in
             let before = self[..<place.lowerBound].last { !$0.isWhitespace }

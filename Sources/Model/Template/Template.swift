@@ -1,4 +1,4 @@
-/// A file with localized content: what a push says, apart from who gets it and when.
+/// A file with localized content: the content of a push, independent of its audience and its time.
 ///
 /// It is stored as JSON inside ``RunDefinition``: its coding keys, and those of every type it holds, never change.
 package struct Template: Hashable, Sendable, Codable {
@@ -13,19 +13,19 @@ package struct Template: Hashable, Sendable, Codable {
     package var filterCriteria: TemplateText?
     package var launchImage: TemplateText?
     package var mutableContent: Bool
-    /// Wakes the app in the background besides showing the alert.
+    /// Whether the push also wakes the app in the background.
     package var contentAvailable: Bool
     package var interruptionLevel: InterruptionLevel?
-    /// 0 to 1; any number for a Live Activity.
+    /// 0 to 1. Any number for a Live Activity.
     package var relevanceScore: Double?
     /// The keys beside `aps`, in the order written.
     package var custom: [TemplateValue.Member]
     package var liveActivity: LiveActivity?
-    /// The whole of an MDM push: the secret that the device gave at enrolment.
+    /// The only content of an MDM push: the secret that the device gave at enrolment.
     package var pushMagic: TemplateText?
-    /// What ``LintRule`` finds here and is meant, by the names of the rules. Nil: none.
+    /// The names of the lint rules whose findings are intended here, see ``LintRule``. `nil` for none.
     package var lintAllowed: [String]?
-    /// It goes out by test sends alone, never by a run. Nil: no.
+    /// Whether only test sends may use the template, never a run. `nil` means no.
     package var isTest: Bool?
 
     private enum CodingKeys: String, CodingKey {
@@ -45,9 +45,9 @@ package struct Template: Hashable, Sendable, Codable {
     }
 
     package enum Alert: Hashable, Sendable, Codable {
-        /// Rendered by Fanfare in the device's language; at least one, in the order written.
+        /// Texts that Fanfare renders in the device's language. There is at least one, in the order written.
         case localized([LocalizedAlert])
-        /// Rendered by the app from its own string tables.
+        /// Texts that the app renders from its own string tables.
         case byApp(LocKeyAlert)
 
         private enum CodingKeys: String, CodingKey {
@@ -104,7 +104,7 @@ package struct Template: Hashable, Sendable, Codable {
 
     package enum Sound: Hashable, Sendable, Codable {
         case named(TemplateText)
-        /// A critical alert: plays through the mute switch; volume 0 to 1.
+        /// A critical alert, which plays despite the mute switch. The volume is 0 to 1.
         case critical(name: TemplateText, volume: Double?)
 
         private enum CodingKeys: String, CodingKey {
@@ -118,7 +118,7 @@ package struct Template: Hashable, Sendable, Codable {
 
     package enum Badge: Hashable, Sendable, Codable {
         case number(Int)
-        /// Added to the count kept per device.
+        /// A number to add to the stored count of the device.
         case increment(Int)
 
         private enum CodingKeys: String, CodingKey {
@@ -133,7 +133,7 @@ package struct Template: Hashable, Sendable, Codable {
 }
 
 extension Template {
-    /// The languages Fanfare renders, in the order written; empty when the text does not depend on the language.
+    /// The languages that Fanfare renders, in the order written. Empty if the text does not depend on the language.
     package var locales: [LocaleTag] {
         if case .localized(let blocks) = alert { blocks.map(\.locale) } else { [] }
     }
@@ -141,12 +141,12 @@ extension Template {
     /// A block of ``locales``, and how well it suits a device.
     package struct LocaleChoice: Hashable, Sendable {
         package enum Fit: Hashable, Sendable {
-            /// The device understands it, see ``LanguageRange``: an audience that asks for this language selects the
-            /// device.
+            /// The device understands the block's language, see ``LanguageRange``. An audience with this language
+            /// selects the device.
             case understood
-            /// It is for the region that stands for the device's language in its script.
+            /// The block is for the region that stands for the device's language in its script.
             case standIn
-            /// It is the default: in the device's language there is nothing.
+            /// The block is the default, because no block suits the device's language.
             case fallback
         }
 
@@ -154,8 +154,12 @@ extension Template {
         package var fit: Fit
     }
 
-    /// Returns the block that a device gets: its own tag as written, the nearest that it understands, the one that stands
-    /// for its script, then `default_locale`, and the first block if that is not set. `nil` when nothing is localized.
+    /// Returns the block for a device, or `nil` if nothing is localized. The order of preference is:
+    ///
+    /// - the device's own tag as written;
+    /// - the nearest tag that the device understands;
+    /// - the tag that stands for the device's language in its script;
+    /// - `default_locale`, or the first block if it is not set.
     package func localeChoice(for tag: LocaleTag?) -> LocaleChoice? {
         let locales = locales
         guard !locales.isEmpty else { return nil }
@@ -179,8 +183,8 @@ extension Template {
 
     package var variables: Set<String> { texts.reduce(into: []) { $0.formUnion($1.variables) } }
 
-    /// Returns the variables that it uses and that have no value, in order. A value of spaces and invisible signs is none:
-    /// nobody sees it in a notification.
+    /// Returns the used variables that have no value, in order. A value of only spaces and invisible characters counts
+    /// as none, because a notification does not show it.
     package func unset(in values: [String: String]) -> [String] {
         variables.filter { !values[$0, default: ""].hasVisibleSign }.sorted()
     }
@@ -203,16 +207,16 @@ extension Template {
     }
 }
 
-/// What a push to a Live Activity says besides its alert (`ProviderProtocol` section 5).
+/// The content of a Live Activity push besides its alert (`ProviderProtocol` section 5).
 package struct LiveActivity: Hashable, Sendable, Codable {
     package enum Event: String, Hashable, Sendable, Codable, CaseIterable {
         case start, update, end
     }
 
-    /// A date in the payload, in whole seconds there.
+    /// A date in the payload, where it is in whole seconds.
     package enum Moment: Hashable, Sendable, Codable {
         case at(Timestamp)
-        /// So long after the push is sent.
+        /// A time after the push is sent.
         case afterSending(Duration)
 
         private enum CodingKeys: String, CodingKey {
@@ -221,17 +225,17 @@ package struct LiveActivity: Hashable, Sendable, Codable {
     }
 
     package var event: Event
-    /// Must decode as the app's `ContentState`; required but for `end`.
+    /// Must decode as the app's `ContentState`. Required except for `end`.
     package var contentState: [TemplateValue.Member]?
-    /// With `start` only, as `attributes`, `inputPushToken` and `inputPushChannel` are.
+    /// Allowed only with `start`, like `attributes`, `inputPushToken` and `inputPushChannel`.
     package var attributesType: String?
     package var attributes: [TemplateValue.Member]?
-    /// Asks the device for a token for later updates.
+    /// Whether the device is asked for a token for later updates.
     package var inputPushToken: Bool
-    /// The broadcast channel to listen on, base64.
+    /// The broadcast channel to listen on, in Base64.
     package var inputPushChannel: TemplateText?
     package var staleDate: Moment?
-    /// When the ended activity leaves the screen; a moment in the past: at once.
+    /// The time when the ended activity leaves the screen. A moment in the past means immediately.
     package var dismissalDate: Moment?
 
     private enum CodingKeys: String, CodingKey {

@@ -24,19 +24,19 @@ package struct TemplateText: Hashable, Sendable, Codable {
         parts = literal.isEmpty ? [] : [.literal(literal)]
     }
 
-    /// What is wrong with a placeholder, and at which Unicode scalar of the text (from 0) it starts.
+    /// An error in a placeholder, with the Unicode scalar of the text (from 0) at which the placeholder starts.
     package enum ParseError: Error, Hashable {
         case unclosed(offset: Int)
         case malformed(String, offset: Int)
         case unknownDeviceField(String, offset: Int)
     }
 
-    /// Reads `{{ name }}`; blanks inside the braces are tolerated. A single brace is an ordinary character.
+    /// Reads `{{ name }}`. Blanks inside the braces are tolerated. A single brace is an ordinary character.
     package init(parsing text: String) throws(ParseError) {
         self = try Self.located(text).text
     }
 
-    /// Reads a text as ``init(parsing:)`` does, in one walk over it.
+    /// Reads a text as ``init(parsing:)`` does, in one pass.
     ///
     /// - Returns: the text, and for each variable its name and the Unicode scalar at which its placeholder starts.
     package static func located(_ text: String) throws(ParseError) -> (
@@ -101,7 +101,7 @@ package struct TemplateText: Hashable, Sendable, Codable {
         return .variable(name)
     }
 
-    /// A letter or `_`, then letters, marks on them, digits, `_` and `-`.
+    /// Tells whether a text is a letter or `_`, then letters, combining marks, digits, `_` and `-`.
     package static func isName(_ text: Substring) -> Bool {
         let scalars = text.unicodeScalars
         guard let first = scalars.first, first == "_" || first.properties.isAlphabetic else { return false }
@@ -116,7 +116,8 @@ package struct TemplateText: Hashable, Sendable, Codable {
     }
 }
 
-/// Any JSON value a template author may write under `custom`; texts may hold placeholders, keys keep their order.
+/// Any JSON value that a template author may write under `custom`. Texts may contain placeholders, and keys keep their
+/// order.
 package indirect enum TemplateValue: Hashable, Sendable, Codable {
     case null
     case boolean(Bool)

@@ -1,11 +1,11 @@
-/// Writes and reads cells of CSV (RFC 4180): the one place that quotes a value, and the one that marks a formula.
+/// Writes and reads cells of CSV (RFC 4180). All quoting of values and marking of formulas happens here.
 ///
-/// People open these tables as a sheet, and phones choose many of the values. A value that a sheet takes for a formula has
-/// `'` in front of it. An import takes that mark off again, so that an export and its import are each other's inverse:
-/// marks are added and removed one at a time, and only in front of a formula. Values are judged by bytes and Unicode
-/// scalars: a quote or a comma behind a combining sign is still one.
+/// People open these tables in a spreadsheet, and devices supply many of the values. A value that a spreadsheet would
+/// read as a formula gets `'` in front. An import removes that mark, so that export and import are inverse to each
+/// other. A mark is added or removed one at a time, and only in front of a formula. The code compares bytes and Unicode
+/// scalars, so that a quote or a comma next to a combining character is recognised.
 package enum CSVLine {
-    /// A line without its end.
+    /// Returns a line without its line end.
     package static func text(_ values: [String]) -> String {
         var bytes: [UInt8] = []
         for (index, value) in values.enumerated() {
@@ -15,7 +15,7 @@ package enum CSVLine {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Appends one cell, marked and quoted where it must be.
+    /// Appends one cell, marked and quoted if necessary.
     package static func append(_ value: String, to bytes: inout [UInt8], quotes: Bool = false) {
         let isMarked = isFormula(value)
         let hasBlankEnd = !isMarked && isBlank(value.utf8.first) || isBlank(value.utf8.last)
@@ -42,17 +42,18 @@ package enum CSVLine {
     private static let quote = UInt8(ascii: "\"")
     private static let comma = UInt8(ascii: ",")
     private static let mark = UInt8(ascii: "'")
-    /// The first signs of a formula, also as wide forms, which some sheets take for the same.
+    /// The first characters of a formula, including wide forms, which some spreadsheets treat alike.
     private static let formulaSigns: Set<Unicode.Scalar> = ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"]
 
     private static func mustQuote(_ byte: UInt8) -> Bool {
         byte == quote || byte == comma || byte == 0x0A || byte == 0x0D
     }
 
-    /// A reader drops blanks at the ends of a cell that has no quotes.
+    /// Tells whether a reader would drop this byte at either end of an unquoted cell.
     private static func isBlank(_ byte: UInt8?) -> Bool { byte == 0x20 || byte == 0x09 }
 
-    /// Marks in front, and signs that a sheet does not show, are passed over. A number is no formula.
+    /// Tells whether a spreadsheet would read the value as a formula. Leading marks and invisible characters are
+    /// skipped. A number is no formula.
     private static func isFormula(_ value: String) -> Bool {
         let text = value.unicodeScalars.drop { $0 == "'" }
         guard let first = text.first(where: { formulaSigns.contains($0) || !isUnseen($0) }),
@@ -66,7 +67,7 @@ package enum CSVLine {
             || scalar.properties.generalCategory == .control || scalar.properties.generalCategory == .format
     }
 
-    /// `-5`, `+4.25`: a sign, digits, and at most one point between them.
+    /// Tells whether a text is a number such as `-5` or `+4.25`: a sign, digits, and at most one point between them.
     private static func isNumber(_ text: Substring.UnicodeScalarView) -> Bool {
         guard let sign = text.first, sign == "+" || sign == "-" else { return false }
         let parts = text.dropFirst().split(separator: ".", omittingEmptySubsequences: false)

@@ -1,12 +1,12 @@
-/// Texts inside JSON strings: UTF-8 as it is, only what RFC 8259 section 7 demands escaped, in its shortest form (`\n`,
-/// `\t`, `\r`, otherwise `\u00` and two lower-case hex digits). The one escaper of the product: payloads, stored JSON,
-/// logs and schemas.
+/// Escapes texts for JSON strings. UTF-8 stays as it is. Only the characters that RFC 8259 section 7 requires are
+/// escaped, in the shortest form (`\n`, `\t`, `\r`, otherwise `\u00` and two lower-case hex digits). All of Fanfare
+/// uses this code: payloads, stored JSON, logs and schemas.
 package enum JSONEscaping {
-    /// The most bytes that one byte of a text becomes: `\u001f`.
+    /// The maximum number of bytes that one byte of a text becomes: `\u001f`.
     package static let growthMax = 6
 
-    /// Appends the inside of a JSON string, without the quotes. Most texts hold nothing to escape and are copied whole:
-    /// this runs for every device of a personalised run.
+    /// Appends the inside of a JSON string, without the quotes. A text without characters to escape is copied whole,
+    /// because this runs for every device of a personalised run.
     package static func append(_ text: String, to bytes: inout [UInt8]) {
         let utf8 = text.utf8
         let span = utf8.span
@@ -17,14 +17,14 @@ package enum JSONEscaping {
         bytes.append(contentsOf: utf8)
     }
 
-    /// Appends a JSON string, quotes included.
+    /// Appends a JSON string, including quotes.
     package static func appendQuoted(_ text: String, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "\""))
         append(text, to: &bytes)
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// A text as a JSON string, quotes included.
+    /// Returns a text as a JSON string, including quotes.
     package static func quoted(_ text: String) -> String {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.utf8.count + 2)

@@ -1,10 +1,10 @@
 import Foundation
 
-/// The one spelling of a name that a person types: two names that look the same are then the same to the store, which
-/// compares bytes.
+/// The normalised spelling of a typed name. Two names that look the same are then equal in the store, which compares
+/// bytes.
 package enum PlainName {
-    /// Returns the name in Unicode's form NFC, without spaces around it, with one ASCII space for each inner row of
-    /// spaces and line ends, and without signs that cannot be seen. Empty if nothing of it can be seen.
+    /// Returns the name in Unicode's form NFC, trimmed and without invisible characters. Each inner sequence of spaces
+    /// and line ends becomes one ASCII space. The result is empty if the name has no visible character.
     package static func spelling(of name: String) -> String {
         let scalars = Array(name.precomposedStringWithCanonicalMapping.unicodeScalars)
         var plain = String.UnicodeScalarView()
@@ -21,20 +21,21 @@ package enum PlainName {
             plain.append(scalar)
             isAfterSpace = false
         }
-        // What was between a letter and its mark may be gone.
+        // The characters between a letter and its combining mark may be gone.
         return String(plain).precomposedStringWithCanonicalMapping
     }
 
-    /// Tells whether two spellings are the same to the store. Swift's `==` would also equate "é" in both normal forms.
+    /// Tells whether two spellings are equal in the store. Swift's `==` would also equate "é" in both normal forms.
     package static func isSame(_ one: String, _ other: String) -> Bool { one.utf8.elementsEqual(other.utf8) }
 
-    /// Returns the spelling to write instead; `nil` if the name is written in it.
+    /// Returns the spelling to use instead. `nil` if the name already has that spelling.
     package static func advice(for name: String) -> String? {
         let plain = spelling(of: name)
         return isSame(name, plain) ? nil : plain
     }
 
-    /// A joiner between two emoji, or a selector that changes how the emoji in front of it looks.
+    /// Tells whether a scalar is a joiner between two emoji, or a selector that changes the look of the preceding
+    /// emoji.
     private static func isPartOfEmoji(
         _ scalar: Unicode.Scalar, after previous: Unicode.Scalar?, before next: Unicode.Scalar?
     ) -> Bool {
@@ -53,15 +54,15 @@ package enum PlainName {
 }
 
 extension String {
-    /// Something of the text can be seen: it is not empty, and not only spaces, line ends and signs without a shape.
+    /// Whether the text has a visible character besides spaces, line ends and characters without a shape.
     package var hasVisibleSign: Bool { unicodeScalars.contains { !$0.isSpaceSign && !$0.isInvisible } }
 }
 
 extension Unicode.Scalar {
-    /// A space of any width, a tab, a line end, or the Braille pattern without a dot.
+    /// Whether the scalar is a space of any width, a tab, a line end, or the Braille pattern without a dot.
     fileprivate var isSpaceSign: Bool { properties.isWhitespace || value == 0x2800 }
 
-    /// Shown as nothing: a zero-width space, a mark of direction, a Hangul filler.
+    /// Whether the scalar has no visible shape: a zero-width space, a direction mark, a Hangul filler.
     fileprivate var isInvisible: Bool {
         switch properties.generalCategory {
         case .control, .format: true

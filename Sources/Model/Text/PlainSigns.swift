@@ -1,9 +1,10 @@
-/// Text of others, read by bytes and Unicode scalars.
+/// Operations on external text by bytes and Unicode scalars.
 ///
-/// A `Character` is a sign together with the combining signs, joiners and prepended signs beside it, and `"\r\n"` is one.
+/// A `Character` includes adjacent combining characters, joiners and prepended characters, and `"\r\n"` is one.
 /// Comparing by `Character` therefore overlooks a quote or a colon that every other reader sees.
 extension StringProtocol {
-    /// Returns the text with each ASCII sign replaced, also beside combining signs, where `replacing(_:with:)` leaves it.
+    /// Returns the text with each ASCII character replaced, even next to combining characters, which
+    /// `replacing(_:with:)` skips.
     package func replacingSign(_ sign: Unicode.Scalar, with replacement: String) -> String {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(utf8.count)
@@ -13,7 +14,7 @@ extension StringProtocol {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Returns the text in front of the first such ASCII sign and the text behind it; `nil` if there is none.
+    /// Returns the texts before and after the first such ASCII character. `nil` if there is none.
     package func splitAtSign(_ sign: Unicode.Scalar) -> (before: String, after: String)? {
         guard let index = utf8.firstIndex(of: UInt8(ascii: sign)) else { return nil }
         return (String(self[..<index]), String(decoding: utf8[index...].dropFirst(), as: UTF8.self))
@@ -39,7 +40,7 @@ extension StringProtocol {
         String(String.UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
     }
 
-    /// The text as one line that commands no terminal and turns no writing direction around.
+    /// The text as one line, without terminal commands and changes of writing direction.
     package var withoutCommands: String {
         String(
             String.UnicodeScalarView(
@@ -48,7 +49,7 @@ extension StringProtocol {
                 }.map { [0x2028, 0x2029].contains($0.value) ? " " : $0 }))
     }
 
-    /// The text holds ASCII letters, ASCII digits and these signs only.
+    /// Tells whether the text contains only ASCII letters, ASCII digits and these characters.
     package func isPlain(allowing signs: String) -> Bool {
         utf8.allSatisfy {
             (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
@@ -56,7 +57,7 @@ extension StringProtocol {
         }
     }
 
-    /// The text as one word of a shell's command line.
+    /// Returns the text as one word of a shell's command line.
     package func shellWord(allowing signs: String) -> String {
         !isEmpty && isPlain(allowing: signs) ? String(self) : "'\(replacingSign("'", with: "'\\''"))'"
     }

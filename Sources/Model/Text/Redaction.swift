@@ -1,33 +1,35 @@
-/// Cuts what may be a device token, a provider token, a key or an ``AccessSecret`` out of a text that goes on record, and leaves its last 8
-/// characters, by which people know it. It goes by looks: nobody types that much hexadecimal for another reason.
+/// Replaces possible device tokens, provider tokens, keys and ``AccessSecret``s in a text before it is recorded. The
+/// last 8 characters remain, so that people can recognise them. Detection goes by form: so many hex digits in a row
+/// have no other likely meaning.
 ///
-/// It reads each byte a bounded number of times: what a run of letters failed to be, no later part of the run is.
+/// Each byte is read a bounded number of times. If a sequence of letters is no token, no later part of it is checked.
 package enum Redaction {
     package static func withoutTokens(_ text: some StringProtocol) -> String {
         var scanner = TokenScanner(Array(text.utf8))
         return scanner.redacted()
     }
 
-    /// Returns the beginning of a text, at most so many Unicode scalars: one `Character` may be as long as the whole text.
+    /// Returns the beginning of a text, with at most this many Unicode scalars. One `Character` may be as long as the
+    /// whole text.
     package static func beginning(of text: String, scalars most: Int) -> String {
-        // Redacted first: half a token would not look like one.
+        // Redact first: half a token would not be recognised.
         String(String.UnicodeScalarView(withoutTokens(text).unicodeScalars.prefix(most)))
     }
 }
 
 private struct TokenScanner {
-    /// The least number of hex digits on end, `<`, `>` and blanks between them not counted.
+    /// The minimum number of consecutive hex digits. `<`, `>` and blanks between them do not count.
     private static let hexDigitsMin = 32
-    /// The least number of letters and digits on end, both cases and digits among them: base64 and its like.
+    /// The minimum number of consecutive letters and digits, including both cases and digits: Base64 and similar.
     private static let lettersMin = 32
     private static let shown = 8
-    /// The least number of characters behind an access secret's prefix: some may be missing.
+    /// The minimum number of characters after an access secret's prefix. Some characters may be missing.
     private static let secretMin = 32
     private static let secretPrefix = Array(AccessSecret.prefix.utf8)
     private static let blank = UInt8(ascii: " ")
 
     private let bytes: [UInt8]
-    /// The ends of the runs that are known to be no token of each kind.
+    /// The ends of the sequences that are known to be no token of each kind.
     private var notHexBefore = 0
     private var notLettersBefore = 0
     private var notSecretBefore = 0
@@ -53,7 +55,7 @@ private struct TokenScanner {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// Returns the end of the token that begins here; `nil` if none does.
+    /// Returns the end of the token that begins here. `nil` if none does.
     private mutating func tokenEnd(from start: Int) -> Int? {
         secretEnd(from: start) ?? hexEnd(from: start) ?? lettersEnd(from: start)
     }

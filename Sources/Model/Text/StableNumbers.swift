@@ -1,9 +1,9 @@
-/// FNV-1a of 64 bits: the same number for the same bytes on every machine and in every version. It tells texts apart
-/// and spreads them; it is no protection against somebody who chooses the text.
+/// The 64-bit FNV-1a hash: the same number for the same bytes on every machine and in every version. It distinguishes
+/// and distributes texts, but does not resist deliberately chosen texts.
 package enum FNV1a {
     package static func hash(_ text: String) -> UInt64 { hash(bytes: text.utf8.span) }
 
-    /// On a span and not generic, since imports hash every field and generic code is not specialised across modules.
+    /// Takes a span and is not generic. Imports hash every field, and generic code is not specialised across modules.
     package static func hash(bytes: Span<UInt8>) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for index in bytes.indices { hash = (hash ^ UInt64(bytes[index])) &* 0x100_0000_01B3 }
@@ -11,7 +11,7 @@ package enum FNV1a {
     }
 }
 
-/// SplitMix64: the same numbers from the same seed, on every machine and in every version.
+/// The SplitMix64 generator: the same numbers from the same seed, on every machine and in every version.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
@@ -29,23 +29,23 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
 }
 
 extension Int {
-    /// With a separator between thousands: `1,234,567`.
+    /// The number with a separator between thousands: `1,234,567`.
     package var grouped: String {
         let digits = Array(String(magnitude))
         let groups = stride(from: digits.count, to: 0, by: -3).map { String(digits[Swift.max(0, $0 - 3)..<$0]) }
         return (self < 0 ? "-" : "") + groups.reversed().joined(separator: ",")
     }
 
-    /// With what is counted: `1 device`, `1,234 devices`.
+    /// Returns the number with its noun: `1 device`, `1,234 devices`.
     ///
-    /// - Parameter nouns: the words for any other number than one; `nil`: `noun` with an s.
+    /// - Parameter nouns: the plural of the noun. `nil` means `noun` with an s.
     package func counted(_ noun: String, _ nouns: String? = nil) -> String {
         "\(grouped) \(self == 1 ? noun : nouns ?? "\(noun)s")"
     }
 }
 
 extension Double {
-    /// Of a number of percent: with one decimal where there is one, `16.7 %`.
+    /// A percentage as text, with one decimal if it is not zero: `16.7 %`.
     package var percentText: String {
         let tenths = (self * 10).rounded()
         guard tenths.magnitude < 1e15 else { return "\(self) %" }
@@ -55,7 +55,7 @@ extension Double {
 }
 
 extension Int {
-    /// The share of a whole in percent with one decimal; empty when there is no whole.
+    /// Returns the share of a whole in percent with one decimal. Empty if the whole is not positive.
     package func share(of whole: Int) -> String {
         guard whole > 0 else { return "" }
         let tenths = (Double(self) * 1000 / Double(whole)).rounded()

@@ -1,17 +1,18 @@
 import Synchronization
 
-/// What texts were read as, for those that are read again and again: the definition of a run in a list, the files behind a
-/// page. Only for readers that always make the same of the same text: a text that has changed is another one, and so nothing
-/// old is ever shown for it.
+/// A cache of parsed texts that are read repeatedly: the definition of a run in a list, the files behind a page. The
+/// parser must always return the same value for the same text. A changed text is a different key, so no outdated value
+/// is returned.
 ///
-/// Holds as much as fits into ``bytesMax`` of text, and no single one that would take much of that. One lock, which is not
-/// held while a text is read: two may read the same one at once.
+/// The cache holds at most ``bytesMax`` of text, and no single text that would take much of that. One lock guards it.
+/// The lock is not held during parsing, so two tasks may parse the same text at the same time.
 package final class TextMemo<Value: Sendable>: Sendable {
-    /// By its bytes: two ways to write "ü" are one text to Swift, and not to whoever compares them with what devices say.
+    /// The text by its bytes. Swift treats two ways to write "ü" as equal, but a comparison with values from devices
+    /// does not.
     private struct Key: Hashable {
         let place: String
         let text: String
-        /// Made before the lock is taken.
+        /// Computed before the lock is taken.
         let hash: UInt64
 
         init(place: String, text: String) {
@@ -42,9 +43,9 @@ package final class TextMemo<Value: Sendable>: Sendable {
         self.bytesMax = bytesMax
     }
 
-    /// What is thrown is not kept.
+    /// Returns the value of a text. Errors are not cached.
     ///
-    /// - Parameter place: where the text stands, when what it is read as depends on that.
+    /// - Parameter place: the location of the text, if the value depends on it.
     package func value(of text: String, at place: String = "", _ read: () throws -> Value) rethrows -> Value {
         let key = Key(place: place, text: text)
         if let value = known.withLock({ $0.values[key] }) { return value }

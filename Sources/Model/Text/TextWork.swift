@@ -1,12 +1,12 @@
-/// Who is told that a text of a campaign, template or configuration file is read. Such a text is written by others, and one
-/// of the largest size takes up to a quarter of a second, so that a process that serves many requests reads it on threads
-/// of its own.
+/// A hook that is called when a text of a campaign, template or configuration file is parsed. Parsing the largest
+/// allowed text takes up to a quarter of a second. A process that serves many requests therefore parses on separate
+/// threads.
 package enum TextWork {
-    /// Told of each text that is read in the task; `nil` where texts may be read.
+    /// Called for each text that the task parses. `nil` if the task may parse texts.
     @TaskLocal package static var reader: Reader?
 
-    /// Not a function by itself: an optimized build loses the type of a task local of a function type, and ends with a
-    /// segmentation fault where such a value is set (Swift 6.3).
+    /// A struct around a function. An optimized build loses the type of a task local of a function type. It then
+    /// crashes with a segmentation fault when such a value is set (Swift 6.3).
     package struct Reader: Sendable {
         package let wasRead: @Sendable () -> Void
 

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A moment as whole milliseconds since 1970-01-01T00:00:00Z, the one unit of time in the store and on every page.
+/// A moment as whole milliseconds since 1970-01-01T00:00:00Z. The store and all pages use this unit.
 package struct Timestamp: Hashable, Comparable, Sendable, Codable {
     package var milliseconds: Int64
 
@@ -31,11 +31,12 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable {
 
     package var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
 
-    /// ISO 8601 in UTC, with milliseconds only where there are any: `2026-11-21T09:00:00Z`.
+    /// ISO 8601 in UTC. Milliseconds appear only if they are not zero: `2026-11-21T09:00:00Z`.
     package var iso8601: String {
         let whole = Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601)
         let fraction = milliseconds &- seconds &* 1000
-        // Not by the format style: it truncates the binary fraction of the date, and prints .382 as .381.
+        // The format style is not used for the fraction: it truncates the binary fraction of the date, and prints .382
+        // as .381.
         return fraction == 0 ? whole : "\(whole.dropLast()).\(String(1000 + fraction).dropFirst())Z"
     }
 
@@ -43,7 +44,7 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable {
         left.milliseconds < right.milliseconds
     }
 
-    /// Arithmetic stops at the first and the last moment there is: an overflow must not end the process.
+    /// Arithmetic saturates at the first and the last representable moment: an overflow must not end the process.
     package static func + (moment: Timestamp, duration: Duration) -> Timestamp {
         Timestamp(milliseconds: moment.milliseconds.saturatingSum(duration.wholeMilliseconds))
     }
@@ -58,12 +59,12 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable {
 }
 
 extension Duration {
-    /// Whole milliseconds, the fraction dropped; the largest number there is for a longer one.
+    /// Whole milliseconds without the fraction. A longer duration gives the largest number.
     package var wholeMilliseconds: Int64 {
         components.seconds.saturatingProduct(1000).saturatingSum(components.attoseconds / 1_000_000_000_000_000)
     }
 
-    /// The same in microseconds.
+    /// Whole microseconds without the fraction. A longer duration gives the largest number.
     package var wholeMicroseconds: Int64 {
         components.seconds.saturatingProduct(1_000_000).saturatingSum(components.attoseconds / 1_000_000_000_000)
     }
@@ -95,17 +96,17 @@ extension Int64 {
     }
 }
 
-/// Durations as people write them in files: `500ms`, `90s`, `45m`, `4h`, `30d`, or a sum such as `1h30m`.
+/// Durations as written in files: `500ms`, `90s`, `45m`, `4h`, `30d`, or a sum such as `1h30m`.
 package enum WrittenDuration {
-    /// 1,000 years: a moment of this era and a written duration are always a moment with a year of four digits.
+    /// 1,000 years. A present moment plus a written duration therefore always has a year of four digits.
     package static let longest = Duration.seconds(365_000 * 86_400)
 
     private static let unitMilliseconds: [(name: String, milliseconds: Int64)] = [
         ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000),
     ]
 
-    /// Returns nil for anything but one or more of number and unit, and for more than ``longest``; `0` alone is allowed and
-    /// means none.
+    /// Returns `nil` unless the text is one or more pairs of number and unit, and at most ``longest``. `0` alone is
+    /// allowed and means zero.
     package static func parse(_ text: some StringProtocol) -> Duration? {
         if text == "0" { return .zero }
         var total: Int64 = 0
@@ -126,7 +127,7 @@ package enum WrittenDuration {
         return .milliseconds(total)
     }
 
-    /// The largest units first, at most two of them: `1h30m`, `2d4h`, `45s`, `250ms`.
+    /// Returns the text with the largest units first, at most two of them: `1h30m`, `2d4h`, `45s`, `250ms`.
     package static func text(_ duration: Duration) -> String {
         var rest = duration.wholeMilliseconds
         guard rest > 0 else { return "0s" }

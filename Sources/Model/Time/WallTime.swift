@@ -1,8 +1,8 @@
 package import Foundation
 
-/// A local date and time without a time zone: it is shown in every zone, at different moments. Whole seconds.
+/// A local date and time in whole seconds, without a time zone. Each zone reaches it at a different moment.
 package struct WallTime: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
-    /// Since 1970-01-01T00:00 of the same local time.
+    /// Seconds since 1970-01-01T00:00 of the same local time.
     package var seconds: Int64
 
     private enum CodingKeys: String, CodingKey {
@@ -17,8 +17,8 @@ package struct WallTime: Hashable, Comparable, Sendable, Codable, CustomStringCo
         seconds = day.number * 86_400 + Int64(minute) * 60
     }
 
-    /// Reads `2026-12-01T09:00`, with seconds or without, and a plain date as its midnight. Nil for anything else, a
-    /// zone or an offset included.
+    /// Reads `2026-12-01T09:00`, with or without seconds, and a plain date as its midnight. Returns `nil` for any other
+    /// text, including one with a zone or an offset.
     package init?(_ text: some StringProtocol) {
         let halves = text.split(separator: "T", maxSplits: 1, omittingEmptySubsequences: false)
         guard let date = Self.numbers(halves[0], separator: "-", widths: [4, 2, 2]),
@@ -40,7 +40,7 @@ package struct WallTime: Hashable, Comparable, Sendable, Codable, CustomStringCo
 
     package var secondOfDay: Int64 { seconds - day.number * 86_400 }
 
-    /// `2026-12-01T09:00`, the seconds only where there are any.
+    /// `2026-12-01T09:00`, with seconds only if they are not zero.
     package var description: String {
         let (year, month, day) = day.date
         let second = secondOfDay
@@ -82,7 +82,7 @@ package struct CivilDay: Hashable, Comparable, Sendable {
 
     /// - Parameters:
     ///   - month: 1 to 12.
-    ///   - day: from 1; one beyond the month's end is a day of the next month.
+    ///   - day: from 1. A day after the month's end is a day of the next month.
     package init(year: Int64, month: Int64, day: Int64) {
         // March counts as the first month, so that leap days come last.
         let year = month <= 2 ? year - 1 : year
@@ -103,13 +103,13 @@ package struct CivilDay: Hashable, Comparable, Sendable {
         return (year, month >= 10 ? month - 9 : month + 3, dayOfYear - (153 * month + 2) / 5 + 1)
     }
 
-    /// 0 is Sunday, as in cron.
+    /// The day of the week. 0 is Sunday, as in cron.
     package var weekday: Int {
         let weekday = (number + 4) % 7
         return Int(weekday < 0 ? weekday + 7 : weekday)
     }
 
-    /// The last day of a month.
+    /// Returns the last day of a month.
     package static func count(ofMonth month: Int64, year: Int64) -> Int64 {
         switch month {
         case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
@@ -121,15 +121,15 @@ package struct CivilDay: Hashable, Comparable, Sendable {
     package static func < (left: CivilDay, right: CivilDay) -> Bool { left.number < right.number }
 }
 
-/// From moments to local times of a zone, and back.
+/// Conversions between moments and local times of a zone.
 extension TimeZone {
-    /// The local time at a moment.
+    /// Returns the local time at a moment.
     package func wall(at moment: Timestamp) -> WallTime {
         WallTime(seconds: moment.seconds + offset(at: moment.seconds))
     }
 
-    /// When the local time is this. A time that comes twice is the first of the two; one that is skipped, because the
-    /// clocks are put forward over it, is the moment they are put forward.
+    /// Returns the moment of a local time. If the time comes twice, the result is the first moment. If the clocks skip
+    /// the time, the result is the moment when they are put forward.
     package func moment(of wall: WallTime) -> Timestamp {
         // Wide enough for every offset and for a change across the date line. No zone changes twice within it.
         let margin: Int64 = 48 * 3600
@@ -142,7 +142,7 @@ extension TimeZone {
         return Timestamp(seconds: max(wall.seconds - after, change))
     }
 
-    /// Whether the clock shows any of these seconds twice, because it is put back over them.
+    /// Tells whether the clock shows any of these seconds twice, because it is put back over them.
     package func showsTwice(_ start: WallTime, for seconds: Int64) -> Bool {
         let margin: Int64 = 48 * 3600
         let before = offset(at: start.seconds - margin)
@@ -156,7 +156,7 @@ extension TimeZone {
         Int64(secondsFromGMT(for: Date(timeIntervalSince1970: Double(seconds))))
     }
 
-    /// The first second at which the offset is not `offset` any more.
+    /// Returns the first second at which the offset is no longer `offset`.
     private func change(from offset: Int64, after start: Int64, upTo end: Int64) -> Int64 {
         var low = start
         var high = end

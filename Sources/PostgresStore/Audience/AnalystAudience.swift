@@ -3,21 +3,22 @@ package import Store
 import RelationalStore
 
 extension PostgresDatabase {
-    /// The devices that the `audience_sql` of a campaign selects; nil where it has none. Asked for before the snapshot that
-    /// uses them, on a connection that is ended with it.
+    /// Returns the devices that the `audience_sql` of a campaign selects; `nil` if it has none. Call it before the
+    /// snapshot that uses them; the query has a connection of its own.
     ///
-    /// Throws `StoreError.audienceSQL`.
-    func analystDevices(
+    /// - Throws: `StoreError.audienceSQL`.
+    func analystCondition(
         _ campaign: Campaign, now: Timestamp, bounds: AnalystAudience = AnalystAudience()
-    ) async throws -> [Int64]? {
+    ) async throws -> AudienceCondition? {
         guard let sql = campaign.audienceSQL else { return nil }
         let text = try AnalystText(sql)
         return try await ReadAllowance.spend { [self] in
             let own = PostgresPool(pool.address, writers: 0, readers: 1, time: pool.time)
             defer { own.end() }
-            return try await read(.reading, from: own) { db in
+            let devices = try await read(.reading, from: own) { db in
                 try bounds.devices(text, app: campaign.topic, now: now, db)
             }
+            return AudienceCondition("device.id = ANY ($1)", devices)
         }
     }
 
@@ -26,17 +27,17 @@ extension PostgresDatabase {
     }
 }
 
-/// How an `audience_sql` is asked: by the administrator's function (``AdministratorSQL``), which runs it as a role that may
-/// read the analysts' views alone, within these bounds.
+/// Runs an `audience_sql` within these bounds. The administrator's function (``AdministratorSQL``) runs it as a role
+/// that may read only the analysts' views.
 struct AnalystAudience {
-    /// The server is given a moment to stop by itself; then its connection is closed.
+    /// The time in which the server may stop the query; after that its connection is closed.
     private static let grace: Duration = .seconds(2)
 
     var timeLimit = AudienceSQLText.timeLimit
-    /// They are held in memory, and a statement takes them as one parameter.
+    /// The most ids: they are held in memory, and a statement takes them as one parameter.
     var devicesMax = 20_000_000
 
-    /// - Parameter app: the topic of the campaign: the views show the rows of its app, as long as the transaction lasts.
+    /// - Parameter app: the topic of the campaign. During the transaction the views show only the rows of its app.
     func devices(_ text: AnalystText, app: String, now: Timestamp, _ db: PostgresSession) throws -> [Int64] {
         if let obstacle = try Self.obstacle(db) { throw StoreError.audienceSQL(obstacle) }
         let called = try db.first(
@@ -90,8 +91,8 @@ struct AnalystAudience {
         return nil
     }
 
-    /// Nil: no fault of the text's. Messages quote the text in the classes of syntax and of what is not supported, in others
-    /// what stands in rows.
+    /// Returns `nil` if the text is not at fault. In the classes for syntax and unsupported features, messages quote
+    /// the text. In other classes they quote what rows hold, so those messages are dropped.
     private func fault(_ error: PostgresError) -> AudienceSQLFault? {
         if case .timedOut = error { return .tooSlow(limit: timeLimit) }
         guard case .refused(let fault, _) = error else { return nil }
@@ -101,7 +102,7 @@ struct AnalystAudience {
         case AdministratorSQL.notAnIDState: return Self.notAnID(fault.message)
         case AdministratorSQL.tooManyState: return .tooMany(limit: devicesMax)
         case "42501": return .refused(Self.denied(fault.message))
-        // It writes, locks, or is no query at all.
+        // The text writes, locks, or is no query at all.
         case "25006", "42P11": return .refused("something other than a SELECT")
         case "42P01" where DeliveryTable.isMissing(error): return nil
         default: break
@@ -113,7 +114,7 @@ struct AnalystAudience {
         }
     }
 
-    /// Of `2 string`.
+    /// Parses a message such as `2 string`.
     private static func notAnID(_ message: String) -> AudienceSQLFault {
         let words = message.split(separator: " ")
         let kinds = ["null": "NULL", "fraction": "a fraction", "string": "a text"]
@@ -122,7 +123,7 @@ struct AnalystAudience {
             kind: words.last.flatMap { kinds[String($0)] } ?? "of another type")
     }
 
-    /// Of `permission denied for table device`.
+    /// Parses a message such as `permission denied for table device`.
     private static func denied(_ message: String) -> String {
         let words = message.split(separator: " ")
         guard let name = words.last, words.count > 2 else { return "reading that" }

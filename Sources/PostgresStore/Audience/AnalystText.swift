@@ -1,16 +1,16 @@
 import Store
 
-/// The text of an `audience_sql` as it is given to PostgreSQL: written anew from its parts, so that the server reads it as
-/// it was read here.
+/// The text of an `audience_sql` as PostgreSQL gets it. It is written again from its tokens, so that the server reads
+/// it as it was read here.
 ///
-/// What it may read is the matter of the role that it runs as, see ``AdministratorSQL``. This refuses besides what such a
-/// role may do like any other: functions that wait, take locks, tell of the server, cannot be stopped, or give something
-/// else with each call.
+/// The role that runs the text decides what the text may read, see ``AdministratorSQL``. This type also refuses what
+/// any role may do. The refused functions wait, take locks, reveal facts about the server, cannot be stopped, or return
+/// something else with each call.
 struct AnalystText {
-    /// With `$1` where `:now` stood, which may be nowhere.
+    /// The SQL, with `$1` in place of each `:now`, if there is any.
     let sql: String
-    /// Names behind a dot that are no column of a view, in lower case: a function may be called as if it were a column,
-    /// and which functions there are the server knows.
+    /// Names behind a dot that are no column of a view, in lower case. A function may be called as if it were a column,
+    /// and only the server knows which functions exist.
     let fields: Set<String>
 
     /// Throws `StoreError.audienceSQL`.
@@ -23,7 +23,7 @@ struct AnalystText {
         fields = Self.fields(dense)
     }
 
-    /// A blank keeps apart what PostgreSQL would take for one: `E'...'` and `U&'...'` have escapes of their own.
+    /// A blank separates what PostgreSQL would read as one token: `E'...'` and `U&'...'` have escapes of their own.
     private static func written(_ token: AudienceSQLText.Token) throws -> String {
         switch token {
         case .blank: return " "
@@ -37,7 +37,8 @@ struct AnalystText {
         }
     }
 
-    /// The index of the first closing bracket at each token or behind it, as many as there are tokens if there is none.
+    /// Returns, for each token, the index of the first closing bracket at it or behind it. If there is none, the index
+    /// is the number of tokens.
     private static func closingBrackets(_ tokens: [AudienceSQLText.Token]) -> [Int] {
         var ends = Array(repeating: tokens.count, count: tokens.count)
         var end = tokens.count
@@ -91,7 +92,7 @@ struct AnalystText {
 
     private static func refused(_ what: String) -> StoreError { .audienceSQL(.refused(what)) }
 
-    /// What tells of the server and of who asks.
+    /// Returns whether the name reveals facts about the server or the user.
     private static func isRefused(_ name: String) -> Bool {
         name.hasPrefix("pg_") || name.hasPrefix("current_") || refusedNames.contains(name)
     }
@@ -100,8 +101,8 @@ struct AnalystText {
         name.hasPrefix("lo_") || name.hasPrefix("dblink") || refusedColumns.contains(name)
     }
 
-    /// Whether a name before a bracket is that of a table whose columns are named in it: `AS t(a, b)`, and the second in
-    /// `WITH t(a) AS (...), u(b) AS (SELECT ...)`.
+    /// Returns whether a name before a bracket is that of a table, whose columns are named in the bracket. Examples are
+    /// `AS t(a, b)`, and the second name in `WITH t(a) AS (...), u(b) AS (SELECT ...)`.
     ///
     /// - Parameter end: the index of the first closing bracket behind the name.
     private static func namesColumns(_ tokens: [AudienceSQLText.Token], at index: Int, end: Int) -> Bool {
@@ -119,11 +120,11 @@ struct AnalystText {
         }
     }
 
-    /// A length makes a value as large as one likes.
+    /// Types that take a length, which makes a value of any size.
     private static let sizedTypes: Set<String> = [
         "bit", "bpchar", "char", "character", "nchar", "varbit", "varchar", "varying",
     ]
-    /// Of the analysts' views.
+    /// The columns of the analysts' views.
     private static let columns: Set<String> = [
         "id", "topic", "environment", "status", "status_reason", "installation_id", "user_id", "locale", "time_zone",
         "country", "app_version", "app_version_key", "os_version", "os_version_key", "model", "alerts_allowed", "badge",
@@ -141,7 +142,7 @@ struct AnalystText {
         "currval", "exp", "lastval", "ln", "log", "nextval", "power", "random", "repeat", "replace", "set_config",
         "setseed", "setval", "sqrt", "ts_stat",
     ]
-    /// What may stand before a bracket and is no function, in lower case; the types among them take a length.
+    /// Words that may stand before a bracket and are no functions, in lower case. The types among them take a length.
     private static let words: Set<String> = [
         "all", "and", "any", "as", "between", "by", "case", "cast", "decimal", "distinct", "else",
         "except", "exists", "filter", "from", "group", "having", "ilike", "in", "intersect", "is", "join", "lateral",
@@ -149,10 +150,11 @@ struct AnalystText {
         "select", "similar", "some", "then", "to", "union", "using", "values", "when", "where", "with",
         "within",
     ]
-    /// Those that neither change nor reveal anything, and give the same for the same row, so that an interrupted freeze goes
-    /// on with the audience it began with. Some hear nothing of a time limit while they work, `position` for one: none
-    /// makes a value that is larger than what it is given, as `concat`, `||` and `ARRAY(SELECT ...)` do. A row cast to text
-    /// still does, and so may arithmetic on long numbers: the limit is no promise against somebody who means it.
+    /// Functions that neither change nor reveal anything, and return the same for the same row. So an interrupted
+    /// freeze continues with the audience it began with. Some of them, `position` for one, do not notice a time limit
+    /// while they work. None makes a value that is larger than its arguments, as `concat`, `||` and `ARRAY(SELECT ...)`
+    /// do. A row cast to text still does, and so may arithmetic on long numbers: the time limit does not stop a
+    /// deliberate attack.
     private static let functions: Set<String> = [
         "abs", "avg", "bool_and", "bool_or", "btrim", "ceil", "ceiling", "char_length", "coalesce", "count",
         "cume_dist", "date_part", "date_trunc", "dense_rank", "every", "extract", "first_value",
@@ -166,7 +168,7 @@ struct AnalystText {
 }
 
 extension String {
-    /// Also where a combining mark follows.
+    /// Replaces the scalar even if a combining mark follows it.
     fileprivate func unicodeReplacing(_ scalar: Unicode.Scalar, with text: String) -> String {
         var view = UnicodeScalarView()
         for each in unicodeScalars {

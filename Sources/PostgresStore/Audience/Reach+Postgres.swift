@@ -1,84 +1,28 @@
 package import Model
+package import RelationalStore
 package import Store
-import RelationalStore
 
 extension PostgresDatabase {
-    package func reach(
-        of audience: AudienceExpression, topic: String, pushType: PushType, now: Timestamp
-    ) async throws -> Reach {
-        try await read { db in
-            let selection = try AudienceSelection(db, audience, topic: topic, now: now)
-            return try ReachRows(db).reach(ReachCount(FreezePolicy(pushType)), selection, window: nil, caps: nil)
-        }
-    }
-
-    package func reach(
-        of campaign: Campaign, budget: Configuration.SilentBudget?, caps: CapPreview?, waves: RecipientWaves?,
-        now: Timestamp
-    ) async throws -> Reach {
-        let devices = try await analystDevices(campaign, now: now)
+    package func selecting<Value: Sendable>(
+        _ campaign: Campaign, now: Timestamp,
+        _ body: @escaping @Sendable (PostgresSession, AudienceSelection) throws -> Value
+    ) async throws -> Value {
+        let analyst = try await analystCondition(campaign, now: now)
         return try await read { db in
-            let selection = try AudienceSelection.of(campaign, devices: devices, now: now, db)
-            let budget = campaign.pushType == .background ? budget : nil
-            var policy = FreezePolicy(campaign, waves: waves, seeds: selection.seeds)
-            try selection.tellUsers(&policy, cutShort: nil, db)
-            let count = ReachCount(policy, variants: campaign.variants.count)
-            let forecast = try caps.map { CapForecast($0, classes: try CapLedger(db).classes(), now: now) }
-            return try ReachRows(db).reach(
-                count, selection, window: budget.map { RollingWindow($0, at: now) }, caps: forecast)
+            try body(db, AudienceSelection.of(campaign, analyst: analyst, now: now, db))
         }
     }
+}
 
-    package func sampleDevices(
-        of audience: AudienceExpression, topic: String, now: Timestamp, fields: [AudienceField], limit: Int
-    ) async throws -> [DeviceSample] {
-        try await read { db in
-            let selection = try AudienceSelection(db, audience, topic: topic, now: now)
-            return try Self.samples(selection, fields: fields, limit: limit, db)
-        }
+extension PostgresSession {
+    package func reach(
+        _ count: ReachCount, _ selection: AudienceSelection, window: RollingWindow?, caps: CapForecast?
+    ) throws -> Reach {
+        try ReachRows(self).reach(count, selection, window: window, caps: caps)
     }
 
-    package func sampleDevices(
-        of campaign: Campaign, now: Timestamp, fields: [AudienceField], limit: Int
-    ) async throws -> [DeviceSample] {
-        let devices = try await analystDevices(campaign, now: now)
-        return try await read { db in
-            let selection = try AudienceSelection.of(campaign, devices: devices, now: now, db)
-            return try Self.samples(selection, fields: fields, limit: limit, db)
-        }
-    }
-
-    private static func samples(
-        _ selection: AudienceSelection, fields: [AudienceField], limit: Int, _ db: PostgresSession
-    ) throws -> [DeviceSample] {
-        let rows = try db.rows(
-            .once(
-                """
-                SELECT min(device.id), device.locale FROM device
-                WHERE \(selection.sql) AND device.status = \(DeviceStatus.active.code)
-                GROUP BY device.locale ORDER BY count(*) DESC, device.locale NULLS FIRST LIMIT \(limit)
-                """), values: selection.values)
-        return try rows.map { row in
-            let device = try row.int64(0)
-            return DeviceSample(
-                device: device, locale: try row.textOrNil(1), fields: try Self.fields(fields, of: device, db))
-        }
-    }
-
-    package func fields(_ fields: [AudienceField], ofDevice device: Int64) async throws -> [String?] {
-        try await read(.short) { db in try Self.fields(fields, of: device, db) }
-    }
-
-    private static func fields(
-        _ fields: [AudienceField], of device: Int64, _ db: PostgresSession
-    ) throws -> [String?] {
-        guard !fields.isEmpty else { return [] }
-        let columns = FieldColumns(fields)
-        let row = try db.rows(
-            "SELECT device.id\(columns.sql(parameter: 1)) FROM device WHERE device.id = $2", columns.keys, device
-        ).first
-        guard let row else { return fields.map { _ in nil } }
-        return try fields.indices.map { try row.textOrNil(1 + $0) }
+    package static func sql(of audience: ResolvedAudience, _ condition: inout AudienceCondition) -> String {
+        AudienceCompiler.sql(audience, &condition)
     }
 }
 
@@ -89,8 +33,8 @@ private struct ReachRows {
     init(_ db: PostgresSession) { self.db = db }
 
     /// - Parameters:
-    ///   - window: of a silent budget that is to be looked at.
-    ///   - caps: of a run of the audience.
+    ///   - window: the window of the silent budget to check.
+    ///   - caps: the forecast of the frequency caps for a run of this audience.
     func reach(
         _ count: ReachCount, _ selection: AudienceSelection, window: RollingWindow?, caps: CapForecast?
     ) throws -> Reach {
@@ -120,7 +64,7 @@ private struct ReachRows {
 
     private static let batchRows = 2_000
 
-    /// - Parameter inBatches: whether other statements are made `afterBatch`; otherwise rows are read as they come.
+    /// - Parameter inBatches: whether `afterBatch` runs other statements. If not, rows are read as they come.
     private func each(
         _ selection: AudienceSelection, window: RollingWindow?, withUsers: Bool, inBatches: Bool,
         _ body: (PostgresRow) throws -> Void, afterBatch: () throws -> Void
@@ -143,7 +87,7 @@ private struct ReachRows {
             ORDER BY device.id
             """
         guard inBatches else { return try db.each(.once(sql), values: selection.values, body: body) }
-        _ = try db.rows(.once("DECLARE audience NO SCROLL CURSOR FOR \(sql)"), values: selection.values)
+        try db.execute(.once("DECLARE audience NO SCROLL CURSOR FOR \(sql)"), values: selection.values)
         while true {
             let rows = try db.rows(.once("FETCH \(Self.batchRows) FROM audience"), values: [])
             for row in rows { try body(row) }

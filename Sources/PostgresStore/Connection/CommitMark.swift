@@ -1,30 +1,31 @@
 import RelationalStore
 
-/// What a transaction came to.
+/// How a transaction ended.
 enum Finished<Value> {
     case committed(Value)
-    /// The answer to its COMMIT did not come; with the error that says so.
+    /// The answer to its COMMIT did not come; the error says so.
     case unheard(Value, PostgresError)
 }
 
-/// By which a transaction is found again whose COMMIT was not answered.
+/// Identifies a transaction, to find out how it ended if its COMMIT is not answered.
 ///
-/// The server remembers how each of its latest transactions ended. A crash makes it forget transactions that were not on disk
-/// and give their numbers to others, also one that keeps its first process (`restart_after_crash`). A replica that took over
-/// does so as well. So the number says something only while two facts prove that the server did not recover in between:
+/// The server remembers how each of its latest transactions ended. A crash makes it forget transactions that were not
+/// on disk, and give their numbers to others. This also happens to a server that keeps its first process
+/// (`restart_after_crash`), and to a replica that took over. So a number proves something only while two facts show
+/// that the server did not recover in between:
 ///
 /// - its first process is the same
 /// - its latest checkpoint is the same, since every recovery ends with one
 ///
-/// Without both, the commit is ``Ending/forgotten``, and its caller decides by what the transaction wrote, or repeats what
-/// may be repeated.
+/// If a fact is missing, the commit is ``Ending/forgotten``. Its caller then decides by what the transaction wrote, or
+/// repeats the transaction if that is harmless.
 struct CommitMark: Hashable {
     enum Ending: Hashable {
         case committed
-        /// Nothing of it was kept.
+        /// Nothing of the transaction was kept.
         case rolledBack
         case underWay
-        /// The server may have recovered, or made a checkpoint, since: its number says nothing.
+        /// The server may have recovered, or made a checkpoint, since: the transaction's number proves nothing.
         case forgotten
     }
 
@@ -33,9 +34,9 @@ struct CommitMark: Hashable {
         SELECT pg_current_xact_id()::text, pg_postmaster_start_time()::text, checkpoint_lsn::text
         FROM pg_control_checkpoint()
         """
-    /// The same for a user who may not ask for the checkpoint: its commits are ``Ending/forgotten`` when they are not answered.
+    /// The same for a user who may not read the checkpoint. Its unanswered commits are ``Ending/forgotten``.
     static let shortQuestion = "SELECT pg_current_xact_id()::text, pg_postmaster_start_time()::text, ''"
-    /// Whether the user may ask ``question``.
+    /// Reads whether the user may run ``question``.
     static let isAllowed = "SELECT has_function_privilege('pg_control_checkpoint()', 'EXECUTE')::text"
 
     let transaction: String

@@ -1,7 +1,7 @@
 import CPostgres
 import Foundation
 
-/// How long one call may take, and who may end it before.
+/// The time limit of one call, and a check for reasons to end it earlier.
 struct PostgresCall: Sendable {
     enum Interruption: Hashable, Sendable {
         case cancelled
@@ -19,10 +19,10 @@ struct PostgresCall: Sendable {
         self.isStopped = isStopped
     }
 
-    /// The same for what is left to find out once its time is over.
+    /// Returns the same call with `limit` from now on, to find out what is left once its own time is over.
     func extended(by limit: Duration) -> PostgresCall { PostgresCall(limit: limit, isStopped: isStopped) }
 
-    /// The same, over after `limit` at the latest.
+    /// Returns the same call, limited to `limit` from now.
     func atMost(_ limit: Duration) -> PostgresCall {
         let rest = ContinuousClock.now.duration(to: deadline)
         return PostgresCall(limit: min(rest, limit), isStopped: isStopped)
@@ -30,7 +30,7 @@ struct PostgresCall: Sendable {
 
     var interruption: Interruption? { isStopped() ?? (ContinuousClock.now < deadline ? nil : .timedOut) }
 
-    /// What `poll` is to wait at most, for the deadline of the call and another one.
+    /// Returns the longest wait for `poll`: until the call's deadline or `other`, whichever comes first.
     func remainingMilliseconds(until other: ContinuousClock.Instant? = nil) -> Int32 {
         let end = min(deadline, other ?? deadline)
         let rest = ContinuousClock.now.duration(to: end)
@@ -39,11 +39,11 @@ struct PostgresCall: Sendable {
     }
 }
 
-/// Wakes a thread that waits in `poll`: an eventfd of its own.
+/// Wakes a thread that waits in `poll`, by an eventfd of its own.
 final class WakeSignal: Sendable {
     let file: Int32
 
-    /// Without a file, where the system gives none, a waiting thread looks up each ``waitMilliseconds``.
+    /// If the system provides no eventfd, a waiting thread wakes up after each ``waitMilliseconds``.
     init() { file = fanfare_pq_wake_create() }
 
     deinit { if file >= 0 { close(file) } }
@@ -52,7 +52,8 @@ final class WakeSignal: Sendable {
 
     func clear() { fanfare_pq_wake_clear(file) }
 
-    /// Until something happens on `socket` (none: negative), the signal was given, or the time is over. True: the socket.
+    /// Waits for an event on `socket` (negative: none), the signal, or the end of the time. Returns true if it was the
+    /// socket.
     func wait(for events: Int32, on socket: Int32, milliseconds: Int32) -> Bool {
         var files = [
             pollfd(fd: socket, events: Int16(events), revents: 0),

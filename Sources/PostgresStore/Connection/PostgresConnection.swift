@@ -3,8 +3,8 @@ import Foundation
 import Model
 import Synchronization
 
-/// A thread of its own with one connection, outside of the threads that tasks share. It takes jobs from a queue, opens
-/// the connection for the first, and anew once it was lost.
+/// A thread with one connection, apart from the threads that tasks share. It takes jobs from a queue. It opens the
+/// connection for the first job, and again after a loss.
 ///
 /// Sessions never leave the thread.
 final class PostgresConnection: @unchecked Sendable {
@@ -12,7 +12,7 @@ final class PostgresConnection: @unchecked Sendable {
     private let time: StoreTime
     private let wake = WakeSignal()
     private let ended = Mutex<[CheckedContinuation<Void, Never>]?>([])
-    // The thread's alone.
+    // Only the thread uses these.
     private var session: PostgresSession?
     private var reconnect = ReconnectBackoff()
     private var lastFailure: (any Error)?
@@ -40,7 +40,7 @@ final class PostgresConnection: @unchecked Sendable {
         .start()
     }
 
-    /// Returns when the thread is over.
+    /// Returns when the thread has ended.
     func end() async {
         await withCheckedContinuation { continuation in
             let isOver = ended.withLock { ended in
@@ -51,15 +51,16 @@ final class PostgresConnection: @unchecked Sendable {
         }
     }
 
-    /// For the queue, while there is no job: until the signal, or until the server says something, which is that it goes.
+    /// Waits while the queue has no job: until the signal, or until the server sends something, which announces its
+    /// end.
     func idle() {
         let socket = session.map(\.link.socket) ?? -1
         guard wake.wait(for: POLLIN, on: socket, milliseconds: -1) else { return }
         if session?.link.isAlive != true { session = nil }
     }
 
-    /// On the thread: `body` in a transaction. Run again where it lost a race, and where its COMMIT never arrived, so it must
-    /// not count on being run once.
+    /// Runs `body` in a transaction, on the thread. Runs it again if it lost a race, or if its COMMIT never arrived, so
+    /// `body` must tolerate repetition.
     func transaction<Value>(
         _ options: PostgresTransaction, _ call: PostgresCall, _ body: (PostgresSession) throws -> Value
     ) throws -> Value {
@@ -69,7 +70,7 @@ final class PostgresConnection: @unchecked Sendable {
             do {
                 switch try session.finish({ try body(session) }) {
                 case .committed(let value): return value
-                // Nothing of it could be lost.
+                // A read has nothing to lose.
                 case .unheard(let value, _) where options.isReadOnly: return value
                 case .unheard(let value, let error):
                     switch ending(of: session.mark, call) {
@@ -81,18 +82,19 @@ final class PostgresConnection: @unchecked Sendable {
             } catch let error as PostgresError where error.isLostRace && losses < PostgresLimits.retriesMax {
                 losses += 1
                 if error.kind == .lostStatement { giveUpNames() }
-                // Others are to finish first: a moment longer each time, not the same for two.
+                // Let the other transactions finish first. The wait grows each time, and is random, so that two losers
+                // do not collide again.
                 usleep(UInt32.random(in: 1_000...(10_000 << UInt32(losses))))
             }
         }
     }
 
-    /// Asks the server what became of a COMMIT that it did not answer, until it is over or there is no time left.
+    /// Asks the server for the outcome of a COMMIT that it did not answer, until there is one or the time is over.
     private func ending(of mark: CommitMark?, _ call: PostgresCall) -> CommitMark.Ending {
         guard let mark else { return .forgotten }
         let asking = call.extended(by: .seconds(PostgresLimits.unheardSeconds))
         while asking.interruption == nil {
-            // What fails here has said nothing of the transaction.
+            // A failure here proves nothing about the transaction.
             let ending = (try? mark.ending(try opened(asking))) ?? .underWay
             guard ending == .underWay else { return ending }
             usleep(5_000)
@@ -100,8 +102,8 @@ final class PostgresConnection: @unchecked Sendable {
         return .underWay
     }
 
-    /// On the thread: the bare session, for what is no transaction. `body` is run again where a pooler has lost our prepared
-    /// statements.
+    /// Runs `body` on the bare session, on the thread, for work outside transactions. Runs it again if a pooler has
+    /// lost our prepared statements.
     func bare<Value>(_ call: PostgresCall, _ body: (PostgresSession) throws -> Value) throws -> Value {
         do {
             return try body(try opened(call))
@@ -111,7 +113,8 @@ final class PostgresConnection: @unchecked Sendable {
         }
     }
 
-    /// With BEGIN answered. A connection that turns out to be lost before anything was said on it is opened anew, once.
+    /// Returns a session on which BEGIN is answered. If an open connection turns out to be lost, it is opened again,
+    /// once.
     private func begun(_ options: PostgresTransaction, _ call: PostgresCall) throws -> PostgresSession {
         let isNew = session == nil
         do {
@@ -148,14 +151,14 @@ final class PostgresConnection: @unchecked Sendable {
         }
     }
 
-    /// A pooler does not follow our prepared statements.
+    /// Stops using prepared statements, since a pooler does not follow them.
     private func giveUpNames() {
         usesNames = false
         session = nil
     }
 }
 
-/// When a server that could not be reached is asked again: each time later, up to a limit.
+/// Decides when to retry a server that could not be reached: after a longer wait each time, up to a limit.
 struct ReconnectBackoff {
     private var failures = 0
     private var tryAt: ContinuousClock.Instant?

@@ -1,30 +1,30 @@
 import Model
 
-/// What can go wrong between us and the server, with the facts in the case; `server` is the address without its password.
+/// The errors between this process and the server, with their facts. `server` is the address without its password.
 package enum PostgresError: Error, Hashable, Sendable {
-    /// No host of the address could be opened; the fault is that of the last one where it gave one.
+    /// No host of the address could be opened. The fault is that of the last host, if it sent one.
     case cannotConnect(server: String, fault: ServerFault?, reason: String)
-    /// The server said no to a statement.
+    /// The server refused a statement.
     case refused(ServerFault, server: String)
-    /// The connection was cut before anything was to be kept: nothing of the transaction was.
+    /// The connection was cut before anything could be kept: nothing of the transaction was kept.
     case connectionLost(server: String, reason: String)
-    /// The connection was cut, or our time was up, between the COMMIT and its answer, and the server that could say what
-    /// became of it is gone or silent: it was carried out, or it was not.
+    /// The connection was cut, or the time was up, between the COMMIT and its answer. The server that knows the outcome
+    /// is gone or silent, so the transaction was either carried out or not.
     case outcomeUnknown(server: String, reason: String)
-    /// The call took longer than it may, and was stopped: nothing of the transaction was kept.
+    /// The call exceeded its limit and was stopped. Nothing of the transaction was kept.
     case timedOut(server: String, limit: Duration)
-    /// Older than what our statements are written for.
+    /// The server is older than the version that our statements need.
     case oldServer(server: String, version: Int)
-    /// A column holds something else than what was asked for: a fault of ours.
+    /// A column holds something other than the requested type: a bug in this program.
     case unexpectedValue(column: Int, expected: String, found: String)
-    /// The connections were closed while, or before, the call was made.
+    /// The connections were closed before or during the call.
     case closed(server: String)
     /// libpq itself failed: no memory, a message too long.
     case failed(server: String, reason: String)
 }
 
 extension PostgresError {
-    /// The class of the server's error; nil where it is not the server's.
+    /// The class of the server's error; `nil` if the error is not the server's.
     package var kind: ServerFault.Kind? {
         switch self {
         case .refused(let fault, _), .cannotConnect(_, .some(let fault), _): fault.kind
@@ -33,13 +33,13 @@ extension PostgresError {
         }
     }
 
-    /// Nothing was kept, and the same transaction is worth running again at once.
+    /// Whether nothing was kept, and the same transaction should be run again immediately.
     var isLostRace: Bool {
         guard case .refused(let fault, _) = self else { return false }
         return fault.kind == .lostRace || fault.kind == .lostStatement
     }
 
-    /// Nobody answers there, or is not ready to: the same address may do later.
+    /// Whether no server answers, or it is not ready to. The same address may work later.
     package var isUnreachable: Bool {
         switch self {
         case .connectionLost, .timedOut: true
@@ -50,8 +50,8 @@ extension PostgresError {
         }
     }
 
-    /// It may be over by itself, or once somebody has made room: the same call is worth trying again later. Not so an
-    /// unknown outcome: whoever repeats that must ask first.
+    /// Whether the same call is worth a retry later, because the error may pass or an operator may make room. An
+    /// unknown outcome is not passing: its caller must check the outcome before a retry.
     package var isPassing: Bool {
         switch self {
         case .connectionLost, .timedOut: true
@@ -67,10 +67,10 @@ extension PostgresError {
         }
     }
 
-    /// No connection could be opened at all.
+    /// Whether no connection could be opened.
     private var isOfOpening: Bool { if case .cannotConnect = self { true } else { false } }
 
-    /// A store that answers, and may take what it was asked when it is asked again.
+    /// Whether the store answers, and may accept the same call later.
     package var isBusy: Bool { isPassing && !isOfOpening && kind != .readOnly }
 }
 
@@ -114,10 +114,10 @@ extension PostgresError: CustomStringConvertible {
 
     private static func tlsAdvice(_ reason: String) -> String? {
         if reason.contains("server does not support SSL") {
-            return "turn TLS on there (ssl = on), or write ?sslmode=disable where nobody else hears the connection"
+            return "turn TLS on there (ssl = on), or write ?sslmode=disable on a private network"
         }
         let words = ["certificate", "private key", "SSL", "TLS"]
-        // A connection that was cut in the middle of it says nothing of keys and names.
+        // A connection that was cut during the handshake says nothing about keys and names.
         let cut = ["SSL SYSCALL", "closed unexpectedly"]
         guard words.contains(where: reason.contains), !cut.contains(where: reason.contains) else { return nil }
         return "name its authority with ?sslrootcert=FILE, and the host as its certificate does"

@@ -3,7 +3,7 @@ import Foundation
 import Model
 
 extension PostgresLink {
-    /// Tries the hosts in their order; throws what the last one said.
+    /// Tries the hosts in their order. Throws the error of the last one.
     static func open(_ address: PostgresAddress, wake: WakeSignal, call: PostgresCall) throws -> PostgresLink {
         var failure: (any Error)?
         for host in address.hosts {
@@ -25,7 +25,7 @@ extension PostgresLink {
             throw PostgresError.cannotConnect(server: server, fault: nil, reason: "no memory")
         }
         let link = PostgresLink(handle, server: server, wake: wake, call: call)
-        // The code of an error stands in the message alone while there is no connection.
+        // While there is no connection, only the message holds the code of an error.
         PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
         fanfare_pq_ignore_notices(handle)
         try link.finishOpening(host, within: address.connectTimeout)
@@ -51,7 +51,7 @@ extension PostgresLink {
     private func finishOpening(_ host: PostgresAddress.Host, within limit: Duration) throws {
         let deadline = ContinuousClock.now + limit
         guard PQstatus(handle) != CONNECTION_BAD else { throw unopened(trouble) }
-        // As if the last poll had said that it waits to write.
+        // Begin as if the last poll had asked to write.
         var events = POLLOUT
         while true {
             try awaitOpening(host, events, deadline, limit)
@@ -84,7 +84,8 @@ extension PostgresLink {
         return .cannotConnect(server: server, fault: fault ?? clientFault(message), reason: message)
     }
 
-    /// libpq's own words, when it looked for a server to write to, or was asked for a password that it has not.
+    /// Returns the fault behind libpq's own messages: it found no writable server, or has no password that the server
+    /// asks for.
     private func clientFault(_ message: String) -> ServerFault? {
         let codes = ["session is read-only": "25006", "hot standby mode": "25006", "no password supplied": "28P01"]
         return codes.first { message.contains($0.key) }

@@ -1,16 +1,16 @@
 import CPostgres
 import Foundation
 
-/// Owns one connection of libpq: sends, waits and receives, without ever blocking where it could not be interrupted.
+/// Owns one libpq connection. It sends, waits and receives, and every wait can be interrupted.
 ///
-/// For one thread. Once lost it stays so: every further use throws what it was lost by.
+/// Only one thread may use it. A lost connection stays lost: every later use throws the error that it was lost by.
 final class PostgresLink {
     let handle: OpaquePointer
     /// The address without its password.
     let server: String
-    /// The bounds of what is under way.
+    /// The limits of the call under way.
     var call: PostgresCall
-    /// Whether something that was sent and not answered may be kept by the server: a COMMIT, or a statement outside of a
+    /// Whether the server may keep something that was sent and not answered: a COMMIT, or a statement outside a
     /// transaction.
     var mayKeep = false
     private let wake: WakeSignal
@@ -28,10 +28,10 @@ final class PostgresLink {
 
     var socket: Int32 { PQsocket(handle) }
 
-    /// What libpq says about its last trouble.
+    /// libpq's latest error message, in one line.
     var trouble: String { MessageText(PQerrorMessage(handle).map { String(cString: $0) } ?? "").line }
 
-    /// To be asked while nothing is under way: whether the server is still there, as far as it said.
+    /// Whether the server is still there, as far as it has said. Use it only while nothing is under way.
     var isAlive: Bool {
         guard failure == nil, PQstatus(handle) == CONNECTION_OK else { return false }
         var socket = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
@@ -39,18 +39,20 @@ final class PostgresLink {
         return PQconsumeInput(handle) == 1 && PQstatus(handle) == CONNECTION_OK
     }
 
-    /// Before anything is sent: an interrupted call ends here and leaves the connection as it is.
+    /// Throws if the connection is lost or the call is interrupted, before anything is sent. An interruption leaves the
+    /// connection as it is.
     func prepareToSend() throws {
         if let failure { throw failure }
         if let interruption = call.interruption { throw error(for: interruption) }
     }
 
-    /// What one of libpq's functions that send returned; 1 is well.
+    /// Checks the result of a libpq function that sends; 1 is success.
     func sent(_ code: Int32) throws {
         guard code == 1 else { throw PQstatus(handle) == CONNECTION_OK ? failed(trouble) : lost(trouble) }
     }
 
-    /// Until the server has everything; reads meanwhile, since it may wait for that before it takes more.
+    /// Waits until the server has everything. Reads in the meantime, since the server may wait for that before it takes
+    /// more.
     func flush() throws {
         while true {
             switch PQflush(handle) {
@@ -63,7 +65,7 @@ final class PostgresLink {
         }
     }
 
-    /// The next result of what was sent; nil at its end.
+    /// Returns the next result of what was sent, or `nil` at its end.
     func next() throws -> PostgresResult? {
         try flush()
         while PQisBusy(handle) != 0 { try awaitInput() }
@@ -89,13 +91,13 @@ final class PostgresLink {
         }
     }
 
-    /// One turn of waiting for the server. False: something else happened, or nothing.
+    /// Waits once for the server. Returns false if something else happened, or nothing.
     func waits(for events: Int32, until deadline: ContinuousClock.Instant? = nil) -> Bool {
         wake.wait(
             for: events, on: PQsocket(handle), milliseconds: call.remainingMilliseconds(until: deadline))
     }
 
-    /// The connection was cut.
+    /// Marks the connection as lost because it was cut, and returns the error.
     func lost(_ reason: String) -> any Error {
         let reason = reason.isEmpty ? "the server closed it" : reason
         return end(
@@ -104,12 +106,12 @@ final class PostgresLink {
                 : PostgresError.connectionLost(server: server, reason: reason))
     }
 
-    /// Nothing more can be said over it, for a reason that is not the network's.
+    /// Marks the connection as lost for a reason other than the network, and returns the error.
     func failed(_ reason: String) -> any Error {
         end(with: PostgresError.failed(server: server, reason: reason))
     }
 
-    /// Leaves what is under way unread: the server is told to stop it, and the connection is of no more use.
+    /// Leaves the answer under way unread: asks the server to stop, and marks the connection as lost.
     func abandon() {
         guard failure == nil else { return }
         stopServer()
@@ -130,7 +132,8 @@ final class PostgresLink {
         }
     }
 
-    /// Asks the server to stop the statement, on a thread of its own: it goes over a new connection, which may hang.
+    /// Asks the server to stop the statement, on a thread of its own: the request uses a new connection, which may
+    /// hang.
     private func stopServer() {
         guard let cancel = PQgetCancel(handle) else { return }
         let heard = DispatchSemaphore(value: 0)

@@ -1,19 +1,20 @@
 package import Model
 import Synchronization
 
-/// One connection that writes and some that read, each on a thread of its own.
+/// Connections that write and connections that read, each on a thread of its own.
 ///
-/// Writes queue behind each other; one that has begun is finished even when its task is cancelled. Reads go side by side
-/// and stop at cancellation: the server is told to stop as well. Closures may be run again where they lost a race against
-/// another transaction. Errors are ``PostgresError``, `CancellationError`, and those of the closures.
+/// Writes queue for the writing connections. A write that has begun is finished even when its task is cancelled. Reads
+/// run side by side and stop at cancellation: the server is asked to stop as well. Closures may be run again after they
+/// lost a race against another transaction. Errors are ``PostgresError``, `CancellationError`, and those of the
+/// closures.
 package final class PostgresPool: Sendable {
     package let address: PostgresAddress
-    /// Whose clock its transactions go by.
+    /// The clock that its transactions use.
     let time: StoreTime
     private let writing: PostgresQueue
     private let reading: PostgresQueue
 
-    /// Opens nothing yet: the first call does.
+    /// Opens no connection yet: the first call does.
     package init(
         _ address: PostgresAddress, writers: Int = 1, readers: Int = PostgresLimits.readersMax,
         time: StoreTime = .caller
@@ -38,7 +39,7 @@ package final class PostgresPool: Sendable {
         }
     }
 
-    /// One snapshot, in which nothing can be written.
+    /// Runs `body` on one snapshot, in which nothing can be written.
     package func read<Value: Sendable>(
         _ options: PostgresTransaction = .reading, _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
@@ -47,7 +48,8 @@ package final class PostgresPool: Sendable {
         }
     }
 
-    /// The writing connection as it is, for what spans transactions. The closure may be run again.
+    /// Runs `body` on a writing connection, outside a transaction, for work that spans transactions. The closure may be
+    /// run again.
     package func session<Value: Sendable>(
         limit: Duration = PostgresLimits.callTime, _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
@@ -56,13 +58,13 @@ package final class PostgresPool: Sendable {
         }
     }
 
-    /// Ends what is under way, without waiting for it. Later calls fail as closed.
+    /// Ends the calls under way, without waiting for them. Later calls fail as closed.
     package func end() {
         writing.close()
         reading.close()
     }
 
-    /// The same, and returns when no thread is left.
+    /// Ends the calls, and returns when no thread is left.
     package func close() async {
         end()
         await writing.ended()
@@ -70,7 +72,7 @@ package final class PostgresPool: Sendable {
     }
 }
 
-/// Something to be done by one of several connections.
+/// A job for one of several connections.
 final class PostgresJob: Sendable {
     private enum State {
         case waiting(@Sendable (Result<PostgresConnection, any Error>) -> Void)
@@ -87,7 +89,7 @@ final class PostgresJob: Sendable {
 
     var isCancelled: Bool { facts.withLock { $0.isCancelled } }
 
-    /// False where it was cancelled before: it is not to be queued.
+    /// Returns false if the job was already cancelled, and must not be queued.
     func prepare(_ body: @escaping @Sendable (Result<PostgresConnection, any Error>) -> Void) -> Bool {
         facts.withLock { facts in
             guard !facts.isCancelled else { return false }
@@ -106,7 +108,7 @@ final class PostgresJob: Sendable {
         facts.withLock { $0.state = .over }
     }
 
-    /// Ends it where it waits; where it runs, its connection is told to look up.
+    /// Ends a job that waits. If the job runs, wakes its connection, which then notices the cancellation.
     func cancel(_ error: any Error = CancellationError()) {
         let (body, connection) = facts.withLock { facts in
             facts.isCancelled = true
@@ -123,7 +125,7 @@ final class PostgresJob: Sendable {
     }
 }
 
-/// Jobs, and the connections that take them, the one that was busy last first.
+/// Jobs, and the connections that take them. The connection that was busy last takes the next job.
 final class PostgresQueue: Sendable {
     private struct State {
         var jobs: [PostgresJob] = []
@@ -143,8 +145,8 @@ final class PostgresQueue: Sendable {
 
     private var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Runs `body` on the thread of a connection. What is not cancellable is carried out in a cancelled task, too: what APNs
-    /// has answered is recorded while a sender is being stopped.
+    /// Runs `body` on the thread of a connection. A job that is not cancellable also runs in a cancelled task: APNs'
+    /// responses are recorded while a sender is being stopped.
     func run<Value: Sendable>(
         limit: Duration, isCancellable: Bool,
         _ body: @escaping @Sendable (PostgresConnection, PostgresCall) throws -> Value
@@ -174,7 +176,7 @@ final class PostgresQueue: Sendable {
         connection?.signal()
     }
 
-    /// For a connection's thread: waits for the next job; nil at the end.
+    /// Waits for the next job, on a connection's thread. Returns `nil` at the end.
     func next(for connection: PostgresConnection) -> PostgresJob? {
         while true {
             let (job, isClosed) = state.withLock { state in

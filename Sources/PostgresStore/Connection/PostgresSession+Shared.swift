@@ -1,5 +1,5 @@
 package import Model
-// An importer of the store needs its methods, most of which are those of every relational store.
+// A module that imports the store needs its methods, most of which every relational store has.
 @_exported public import RelationalStore
 package import Store
 

@@ -1,19 +1,20 @@
 import CPostgres
 package import RelationalStore
 
-/// One connection in the hands of a closure that runs on its thread: every call blocks that thread until the server has
-/// answered, until the call's time is over, or until its task is cancelled.
+/// One connection, in the hands of a closure that runs on its thread. Every call blocks that thread until the server
+/// has answered, the call's time is over, or its task is cancelled.
 ///
-/// Values are given for `$1`, `$2`; rows are read by column number. Errors are ``PostgresError`` or `CancellationError`.
+/// Values are given for `$1`, `$2`; rows are read by column number. Errors are ``PostgresError`` or
+/// `CancellationError`.
 package final class PostgresSession {
     let link: PostgresLink
     /// False behind a pooler that does not follow prepared statements.
     let usesNames: Bool
-    /// Whose clock its statements go by.
+    /// The clock that its statements use.
     let time: StoreTime
-    /// Of the transaction under way, or the last one, where it may write.
+    /// The mark of the transaction under way, or of the last one, if it may write.
     var mark: CommitMark?
-    /// Whether this user may ask for the server's latest checkpoint; nil until the first transaction that writes.
+    /// Whether this user may read the server's latest checkpoint; `nil` until the first transaction that writes.
     var mayAskForCheckpoint: Bool?
     var prepared = PreparedStatements()
     var isInTransaction = false
@@ -27,32 +28,32 @@ package final class PostgresSession {
     /// The address without its password, for errors.
     package var server: String { link.server }
 
-    /// All rows of the answer at once.
+    /// Returns all rows of the answer at once.
     package func rows(_ statement: SQLStatement, _ values: any PostgresValue...) throws -> PostgresRows {
         try rows(statement, values: values)
     }
 
-    /// How many rows it touched.
+    /// Executes the statement, and returns the number of rows that it touched.
     @discardableResult
     package func execute(_ statement: SQLStatement, _ values: any PostgresValue...) throws -> Int {
         try rows(statement, values: values).affected
     }
 
-    /// Every row, read.
+    /// Reads every row of the answer.
     package func all<Value>(
         _ statement: SQLStatement, _ values: any PostgresValue..., read: (PostgresRow) throws -> Value
     ) throws -> [Value] {
         try rows(statement, values: values).map(read)
     }
 
-    /// The first row, read; nil when there is none.
+    /// Reads the first row; returns `nil` if there is none.
     package func first<Value>(
         _ statement: SQLStatement, _ values: any PostgresValue..., read: (PostgresRow) throws -> Value
     ) throws -> Value? {
         try rows(statement, values: values).first.map(read)
     }
 
-    /// Row by row as they come, for answers too large to be held.
+    /// Reads the rows as they come, for answers that are too large for memory.
     package func each(
         _ statement: SQLStatement, _ values: any PostgresValue..., body: (PostgresRow) throws -> Void
     ) throws {
@@ -77,7 +78,8 @@ package final class PostgresSession {
         link.mayKeep = false
     }
 
-    /// One or several statements without values, in one text; for what the extended protocol does not take.
+    /// Runs one or several statements without values from one text, for statements that the extended protocol does not
+    /// take.
     package func run(_ text: String) throws {
         try runText(text)
     }
@@ -85,7 +87,7 @@ package final class PostgresSession {
     /// How many statements are prepared on this connection.
     var preparedCount: Int { prepared.count }
 
-    /// For a statement that is put together, as ``rows(_:_:)``.
+    /// Returns all rows of a statement whose values are put together at run time, as ``rows(_:_:)`` does.
     package func rows(_ statement: SQLStatement, values: [any PostgresValue]) throws -> PostgresRows {
         try send(statement, values)
         return PostgresRows(result: try answer())
@@ -99,7 +101,7 @@ package final class PostgresSession {
         try link.sent(Self.send(link.handle, statement, values, name))
     }
 
-    /// One statement; under its name where it has one.
+    /// Sends one statement, by its name if it has one.
     static func send(
         _ handle: OpaquePointer, _ statement: SQLStatement, _ values: StatementValues, _ name: String?
     ) -> Int32 {
@@ -113,7 +115,8 @@ package final class PostgresSession {
         }
     }
 
-    /// The name that the server knows it by; nil where it is not worth one.
+    /// Returns the name under which the server has prepared the statement. Returns `nil` if the statement is not to be
+    /// prepared.
     private func preparedName(_ statement: SQLStatement, _ types: [UInt32]) throws -> String? {
         guard usesNames, statement.isKept else { return nil }
         let key = PreparedStatements.Key(text: statement.text, types: types)
@@ -129,7 +132,7 @@ package final class PostgresSession {
         }
     }
 
-    /// Several statements in one text, by the simple protocol. The last one's result.
+    /// Runs several statements in one text, by the simple protocol. Returns the result of the last one.
     @discardableResult
     func runText(_ text: String) throws -> PostgresResult {
         try link.prepareToSend()
@@ -138,7 +141,7 @@ package final class PostgresSession {
         return try answer()
     }
 
-    /// Everything the server says to one statement; its last result, or its first error.
+    /// Reads everything that the server answers to one statement. Returns the last result, or throws the first error.
     private func answer() throws -> PostgresResult {
         var last: PostgresResult?
         var fault: ServerFault?
@@ -156,7 +159,7 @@ package final class PostgresSession {
         return last
     }
 
-    /// The server's error as ours; one that ends the connection is its loss.
+    /// Returns the server's error as ours. An error that ends the connection counts as its loss.
     func refusal(_ fault: ServerFault) -> any Error {
         if fault.kind == .outcomeUnknown {
             return PostgresError.outcomeUnknown(server: link.server, reason: fault.message)

@@ -1,9 +1,9 @@
 import Foundation
 
-/// What a transaction promises, and how long it may take.
+/// The promises of a transaction, and its time limit.
 package struct PostgresTransaction: Sendable {
     package enum Isolation: String, Sendable {
-        /// Each statement sees what was committed before it; a condition on a locked row is looked at again.
+        /// Each statement sees what was committed before it. A condition on a locked row is evaluated again.
         case readCommitted = "READ COMMITTED"
         /// One snapshot for all statements.
         case repeatableRead = "REPEATABLE READ"
@@ -12,15 +12,16 @@ package struct PostgresTransaction: Sendable {
 
     package var isolation: Isolation
     package var isReadOnly: Bool
-    /// On disk when the call returns. Otherwise a power loss may take the last of them, whole ones and none before them.
+    /// Whether the transaction is on disk when the call returns. If not, a power failure may lose the latest
+    /// transactions: whole ones, and none before them.
     package var isDurable: Bool
     package var limit: Duration
     /// The name of the transaction on the server.
     private var activity: String?
 
-    /// For what somebody is told, and for what must be true before a push leaves.
+    /// For changes that are reported to a caller, that must be safe before a push leaves, or that record outcomes.
     package static let durable = PostgresTransaction(isolation: .readCommitted, isReadOnly: false, isDurable: true)
-    /// For outcomes: lost by a power failure they are doubtful, as after a crash.
+    /// For writes that a power failure may undo, such as heartbeats, imports, and all batches of a freeze but the last.
     package static let quick = PostgresTransaction(isolation: .readCommitted, isReadOnly: false, isDurable: false)
     package static let reading = PostgresTransaction(isolation: .repeatableRead, isReadOnly: true, isDurable: false)
 
@@ -39,34 +40,35 @@ package struct PostgresTransaction: Sendable {
         return copy
     }
 
-    /// The same under a name that others find in `pg_stat_activity`.
+    /// Returns the same transaction under a name that other sessions find in `pg_stat_activity`.
     func named(_ activity: String?) -> PostgresTransaction {
         var copy = self
         copy.activity = activity
         return copy
     }
 
-    /// Whatever is set for this user or database; more than the disk is not made less.
+    /// Turns synchronous commits on if the user or database has them off or local. A stricter setting stays.
     private static let durably = """
         SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
         """
 
     private static let quickly = "SET LOCAL synchronous_commit = off"
 
-    /// Of one that writes and so holds locks: by this name a takeover ends it, and a client that vanished from the network is
-    /// given up as soon as one gives up a server.
+    /// The settings of a transaction that writes and so holds locks. Its name lets a takeover end it. Its TCP timeout
+    /// lets the server give up a vanished client as soon as a client gives up a server.
     private var endable: String {
         let name = activity.map { "SET LOCAL application_name = '\($0.filter { $0 != "'" && $0 != "\\" })'; " } ?? ""
         return name + "SET LOCAL tcp_user_timeout = \(PostgresLimits.unansweredSeconds * 1000); "
     }
 
-    /// Settings of this transaction alone: what a pooler hands to the next one must not have them. Statements that go through
-    /// millions of rows do little with each: compiling them costs more than it saves.
+    /// Returns the statements that begin the transaction. The settings are local to it, because a pooler hands the
+    /// connection to another client afterwards. JIT compilation is off: it costs more than it saves in statements that
+    /// do little with each of millions of rows.
     func begin(asking question: String) -> String {
         let milliseconds = Int((limit / .seconds(1) + PostgresLimits.serverGraceSeconds) * 1000)
         let idleSeconds = isReadOnly ? PostgresLimits.idleReaderSeconds : PostgresLimits.idleWriterSeconds
         let idle = Int(min(limit / .seconds(1), idleSeconds) * 1000)
-        // Never READ WRITE: it would overrule a server that was set to read only.
+        // Never READ WRITE: it would override a server that is set to read only.
         return """
             BEGIN ISOLATION LEVEL \(isolation.rawValue)\(isReadOnly ? " READ ONLY" : "");
             SET LOCAL statement_timeout = \(min(milliseconds, Int(Int32.max)));
@@ -78,8 +80,8 @@ package struct PostgresTransaction: Sendable {
 }
 
 extension PostgresSession {
-    /// BEGIN, `body`, COMMIT; a ROLLBACK when `body` throws. ``PostgresError/outcomeUnknown(server:reason:)`` when the
-    /// answer to COMMIT did not come.
+    /// Runs `body` between BEGIN and COMMIT, with a ROLLBACK if `body` throws. Throws
+    /// ``PostgresError/outcomeUnknown(server:reason:)`` if the answer to COMMIT does not come.
     package func transaction<Value>(_ options: PostgresTransaction, _ body: () throws -> Value) throws -> Value {
         try begin(options)
         switch try finish(body) {
@@ -88,7 +90,7 @@ extension PostgresSession {
         }
     }
 
-    /// What follows on ``begin(_:)``.
+    /// Runs `body` and commits, after ``begin(_:)``.
     func finish<Value>(_ body: () throws -> Value) throws -> Finished<Value> {
         do {
             let value = try body()
@@ -117,7 +119,7 @@ extension PostgresSession {
         }
     }
 
-    /// Asked once for a connection.
+    /// Returns the statement that reads the mark. Checks the user's right to it only once per connection.
     private func markQuestion() throws -> String {
         let mayAsk =
             try mayAskForCheckpoint
@@ -129,11 +131,11 @@ extension PostgresSession {
     private func commit() throws {
         try link.prepareToSend()
         isInTransaction = false
-        // However long the work may take, its COMMIT is short: a connection that falls silent here would hold up all other
-        // writes for the time of the work.
+        // However long the work may take, its COMMIT is short. A connection that falls silent here would hold up all
+        // other writes for the limit of the work.
         link.call = link.call.atMost(PostgresLimits.callTime)
         let result = try runText("COMMIT")
-        // What a COMMIT is after an error that `body` kept to itself.
+        // The server answers COMMIT with ROLLBACK after an error that `body` caught.
         guard result.command == "COMMIT" else {
             throw PostgresError.refused(
                 ServerFault(sqlstate: "25P02", message: "the transaction had failed and was rolled back"),
@@ -141,8 +143,8 @@ extension PostgresSession {
         }
     }
 
-    /// Whatever interrupts it, within its own short time. Without an answer the connection is of no more use, and the
-    /// server rolls back by itself.
+    /// Rolls back within a short time of its own, whatever interrupted the call. If no answer comes, the connection is
+    /// given up, and the server rolls back automatically.
     private func rollBack() {
         defer { isInTransaction = false }
         guard isInTransaction, link.failure == nil else { return }

@@ -1,12 +1,12 @@
 /// An error that the server answered with.
 ///
-/// `detail` may quote a row, and with it a token: it is for programs, and part of no description.
+/// `detail` may quote a row, and with it a token. It is for programs only, and part of no description.
 package struct ServerFault: Error, Hashable, Sendable {
     package let sqlstate: String
     package let message: String
     package let detail: String?
     package let constraint: String?
-    /// The server ended the connection with it.
+    /// Whether the server ended the connection with this error.
     package let isFatal: Bool
 
     package init(
@@ -19,22 +19,22 @@ package struct ServerFault: Error, Hashable, Sendable {
         self.isFatal = isFatal
     }
 
-    /// What an error means to whoever meets it; appendix A of PostgreSQL's manual has the codes.
+    /// The meaning of an error to its caller; appendix A of PostgreSQL's manual lists the codes.
     package enum Kind: Hashable, Sendable {
-        /// Another transaction was faster: the same one is worth running again.
+        /// Another transaction was faster: run the same one again.
         case lostRace
-        /// Somebody held a lock for longer than was waited for.
+        /// Another session held a lock for longer than the wait.
         case lockTimeout
         case cancelled
         case connectionLost
-        /// Carried out or not: the server does not know either.
+        /// The server does not know either whether the transaction was carried out.
         case outcomeUnknown
         case outOfConnections
         case starting
         case diskFull
         /// Memory, or the lock table.
         case outOfMemory
-        /// The server's machine failed it: a read or write of its disk, mostly.
+        /// The server's machine failed, mostly in a read or write of its disk.
         case systemFault
         case readOnly
         case permission
@@ -67,7 +67,7 @@ package struct ServerFault: Error, Hashable, Sendable {
         case "42P07", "42701", "42710", "42723", "42P06": .duplicateObject
         case "23505": .uniqueViolation
         case "26000", "42P05": .lostStatement
-        // A file of its own that is not there.
+        // The server misses one of its own files.
         case "58P01", "XX001", "XX002": .damaged
         default: kindOfClass
         }

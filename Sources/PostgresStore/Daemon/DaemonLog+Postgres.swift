@@ -8,7 +8,7 @@ extension PostgresDatabase {
         try await beat(owner)
         return try await write(.quick) { db in
             let gone = try SenderRow(db, self).takeOver(Set([Self.heartbeat(db)?.owner].compactMap(\.self)))
-            // One after the other: of two that find nobody the first is it.
+            // The lock makes senders check one after the other. If two find no daemon, the first becomes it.
             try db.run("LOCK TABLE daemon IN SHARE ROW EXCLUSIVE MODE")
             if let other = try Self.heartbeat(db), other.owner != owner, !gone.contains(other.owner) { return other }
             try SenderRow(db, self).requireNotLost(owner)

@@ -2,7 +2,8 @@ import Model
 import Store
 import RelationalStore
 
-/// The visible pushes under a frequency cap that left, or may have, in the transaction of `db`; see ``Store/CapBook``.
+/// The visible pushes under a frequency cap that were sent, or may have been, in the transaction of `db`; see
+/// ``Store/CapBook``.
 struct CapLedger {
     private let db: PostgresSession
 
@@ -10,12 +11,12 @@ struct CapLedger {
         self.db = db
     }
 
-    /// What the caps say of these candidates, and are to reserve: from here to the end of the transaction nobody else
-    /// reserves for them.
+    /// Evaluates the caps for these candidates, to which the lease then adds its reservations. Until the transaction
+    /// ends, no other transaction reserves for them.
     func open(
         _ request: CapRequest, _ candidates: [LeaseCandidate], run: Int64, at now: Timestamp, after steps: [ClockStep]
     ) throws -> CapLease {
-        var classes = try classes()
+        var classes = try db.capClasses()
         if classes[request.rule.code] == nil {
             try record(request.rule)
             classes[request.rule.code] = request.rule.pushClass
@@ -29,7 +30,7 @@ struct CapLedger {
         return CapLease(request, policy, book, run: run, at: moment)
     }
 
-    /// Those of the devices that were merged with another one, removed or pruned until their rows were locked.
+    /// Returns the devices that were merged with another one, removed or pruned before their rows were locked.
     func lost(_ devices: [Int64]) throws -> Set<Int64> {
         try Set(
             db.all(
@@ -49,26 +50,20 @@ struct CapLedger {
         try write(book)
     }
 
-    func story(of device: StoredDevice) throws -> [DeviceStory.CappedPush] {
-        let person = device.record.userID.map { CapKey.person(topic: device.record.topic, user: $0) } ?? 0
-        var book = CapBook()
-        try look(Set(CapBook.keys(device: device.id, person: person)), into: &book)
-        return book.story(device: device.id, person: person, classes: try classes())
-    }
-
-    /// Those of the devices of which a push may still count for a cap.
+    /// Returns the devices with a push that may still count for a cap.
     ///
-    /// - Parameter isHeld: from here to the end of the transaction nobody reserves for them.
+    /// - Parameter isHeld: whether to keep other transactions from reserving for them until this one ends.
     func counting(_ devices: [Int64], at now: Timestamp, isHeld: Bool) throws -> Set<Int64> {
         var book = CapBook()
         let keys = Set(devices.map(CapKey.device))
-        guard try !classes().isEmpty else { return [] }
+        guard try !db.capClasses().isEmpty else { return [] }
         if isHeld { _ = try hold(keys, into: &book, at: now) } else { try look(keys, into: &book) }
         return Set(devices.filter { book.holds($0, since: now - FrequencyCap.windowMax) })
     }
 
-    /// Whether from now on all that is sent of a run is leased under caps. To be called when a lease and the account are
-    /// written, and the run is locked by that: what is still on its way without caps tells that it is not.
+    /// Records whether everything that the run sends from now on is leased under caps. Call it when a lease and the
+    /// run's counts are written, which locks the run. A lease in flight without caps shows that the run is not capped
+    /// yet.
     func note(_ run: Int64, isCapped: Bool, at now: Timestamp) throws {
         guard isCapped else {
             try db.execute("UPDATE run SET capped_since = NULL WHERE id = $1 AND capped_since IS NOT NULL", run)
@@ -82,14 +77,14 @@ struct CapLedger {
             """, run, now + .milliseconds(1))
     }
 
-    /// Nothing in these rows can count any more: all of it is older than two of the longest windows, however the clock was
-    /// set meanwhile. From then on they prove nothing.
+    /// Deletes rows that can no longer count. All their pushes are older than two of the longest windows, however the
+    /// clock was set in the meantime. From then on the ledger proves nothing about that time.
     func prune(at now: Timestamp) throws {
         let past = RollingWindow(
             limit: 1, length: FrequencyCap.windowMax, for: .frequencyCap, at: try db.moment(now),
             after: try ClockRecord(db).latestSteps()
         ).forgottenUpTo
-        // What a lease has locked is looked at the next time.
+        // A row that a lease has locked is left for the next time.
         try db.execute(
             """
             WITH past AS MATERIALIZED (
@@ -104,8 +99,8 @@ struct CapLedger {
             """, past)
     }
 
-    /// Rows that are not there yet are made, so that there is something to lock. One that upkeep has just deleted is made
-    /// again. Returns when all were locked, which is when the clock is looked at.
+    /// Locks the rows, and makes missing ones first, so that there is something to lock. Makes a row again if upkeep
+    /// has just deleted it. Returns the time by the clock after all rows are locked.
     func hold(_ keys: Set<CapKey>, into book: inout CapBook, at now: Timestamp) throws -> Timestamp {
         let sorted = keys.sorted()
         while true {
@@ -120,7 +115,7 @@ struct CapLedger {
         }
     }
 
-    /// In the order that everybody locks them in.
+    /// Locks and reads the rows that exist, in the order in which every transaction locks them.
     func read(_ keys: Set<CapKey>, into book: inout CapBook, at now: Timestamp) throws -> Timestamp {
         guard !keys.isEmpty else { return try db.moment(now) }
         try fetch(
@@ -128,7 +123,7 @@ struct CapLedger {
         return try db.moment(now)
     }
 
-    /// Locks nothing.
+    /// Reads the rows without a lock.
     func look(_ keys: Set<CapKey>, into book: inout CapBook) throws {
         guard !keys.isEmpty else { return }
         try fetch(Self.selection, keys, &book)
@@ -140,7 +135,8 @@ struct CapLedger {
             ON cap_ledger.kind = given.kind AND cap_ledger.id = given.id
         """
 
-    /// Planned each time: a plan made while the ledger is empty reads the whole of it, also when it has grown.
+    /// Plans the statement each time: a plan made while the ledger is empty reads the whole of it, even after it has
+    /// grown.
     private func fetch(_ sql: String, _ keys: Set<CapKey>, _ book: inout CapBook) throws {
         let sorted = keys.sorted()
         for row in try db.rows(.once(sql), sorted.map(\.kind.rawValue), sorted.map(\.id)) {
@@ -159,15 +155,6 @@ struct CapLedger {
             WHERE cap_ledger.kind = given.kind AND cap_ledger.id = given.id
             """, changed.map(\.key.kind.rawValue), changed.map(\.key.id),
             changed.map { CapPage.latest($0.pushes) }, changed.map { CapPage.pack($0.pushes) })
-    }
-
-    /// By the code of their rule.
-    func classes() throws -> [UInt32: String] {
-        var classes: [UInt32: String] = [:]
-        try db.each("SELECT code, class FROM cap_rule") { row in
-            classes[UInt32(truncatingIfNeeded: try row.int64(0))] = try row.text(1)
-        }
-        return classes
     }
 
     private func record(_ rule: CapRule) throws {

@@ -2,11 +2,12 @@ import Model
 import Store
 import RelationalStore
 
-/// Of the background pushes of one collapse key that wait for a device's silent budget, only the newest run's goes on
-/// waiting: the app learns nothing from two in a row. A device belongs to one app, so its id stands for the app.
+/// Coalesces the background pushes of one collapse key that wait for a device's silent budget: only the newest run's
+/// push continues to wait. The app learns nothing from two in a row. A device belongs to one app, so its id stands for
+/// the app.
 ///
-/// Those in flight, and those put off for another reason, are left alone. To be asked once the devices are locked, see
-/// ``SilentLedger/standing(of:at:_:after:)``: nobody else makes one wait then.
+/// Pushes in flight, and pushes put off for another reason, are left alone. Use it once the devices are locked, see
+/// ``SilentLedger/standing(of:at:_:after:)``: from then on, no other transaction makes a push wait.
 final class Coalescing {
     private static let waiting = """
         device_id = ANY ($1) AND state = \(DeliveryState.pending.code) AND not_before < \(NotBefore.inFlight)
@@ -28,7 +29,7 @@ final class Coalescing {
         self.candidates = candidates
     }
 
-    /// Whether a newer run's waits already.
+    /// Returns whether a push of a newer run already waits for the device.
     func newerWaits(_ device: Int64) throws -> Bool {
         if let waitingNewer { return waitingNewer.contains(device) }
         var found: Set<Int64> = []
@@ -41,13 +42,14 @@ final class Coalescing {
         return found.contains(device)
     }
 
-    /// Older ones give way to this run's: by run, how many did.
+    /// Suppresses the waiting pushes of older runs in favour of this run's. Returns how many, by run.
     func replaceOlder(_ devices: [Int64]) throws -> [Int64: Int] {
         guard !devices.isEmpty else { return [:] }
         var replaced: [Int64: Int] = [:]
         for older in try runs() where older < run {
             let table = DeliveryTable(run: older).name
-            // One that its own run is looking at gives way by itself: that waits for the device's slot, and sees this one.
+            // Skip a push that its own run is examining: that run waits for the device's slot, then sees this push and
+            // suppresses its own.
             let count = try db.execute(
                 """
                 WITH replaced AS MATERIALIZED (

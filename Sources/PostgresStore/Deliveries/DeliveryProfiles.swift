@@ -1,19 +1,19 @@
 import Store
 import RelationalStore
 
-/// The stored profiles of deliveries.
+/// Reads and stores the profiles of deliveries.
 struct DeliveryProfiles {
     private let db: PostgresSession
 
     init(_ db: PostgresSession) { self.db = db }
 
-    /// Returns their numbers, in order; stores those that are new. Another sender may store the same ones.
+    /// Returns the numbers of the profiles, in order, and stores new ones. Another sender may store the same ones.
     func numbers(of profiles: [DeliveryProfile]) throws -> [Int64?] {
         guard !profiles.isEmpty else { return [] }
         let (locales, versions) = (profiles.map(\.locale), profiles.map(\.appVersion))
         let (zones, countries) = (profiles.map(\.timeZone), profiles.map(\.country))
         let given = "unnest($1::text[], $2::text[], $3::text[], $4::text[])"
-        // In one order for all senders: none waits for another that waits for it.
+        // All senders insert in the same order, so that no two wait for each other.
         try db.execute(
             """
             INSERT INTO delivery_profile (locale, app_version, time_zone, country)

@@ -9,13 +9,13 @@ extension PostgresDatabase {
     ) async throws -> DeliveryCounts {
         let frozen = try await read(.short) { db in try RunRow.require(db, run) }
         guard !frozen.isFrozen else { return frozen.counts }
-        // It is handed over to a writing connection while the snapshot stays open, a batch at a time.
+        // A reading connection keeps the snapshot open, and hands it over to a writing connection, a batch at a time.
         let batches = Handover<FreezeSource.Batch>()
         async let reading: Void = put(frozen, now: now, into: batches, onBatch)
         defer { batches.close() }
         var counts = frozen.counts
         while let batch = try await batches.take() {
-            // Whoever heard that it is frozen never freezes it again.
+            // The last batch is durable: a sender that knows the run as frozen never freezes it again.
             counts = try await write(batch.isLast ? .durable : .quick) { db in
                 // Two freezes side by side would each write what the other has written.
                 try RunOwner.require(owner, of: run, db)
@@ -33,7 +33,7 @@ extension PostgresDatabase {
         return counts
     }
 
-    /// On a connection of its own: several runs may be frozen at once, for as long as whoever is told takes.
+    /// Reads the audience on a connection of its own: several runs may be frozen at once, and `onBatch` may take long.
     private func put(
         _ run: Run, now: Timestamp, into batches: Handover<FreezeSource.Batch>,
         _ onBatch: @escaping @Sendable (FrozenBatch) -> Void
@@ -43,7 +43,7 @@ extension PostgresDatabase {
             batches.close()
             snapshot.end()
         }
-        let devices = try await analystDevices(run.definition.campaign, now: now)
+        let analyst = try await analystCondition(run.definition.campaign, now: now)
         try await read(.reading.within(.seconds(3600)), from: snapshot) { db in
             var put: [FrozenBatch] = []
             func tell(_ count: Int) {
@@ -52,8 +52,13 @@ extension PostgresDatabase {
                     if told.audience > 0 { onBatch(told) }
                 }
             }
-            let source = FreezeSource(db, run, devices: devices, now: now)
-            if let grown = try Self.grown(run, source, db) { throw grown }
+            let source = FreezeSource(db, run, analyst: analyst, now: now)
+            let grown = try GrownRun.found(run, db) {
+                var pending = 0
+                try source.read { batch in pending += batch.deliveries.count { $0.decision.suppression == nil } }
+                return pending
+            }
+            if let grown { throw grown }
             try source.read { batch in
                 put.append(FrozenBatch(batch.deliveries.lazy.map(\.decision)))
                 try batches.put(batch)
@@ -63,30 +68,14 @@ extension PostgresDatabase {
         }
     }
 
-    /// In the snapshot that is written down. Nil: it has not grown beyond what was seen, or nobody counted it.
-    private static func grown(_ run: Run, _ source: FreezeSource, _ db: PostgresSession) throws -> GrownRun? {
-        guard let limits = try ReachLimits.of(run.id, db) else { return nil }
-        if limits.segments != nil,
-            let changed = limits.halt(run.id, segments: try SegmentContents(of: run.definition.campaign, db))
-        {
-            return changed
-        }
-        guard limits.isBounded else { return nil }
-        var reach = run.counts.audience - run.counts.suppressed
-        try source.read { batch in reach += batch.deliveries.count { $0.decision.suppression == nil } }
-        return limits.halt(run.id, at: reach)
-    }
-
-    /// Durable: a commit that waits for the disk per chunk.
+    /// Leases durably: the commit of each chunk waits for the disk.
     ///
-    /// Where the answer to the commit is lost nobody knows whether there is a lease: none of it is sent, and before this
-    /// store leases again it gives back what it finds of it.
+    /// If the answer to the commit is lost, the lease may or may not exist. None of it is sent. Before its next lease,
+    /// this store gives back what it finds of it.
     package func lease(_ request: LeaseRequest) async throws -> Lease {
         var request = request
         let limit = max(1, request.limit)
         request.limit = limit
-        var suppressions: [SuppressionReason: Int] = [:]
-        var moved = 0
         var turn = LeaseTurn()
         let start = ContinuousClock.now
         while true {
@@ -94,7 +83,7 @@ extension PostgresDatabase {
             let asked = request
             let call = UnheardLease(id: Int64.random(in: .min ... .max), run: asked.run)
             let before = ContinuousClock.now - start
-            // By a caller's clock, which may go back, nothing is known of what lies before.
+            // A caller's clock may be set back, so then the bound proves nothing about what lies before it.
             let bound = pool.time == .database ? dueBounds.next(asked) : .start
             let (lease, isExhausted, firstDue) = try await noting(call) {
                 try await self.write(.durable) { db in
@@ -104,15 +93,8 @@ extension PostgresDatabase {
                 }
             }
             dueBounds.found(firstDue, asked)
-            suppressions.merge(lease.suppressions, uniquingKeysWith: +)
-            moved += lease.moved
-            let isOpen = lease.deliveries.isEmpty && !isExhausted
-            guard turn.mayContinue(afterLooking: asked.limit), isOpen, !Task.isCancelled else {
-                var lease = lease
-                lease.suppressions = suppressions
-                lease.moved = moved
-                lease.isCutShort = isOpen
-                // The transactions before this one are no difference between the clocks.
+            if var lease = turn.end(with: lease, isExhausted: isExhausted, afterLooking: asked.limit) {
+                // The time of the earlier transactions is no difference between the clocks.
                 if pool.time == .database { lease.storeAhead -= before }
                 return lease
             }
@@ -133,94 +115,22 @@ extension PostgresDatabase {
     func giveBackUnheardLeases(now: Timestamp) async throws {
         for call in unheard.withLock({ $0 }) {
             try await write(.durable) { db in
-                // A commit that hangs still holds the sender's right to the run: this waits for its end.
+                // A commit that hangs still locks the sender's right to the run, so this waits for its end.
                 _ = try RunOwner.alone(db, call.run)
                 let recovery = LeaseRecovery(db, call.run, now: now)
-                _ = try recovery.end(recovery.left(calls: [call.id]), [])
+                _ = try recovery.end(recovery.left(where: "call_id = $2", call.id), [])
             }
             unheard.withLock { _ = $0.remove(call) }
         }
     }
 
-    /// Durable as well: the sender's journal forgets an outcome once it is recorded, and unlike a file on its own machine the
-    /// server may lose its power without the sender. What came back then as in flight nobody would know to have been sent.
+    /// Records outcomes durably. The sender's journal forgets an outcome once it is recorded. Unlike a file on the
+    /// sender's machine, the server may lose power on its own. The lost deliveries would be in flight again, with no
+    /// record that they were sent.
     package func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts {
         try await write(.durable) { db in
             var batch = SettlementBatch(db, run: run, now: now)
             return try batch.record(settlements)
         }
-    }
-
-    package func recover(
-        _ run: Int64, heldBy owner: String, _ leases: [LeftLease], _ settlements: [Settlement], now: Timestamp
-    ) async throws -> DeliveryCounts {
-        try await write(.durable) { db in
-            try RunOwner.requireRecord(owner, of: run, db)
-            return try LeaseRecovery(db, run, now: now).end(leases, settlements)
-        }
-    }
-
-    package func suspendMismatched(
-        run: Int64, _ environment: PushEnvironment, now: Timestamp
-    ) async throws -> Int {
-        try await bySlices { after in
-            try await self.write(.quick) { db in
-                try Mismatched(db, run: run).suspendSlice(environment, after: after, now: now)
-            }
-        }
-    }
-
-    package func markGone(run: Int64, now: Timestamp) async throws -> Int {
-        try await bySlices { after in
-            try await self.write(.quick) { db in try FoundGone(db, run: run).markSlice(after: after) }
-        }
-    }
-
-    package func goneBefore(run: Int64) async throws -> [(gone: Int, answered: Int)] {
-        try await read { db in
-            let record = try RunRow.require(db, run)
-            return try RunStages(db, record, actor: Actor(record.owner ?? "")).goneBefore()
-        }
-    }
-
-    package func mismatchCounts(run: Int64) async throws -> [MismatchCount] {
-        // All outcomes of the run: a limit that it exceeds once it exceeds at each retry, and the run would never end.
-        try await read(.expensive) { db in
-            try DeliveryTable(run: run).isThere(db) ? Mismatched(db, run: run).counts() : []
-        }
-    }
-
-    package func reopenMismatched(
-        run: Int64, _ environment: PushEnvironment, owner: String, now: Timestamp
-    ) async throws -> Int {
-        try await bySlices { after in
-            try await self.write(.quick) { db in
-                try RunOwner.require(owner, of: run, db)
-                // Nobody would send them.
-                guard try !RunOwner.locked(db, run).state.isFinal else { return (0, nil) }
-                return try Mismatched(db, run: run).reopenSlice(environment, after: after, now: now)
-            }
-        }
-    }
-
-    /// One transaction for each slice of a run; the sum of what they did.
-    private func bySlices(
-        _ slice: @Sendable (_ after: Int64) async throws -> (count: Int, last: Int64?)
-    ) async throws -> Int {
-        var (sum, device) = (0, Int64?.some(0))
-        while let after = device {
-            let (count, last) = try await slice(after)
-            sum += count
-            device = last
-        }
-        return sum
-    }
-}
-
-extension GrownRun {
-    fileprivate func pause(_ db: PostgresSession, owner: String, now: Timestamp) throws {
-        try RunOwner.require(owner, of: run, db)
-        try db.execute("UPDATE run SET reach = $2 WHERE id = $1", run, Int64(reach))
-        try RunStateChange(db, run, now: now).note(.paused, reason: reason, actor: Actor(owner), halt: halt)
     }
 }

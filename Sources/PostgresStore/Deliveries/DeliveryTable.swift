@@ -4,13 +4,14 @@ import RelationalStore
 
 /// The partition that holds the deliveries of one run, made with the run and dropped with its outcomes.
 ///
-/// Statements name it instead of the table of all: no plan has to look at the partitions of other runs.
+/// Statements name the partition instead of the parent table, so that no plan has to look at the partitions of other
+/// runs.
 struct DeliveryTable {
     let run: Int64
 
     var name: String { "delivery_\(run)" }
 
-    /// Attached, not made as a partition: that would keep whoever reads any run waiting.
+    /// Makes the table, and then attaches it. `CREATE TABLE ... PARTITION OF` would keep readers of any run waiting.
     func make(_ db: PostgresSession) throws {
         try db.run(
             """
@@ -20,7 +21,8 @@ struct DeliveryTable {
             """)
     }
 
-    /// What failed is found by its reason from now on; before, no settlement has to keep an index.
+    /// Makes the index that finds failed deliveries by their reason. There is none earlier, so that no settlement has
+    /// to update it.
     func indexFailed(_ db: PostgresSession) throws {
         try db.run(
             "CREATE INDEX IF NOT EXISTS \(failedIndex) ON \(name) (state, reason, device_id) WHERE state NOT IN (0, 1)")
@@ -32,18 +34,19 @@ struct DeliveryTable {
 
     private var failedIndex: String { "\(name)_failed" }
 
-    /// Gives up soon where somebody reads it: whoever waits for this lock makes all who send wait behind.
+    /// Drops the table. Gives up after 200 ms if another transaction reads it: while this lock waits, all senders wait
+    /// behind it.
     func drop(_ db: PostgresSession) throws {
         try db.run("SET LOCAL lock_timeout = '200ms'; LOCK TABLE \(name) IN ACCESS EXCLUSIVE MODE; DROP TABLE \(name)")
     }
 
-    /// Whether a statement named the table of a run that has none any more, or never had.
+    /// Returns whether a statement named the table of a run that no longer has one, or never had one.
     static func isMissing(_ error: PostgresError) -> Bool {
         guard case .refused(let fault, _) = error else { return false }
         return fault.sqlstate == "42P01" && fault.message.contains(/delivery_[0-9]/)
     }
 
-    /// False once its outcomes were dropped.
+    /// Returns false once the outcomes of the run were dropped.
     func isThere(_ db: PostgresSession) throws -> Bool {
         try db.first("SELECT to_regclass($1) IS NOT NULL", name) { try $0.bool(0) } ?? false
     }

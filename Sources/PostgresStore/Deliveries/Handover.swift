@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// Passes values from a thread that may wait to a task that must not, one at a time, in order, and word back of each that was
-/// dealt with.
+/// Passes values, one at a time and in order, from a thread that may wait to a task that must not. Reports each value
+/// that was dealt with back to the thread.
 final class Handover<Value: Sendable>: Sendable {
     private struct State {
         var values: [Value] = []
@@ -13,18 +13,19 @@ final class Handover<Value: Sendable>: Sendable {
 
     private static var valuesMax: Int { 2 }
 
-    /// Beside the one that is being worked on, so that neither side waits for the other without need.
+    /// The free places beside the value that is being worked on, so that neither side waits without need.
     private let room = DispatchSemaphore(value: 0)
-    /// Something was dealt with, or nothing will be any more.
+    /// Signals that a value was dealt with, or that none will be any more.
     private let news = DispatchSemaphore(value: 0)
     private let state = Mutex(State())
 
     init() {
-        // A semaphore must not end lower than it began: somebody may be waiting when nobody takes any more.
+        // Raise the semaphore from 0: it must not end lower than it began, and a thread may still wait after the
+        // handover is closed.
         for _ in 0..<Self.valuesMax { room.signal() }
     }
 
-    /// On the thread: waits for room. Throws `CancellationError` when nobody takes any more.
+    /// Waits for room on the thread, and passes the value on. Throws `CancellationError` once the handover is closed.
     func put(_ value: Value) throws {
         room.wait()
         let (isClosed, taker) = state.withLock { state in
@@ -36,7 +37,7 @@ final class Handover<Value: Sendable>: Sendable {
         taker?.resume()
     }
 
-    /// On the thread: how many values were dealt with since it was asked last.
+    /// Returns how many values were dealt with since the last call. Call it on the thread.
     func dealtWith() -> Int {
         state.withLock { state in
             defer { state.dealtWith = 0 }
@@ -44,7 +45,8 @@ final class Handover<Value: Sendable>: Sendable {
         }
     }
 
-    /// The same, at least one: waits for it. Throws `CancellationError` when nothing will be dealt with any more.
+    /// Returns the same number, but waits until it is at least one. Throws `CancellationError` if none will be dealt
+    /// with any more.
     func waitForDealtWith() throws -> Int {
         while true {
             let (count, isClosed) = state.withLock { state in
@@ -57,7 +59,7 @@ final class Handover<Value: Sendable>: Sendable {
         }
     }
 
-    /// Nil once it is closed.
+    /// Returns the next value, or `nil` once the handover is closed and empty.
     func take() async throws -> Value? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -77,13 +79,13 @@ final class Handover<Value: Sendable>: Sendable {
         return value
     }
 
-    /// The value taken last was dealt with.
+    /// Reports that the value taken last was dealt with.
     func deal() {
         state.withLock { $0.dealtWith += 1 }
         news.signal()
     }
 
-    /// Nobody takes any more, or nothing more will be put.
+    /// Closes the handover: no more values will be taken, or none will be put.
     func close() {
         let taker = state.withLock { state in
             state.isClosed = true

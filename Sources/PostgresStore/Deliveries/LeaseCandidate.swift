@@ -3,21 +3,6 @@ import Store
 import Synchronization
 import RelationalStore
 
-/// A pending delivery that might be leased, with its device as it is now.
-struct LeaseCandidate {
-    /// Nil: the device is not there any more.
-    var status: DeviceStatus?
-    /// Of its token, as it is now.
-    var environment: PushEnvironment?
-    /// Put off before; it stands in the index of waiting deliveries.
-    var isWaiting: Bool
-    /// Read only where quiet hours ask for it.
-    var zone: String?
-    /// Read only where frequency caps ask for it.
-    var user: String?
-    var delivery: LeasedDelivery
-}
-
 /// Finds candidates for one lease, and keeps other senders from finding the same ones until the transaction ends.
 struct LeaseCandidates {
     private let db: PostgresSession
@@ -32,15 +17,16 @@ struct LeaseCandidates {
         fields = FieldColumns(request.fields)
     }
 
-    /// Those put off whose time has come, longest due first, from the bound on, and the moment that decided it.
+    /// Returns the put-off deliveries that are due, longest due first, from the bound on. Also returns the time that
+    /// decided it.
     ///
-    /// The inner query stands alone: a planner that took it into the join might lock more rows than its limit.
+    /// The inner query stands alone: in a join, the planner might lock more rows than the limit.
     ///
-    /// - Returns: also the place of the first; `nil`: there was none.
+    /// - Returns: also the place of the first delivery; `nil` if there is none.
     func due(
         limit: Int, from bound: DueBound
     ) throws -> (candidates: [LeaseCandidate], moment: Timestamp, first: DueBound?) {
-        // Without any there is one row, with the moment alone.
+        // If no delivery is due, there is one row, with the time alone.
         let rows = try db.rows(
             """
             WITH due AS MATERIALIZED (
@@ -62,7 +48,7 @@ struct LeaseCandidates {
         return (devices.isEmpty ? [] : try read(devices), try rows.first?.timestamp(0) ?? request.now, first)
     }
 
-    /// Those of stages that have begun, up to this one, which were held until then.
+    /// Returns deliveries of stages that have begun, up to this one, which were held until then.
     func held(upTo stage: Int, limit: Int) throws -> [LeaseCandidate] {
         guard limit > 0 else { return [] }
         let devices = try db.all(
@@ -76,9 +62,10 @@ struct LeaseCandidates {
         return devices.isEmpty ? [] : try read(devices)
     }
 
-    /// Those never put off, in order of device: from the first chunks that no other sender looks at.
+    /// Returns deliveries that were never put off, in order of device, from the first chunks that no other sender has
+    /// locked.
     ///
-    /// - Returns: also how far each chunk was looked at; nothing of it is fresh again.
+    /// - Returns: also how far each chunk was examined. Deliveries before that point are no longer fresh.
     func fresh(limit: Int) throws -> (candidates: [LeaseCandidate], chunks: [FreshChunk]) {
         var (candidates, chunks): ([LeaseCandidate], [FreshChunk]) = ([], [])
         while candidates.count < limit, let chunk = try nextChunk(behind: chunks.last) {
@@ -114,7 +101,7 @@ struct LeaseCandidates {
         ) { try candidate($0, isWaiting: false) }
     }
 
-    /// In the order given.
+    /// Reads the deliveries in the given order.
     private func read(_ devices: [Int64]) throws -> [LeaseCandidate] {
         try db.all(
             """
@@ -158,11 +145,11 @@ struct LeaseCandidates {
     }
 }
 
-/// A part of what was frozen, and how far it was leased.
+/// A part of the frozen deliveries, and how far it was leased.
 struct FreshChunk: Hashable {
     /// The first device that was not leased before.
     let first: Int64
-    /// The first that is not leased now.
+    /// The first device that is still not leased now.
     var next: Int64
     let last: Int64
 
@@ -173,15 +160,15 @@ struct FreshChunk: Hashable {
     }
 
     /// - Parameters:
-    ///   - device: the last one looked at; nil: there was none.
-    ///   - isWhole: nothing fresh lies behind it.
+    ///   - device: the last device examined; `nil` if there was none.
+    ///   - isWhole: whether nothing fresh lies behind it.
     func lookedAt(_ device: Int64?, isWhole: Bool) -> FreshChunk {
         var looked = self
         looked.next = isWhole ? last + 1 : device.map { $0 + 1 } ?? first
         return looked
     }
 
-    /// Where `device` and all behind it were left as they are.
+    /// Returns the chunk in which `device` and all devices behind it stay as they are.
     func cut(before device: Int64) -> FreshChunk {
         var cut = self
         cut.next = max(first, min(next, device))
@@ -189,7 +176,7 @@ struct FreshChunk: Hashable {
     }
 }
 
-/// A place in the index of waiting deliveries, in whose order those that are due are leased.
+/// A place in the index of waiting deliveries. Due deliveries are leased in the order of this index.
 struct DueBound: Hashable {
     static let start = DueBound(notBefore: .min, device: .min)
 
@@ -197,14 +184,14 @@ struct DueBound: Hashable {
     var device: Int64
 }
 
-/// Where the deliveries that are due begin, by run and environment, as this process found them.
+/// The places where the due deliveries begin, by run and environment, as this process found them.
 ///
-/// Each lease leaves dead entries in the index, which stay for as long as an old snapshot is open. A walk from the
-/// start would go through all of them each time. A delivery may come to lie before the bound, so every few seconds one walk
+/// Each lease leaves dead entries in the index, which stay as long as an old snapshot is open. A walk from the start
+/// would go through all of them each time. A delivery may come to lie before the bound, so every few seconds one walk
 /// begins at the start.
 final class DueBounds: Sendable {
     static let wholeEvery: Duration = .seconds(5)
-    /// A run that is over leaves its bound: beyond this number all are forgotten.
+    /// A run that ends in another process leaves its bound here. Beyond this number, all bounds are forgotten.
     private static let countMax = 1_000
 
     private struct Key: Hashable {
@@ -222,7 +209,7 @@ final class DueBounds: Sendable {
 
     private let entries = Mutex<[Key: Entry]>([:])
 
-    /// Where the next walk begins.
+    /// Returns where the next walk begins.
     func next(_ request: LeaseRequest, at now: ContinuousClock.Instant = .now) -> DueBound {
         entries.withLock { entries in
             if let entry = entries[Key(request)], now - entry.wholeAt < Self.wholeEvery { return entry.bound }
@@ -234,7 +221,7 @@ final class DueBounds: Sendable {
 
     func forget(run: Int64) { entries.withLock { entries in entries = entries.filter { $0.key.run != run } } }
 
-    /// Nothing that is due and free lies before the bound.
+    /// Records that no delivery before the bound is due and free.
     func found(_ bound: DueBound?, _ request: LeaseRequest) {
         guard let bound else { return }
         entries.withLock { $0[Key(request)]?.bound = bound }

@@ -2,28 +2,35 @@ import Model
 import RelationalStore
 import Store
 
-/// One chunk of a lease: looks at up to `limit` pending deliveries, puts aside what may not be sent, and writes the
-/// rest down as in flight.
+/// One chunk of a lease. It examines up to `limit` pending deliveries, sets those aside that may not be sent, and
+/// records the rest as in flight.
 ///
-/// What is decided is gathered and written by a few statements for all. Rows are locked in one order by everybody: the
-/// sender's right to the run, paces, waiting deliveries, the run's stages, chunks, devices' slots or the rows of their caps, other runs' deliveries, and last the
-/// accounts in order of run.
+/// Decisions are gathered, and a few statements write all of them. Every transaction locks rows in this order:
+///
+/// - the sender's right to the run
+/// - paces
+/// - waiting deliveries
+/// - the run's stages
+/// - chunks
+/// - the devices' slots, or the rows of their caps
+/// - deliveries of other runs
+/// - the counts of runs, in order of run
 struct LeaseTransaction {
-    /// When it is looked again whether what others had is still to be leased.
+    /// How long until deliveries that other senders had locked are checked again.
     private static let othersLookedAfter: Duration = .seconds(1)
 
     private let db: PostgresSession
-    /// Its time is the store's once that is known.
+    /// The request; its time is the store's once that is known.
     private var request: LeaseRequest
     private let call: Int64
     private let bound: DueBound
-    /// The place of the first delivery that was due; `nil`: there was none.
+    /// The place of the first delivery that was due; `nil` if there was none.
     private(set) var firstDue: DueBound?
     private let table: DeliveryTable
 
     /// - Parameters:
-    ///   - call: of no other lease.
-    ///   - bound: where the deliveries that are due begin.
+    ///   - call: a number that no other lease has.
+    ///   - bound: the place where the due deliveries begin.
     init(_ db: PostgresSession, _ request: LeaseRequest, call: Int64, from bound: DueBound = .start) {
         self.bound = bound
         self.db = db
@@ -32,7 +39,7 @@ struct LeaseTransaction {
         table = DeliveryTable(run: request.run)
     }
 
-    /// The lease, and whether nothing is left to look at for now.
+    /// Returns the lease, and whether nothing is left to examine for now.
     mutating func take() throws -> (lease: Lease, isExhausted: Bool) {
         let asked = request.now
         try Schema.requireKnown(db)
@@ -50,7 +57,7 @@ struct LeaseTransaction {
         let found = try candidates.due(limit: request.limit, from: bound)
         var due = found.candidates
         (request.now, firstDue) = (found.moment, found.first)
-        // What was set until now is on record before a stage's hold is looked at.
+        // Record clock steps up to now before the hold of a stage is evaluated.
         let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
         if let wait = request.clockWait(after: steps) {
             return (
@@ -58,7 +65,8 @@ struct LeaseTransaction {
                     id: 0, deliveries: [], cursor: request.after, storeAhead: request.now - asked, paceWait: wait), true
             )
         }
-        // Before any slot or row of a cap, as everybody does; those held were never sent.
+        // Lock the stages before any slot or cap row, as every transaction does. Held deliveries, added below, were
+        // never sent.
         let mayLeaveOut = due.contains { $0.delivery.stage != nil && $0.delivery.attempt > 1 }
         switch try gate(steps, isWriting: mayLeaveOut)?.pass() {
         case nil: break
@@ -98,9 +106,9 @@ struct LeaseTransaction {
         return (lease, isExhausted)
     }
 
-    /// Nil: the run has no stages.
+    /// Returns `nil` if the run has no stages.
     ///
-    /// - Parameter isWriting: answers may be added although the last stage has begun.
+    /// - Parameter isWriting: whether responses may be added although the last stage has begun.
     private func gate(_ steps: [ClockStep], isWriting: Bool) throws -> StageGate? {
         guard request.hasStages else { return nil }
         if isWriting {
@@ -112,7 +120,8 @@ struct LeaseTransaction {
         return StageGate(run, RunStages(db, run, actor: Actor(request.owner)), at: request.now, after: steps)
     }
 
-    /// Nothing of the stages that have begun is to be sent now.
+    /// Moves the run's stages forward, and returns a lease without deliveries. Called when no delivery of the stages
+    /// that have begun can be sent now.
     private func goOn(asked: Timestamp, _ steps: [ClockStep]) throws -> (lease: Lease, isExhausted: Bool) {
         let empty = Lease(id: 0, deliveries: [], cursor: request.after, storeAhead: request.now - asked)
         return try gate(steps, isWriting: false)?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
@@ -136,7 +145,7 @@ struct LeaseTransaction {
         let coalescing = Coalescing(db, run: request.run, candidates: devices, now: request.now)
         var policy = LeasePolicy(request, after: steps)
         var decisions = LeaseDecisions(standing: standing)
-        // A pace holds back what is sent, not what is found not to be sent.
+        // A pace limits the deliveries that are sent, not those that turn out not to be sent.
         for (candidate, isFresh) in due.map({ ($0, false) }) + fresh.map({ ($0, true) }) {
             guard decisions.taken.count < takenMax else {
                 if isFresh { decisions.freshLeft.append(candidate) }
@@ -178,13 +187,13 @@ struct LeaseTransaction {
         if let standing = decisions.standing {
             try SilentLedger(db).reserve(decisions.taken, run: request.run, at: request.now, standing)
         }
-        // Out of the index of those that wait.
+        // Remove these from the index of waiting deliveries.
         if !decisions.takenUpAgain.isEmpty {
             try db.execute(
                 "UPDATE \(table.name) SET not_before = \(NotBefore.inFlight) WHERE device_id = ANY ($1)",
                 decisions.takenUpAgain)
         }
-        // While it waits its reason says what for; that it waited stays on record.
+        // While a delivery waits, its reason says what for. `held_for` and `held_until` keep a record of the wait.
         if !decisions.putOff.isEmpty {
             try db.execute(
                 """
@@ -196,7 +205,7 @@ struct LeaseTransaction {
                 """, decisions.putOff.map(\.device), decisions.putOff.map(\.until),
                 decisions.putOff.map { $0.cause?.rawValue })
         }
-        // They wait in the other environment, and their time has come: its chunks of fresh ones are behind them.
+        // Moved deliveries become due in the other environment, because its chunks may already be past them.
         if !decisions.moved.isEmpty {
             try db.execute(
                 """
@@ -230,9 +239,9 @@ struct LeaseTransaction {
         ) { try $0.int64(0) } ?? 0
     }
 
-    /// The accounts of this run and of those that lost deliveries to it.
+    /// Updates the counts of this run, and of the runs that lost deliveries to it.
     ///
-    /// - Parameter replaced: other devices of users whose device is gone.
+    /// - Parameter replaced: the number of other devices of users whose device is gone.
     private func count(_ decisions: LeaseDecisions, replaced: Int) throws {
         var changes = decisions.replaced.mapValues { count in
             var change = DeliveryCounts()
@@ -253,7 +262,8 @@ struct LeaseTransaction {
         }
     }
 
-    /// What others are looking at is theirs, unless they come to nothing: that is seen a little later.
+    /// Returns when the next delivery is due. Deliveries that other senders have locked belong to them. If such a
+    /// sender does not lease them, this is noticed a little later.
     private func nextDue() throws -> Timestamp? {
         let waiting = """
             FROM \(table.name)
@@ -277,23 +287,23 @@ struct LeaseTransaction {
     }
 }
 
-/// What one lease decided, to be written together.
+/// The decisions of one lease, to be written together.
 struct LeaseDecisions {
-    /// Of background pushes.
+    /// The silent budget of the devices; only for background pushes.
     var standing: SilentLedger.Standing?
     var taken: [LeasedDelivery] = []
-    /// Among them, those that waited.
+    /// The taken deliveries that had waited.
     var takenUpAgain: [Int64] = []
     var putOff: [(device: Int64, until: Timestamp, cause: SuppressionReason?)] = []
     var suppressed: [(device: Int64, reason: SuppressionReason)] = []
-    /// Of those, the devices of early stages that had been sent to before.
+    /// The suppressed devices of early stages that had been sent to before.
     var leftOut: [Int64] = []
     var moved: [(device: Int64, environment: PushEnvironment)] = []
-    /// A delivery of an early stage moved that had been sent to before.
+    /// Whether a moved delivery of an early stage had been sent to before.
     var hasMovedAsked = false
-    /// Not looked at, and fresh still.
+    /// Fresh deliveries that were not examined, and stay fresh.
     var freshLeft: [LeaseCandidate] = []
-    /// Of older runs, by run.
+    /// The number of replaced deliveries of older runs, by run.
     var replaced: [Int64: Int] = [:]
 
     /// The devices among the suppressed deliveries that are gone.

@@ -4,14 +4,14 @@ import RelationalStore
 
 /// Records outcomes in one transaction, by a few statements for all of them.
 ///
-/// Leases are locked in order of id, so that two that record outcomes of the same ones wait for each other; the account
-/// of the run comes last.
+/// Leases are locked in order of id, so that two transactions with outcomes of the same leases wait for each other. The
+/// run's counts come last.
 struct SettlementBatch {
     private let db: PostgresSession
     private let run: Int64
-    /// By the caller's clock.
+    /// The time by the caller's clock.
     private let now: Timestamp
-    /// By the store's, once the leases are locked.
+    /// The time by the store's clock, once the leases are locked.
     private var moment: Timestamp
     private let table: DeliveryTable
     private let ledger: SilentLedger
@@ -30,12 +30,12 @@ struct SettlementBatch {
         return try RunRow.add(change, attempts, to: run, at: moment, db)
     }
 
-    /// All but the account.
+    /// Settles everything but the run's counts, and returns their change.
     private mutating func settle(
         _ settlements: [Settlement]
     ) throws -> (change: DeliveryCounts, attempts: SettledAttempts) {
         let leases = try openLeases(settlements)
-        // Before any row of a delivery, a device or the run, as everybody does.
+        // Lock the stages before any row of a delivery, a device or the run, as every transaction does.
         if settlements.contains(where: { $0.stage != nil }) { try RunStages.lock(db, run: run) }
         let (open, late) = split(settlements, leases)
         let recorded = try recorded(open)
@@ -61,7 +61,7 @@ struct SettlementBatch {
         return (change, attempts)
     }
 
-    /// Of a stage that is to prove itself.
+    /// Counts the outcomes of stages that are still to be evaluated.
     private func count(_ staged: [(Settlement, PushEnvironment)]) throws {
         guard !staged.isEmpty else { return }
         let run = try RunRow.require(db, run)
@@ -77,7 +77,7 @@ struct SettlementBatch {
         let environment: PushEnvironment
     }
 
-    /// What follows from outcomes that count.
+    /// The consequences of outcomes that count.
     private struct Outcomes {
         var settled: [Int64: Int] = [:]
         var closed: [(device: Int64, number: Int)] = []
@@ -85,9 +85,10 @@ struct SettlementBatch {
         var capped: [CapOutcome] = []
         var proven: [(device: Int64, generation: Int)] = []
         var gone: [(settlement: Settlement, since: Timestamp)] = []
-        /// All that were recorded.
+        /// All outcomes that were recorded.
         var recorded: [Settlement] = []
-        /// Of leases that are over, or that have their outcome: the push may have left after that.
+        /// Outcomes of leases that are over, or of deliveries that have their outcome. Their push may have left after
+        /// that.
         var late: [Settlement]
 
         init(late: [Settlement]) { self.late = late }
@@ -128,7 +129,7 @@ struct SettlementBatch {
         return leases
     }
 
-    /// Those of open leases, of each delivery the first; and the others.
+    /// Returns the first outcome of each delivery in an open lease, and all other outcomes.
     private func split(
         _ settlements: [Settlement], _ leases: [Int64: OpenLease]
     ) -> (open: [Settlement], late: [Settlement]) {
@@ -146,7 +147,7 @@ struct SettlementBatch {
         return (open, late)
     }
 
-    /// The devices whose delivery had no outcome of this lease so far.
+    /// Records the outcomes. Returns the devices whose delivery had no outcome of this lease so far.
     private func recorded(_ settlements: [Settlement]) throws -> Set<Int64> {
         var devices: Set<Int64> = []
         devices.reserveCapacity(settlements.count)
@@ -210,7 +211,7 @@ struct SettlementBatch {
         try FoundGone(db, run: run).note(outcomes.gone)
     }
 
-    /// A lease ends with its last outcome.
+    /// Subtracts the outcomes from their leases. A lease ends with its last outcome.
     private func end(_ settled: [Int64: Int]) throws {
         guard !settled.isEmpty else { return }
         let (leases, counts) = (Array(settled.keys), Array(settled.values))
@@ -227,8 +228,8 @@ struct SettlementBatch {
             """, leases, counts)
     }
 
-    /// In order of device, as everybody does who proves some. Of those still stored, which stay so until the transaction
-    /// ends: nobody would delete a row of one that went before.
+    /// Records proven tokens in order of device, as every transaction does. Skips devices that are no longer stored,
+    /// and keeps the others until the transaction ends. The row of a deleted device would never be deleted.
     private func prove(_ tokens: [(device: Int64, generation: Int)]) throws {
         guard !tokens.isEmpty else { return }
         let tokens = tokens.sorted { $0.device < $1.device }
@@ -247,22 +248,22 @@ struct SettlementBatch {
 extension Settlement {
     static let acceptedStatus = 200
 
-    /// What nearly all of a healthy run are.
+    /// Whether this is a plain acceptance, as nearly all outcomes of a healthy run are.
     fileprivate var isPlainAcceptance: Bool {
         status == Self.acceptedStatus && verdict == .accepted && reason == nil && !isInDoubt && !isExcused
             && effect == .none
     }
 }
 
-/// What a verdict writes.
+/// The values that a verdict writes.
 private struct SettledRow {
     let state: Int32
     let reason: String?
     let notBefore: Timestamp?
 
     /// - Parameters:
-    ///   - now: by the clock that says when a retry is due.
-    ///   - moment: by the store's, which it waits by.
+    ///   - now: the time by the clock that decides when a retry is due.
+    ///   - moment: the time by the store's clock, by which the delivery waits.
     init(_ settlement: Settlement, now: Timestamp, moment: Timestamp) {
         let (state, reason, notBefore): (DeliveryState, String?, Timestamp?) =
             switch settlement.verdict {

@@ -2,7 +2,7 @@ import Model
 import Store
 import RelationalStore
 
-/// The background pushes of each device that left, or may have.
+/// The background pushes of each device that were sent, or may have been.
 struct SilentLedger {
     private let db: PostgresSession
 
@@ -10,29 +10,29 @@ struct SilentLedger {
         self.db = db
     }
 
-    /// The pushes of some devices, which nobody else reserves for any more.
+    /// The pushes of some devices, for which no other transaction can reserve any more.
     struct Standing {
-        /// When the devices were locked.
+        /// The time at which the devices were locked.
         let moment: Timestamp
-        /// When the outcome of each push came, nil for one in flight; of those devices that are still stored.
+        /// When the outcome of each push came, `nil` for one in flight. Contains only devices that are still stored.
         fileprivate(set) var ends: [Int64: [Timestamp?]] = [:]
-        /// Of each device the latest reservation.
+        /// The latest reservation of each device.
         fileprivate(set) var latest: [Int64: Timestamp] = [:]
 
-        /// Not merged with another one, or removed, while its slot was waited for.
+        /// Returns false if the device was merged with another one, or removed, while its slot was waited for.
         func isStored(_ device: Int64) -> Bool { ends[device] != nil }
     }
 
-    /// From here to the end of the transaction nobody else reserves for them: counting what others may add meanwhile would
-    /// let two senders take the last slot both, so that the devices are locked first, in one order for all, and the ledger
-    /// read by a statement after that.
+    /// Locks the devices and returns their pushes. Until the transaction ends, no other transaction reserves for them.
+    /// The devices are locked first, in one order for all, and a later statement reads the ledger. Otherwise two
+    /// senders could both take the last slot.
     ///
-    /// What the budget can forget is deleted on the way.
+    /// Also deletes what the budget can forget.
     func standing(
         of devices: [Int64], at now: Timestamp, _ budget: Configuration.SilentBudget, after steps: [ClockStep]
     ) throws -> Standing {
         var standing = Standing(moment: try hold(devices.sorted(), at: now))
-        // Planned each time: a plan made while the ledger is empty reads the whole of it, also when it has grown.
+        // Planned each time: a plan made while the ledger is empty reads the whole of it, even after it has grown.
         let rows = try db.rows(
             .once(
                 """
@@ -61,12 +61,13 @@ struct SilentLedger {
         return standing
     }
 
-    /// Until the transaction ends nobody else reserves for these devices, which are in order. Returns when that began.
+    /// Locks the slots of these devices, which are in order. Until the transaction ends, no other transaction reserves
+    /// for them. Returns the time at which that began.
     @discardableResult
     func hold(_ devices: [Int64], at now: Timestamp) throws -> Timestamp {
         try db.execute(
             "INSERT INTO silent_slot (device_id) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING", devices)
-        // The clock is looked at once all are counted, and so locked.
+        // The clock is read once all rows are counted, and so locked.
         return try db.first(
             """
             WITH held AS MATERIALIZED (
@@ -77,8 +78,8 @@ struct SilentLedger {
         ) { try $0.timestamp(1) } ?? now
     }
 
-    /// Takes a slot of the budget for this lease of each delivery. Of one device never before another of its: the server
-    /// that took over from another one may be behind it.
+    /// Takes a slot of the budget for this lease of each delivery. A reservation is never earlier than another one of
+    /// the same device: after a takeover between servers, the new one's clock may be behind.
     func reserve(_ deliveries: [LeasedDelivery], run: Int64, at now: Timestamp, _ standing: Standing) throws {
         guard !deliveries.isEmpty else { return }
         let moments = deliveries.map { delivery in
@@ -92,8 +93,8 @@ struct SilentLedger {
             """, deliveries.map(\.device), deliveries.map(\.leaseNumber), moments, run)
     }
 
-    /// The outcome is known, or was lost: from `now` on, by the server's clock from this statement on, the push is certainly
-    /// in the past.
+    /// Records that the outcome is known, or was lost. The push is certainly in the past from `now` on, or by the
+    /// server's clock from this statement on.
     func close(_ leases: [(device: Int64, number: Int)], run: Int64, at now: Timestamp) throws {
         guard !leases.isEmpty else { return }
         try db.execute(
@@ -107,7 +108,7 @@ struct SilentLedger {
             """, leases.map(\.device), leases.map(\.number), run, db.given(now))
     }
 
-    /// The push certainly never reached APNs.
+    /// Deletes the reservations of pushes that certainly never reached APNs.
     func giveBack(_ leases: [(device: Int64, number: Int)], run: Int64) throws {
         guard !leases.isEmpty else { return }
         try db.execute(

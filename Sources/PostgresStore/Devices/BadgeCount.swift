@@ -12,7 +12,7 @@ struct BadgeCount {
         self.run = run
     }
 
-    /// Devices are locked in order of id, as everybody does.
+    /// Counts the badges. Locks devices in order of id, as every transaction does.
     func count(_ settlements: [Settlement]) throws {
         let counted = settlements.filter(BadgeRule.counts)
         guard !counted.isEmpty, let rule = try rule(), !rule.isIdle else { return }

@@ -2,14 +2,14 @@ import Model
 import Store
 import RelationalStore
 
-/// What a batch of records changes, by the places of the devices: written by a few statements for all of them.
+/// The changes of a batch of records, by the places of the devices. A few statements write all of them.
 struct DeviceChanges {
     var inserted: [Int] = []
     /// Devices whose token was replaced, each once.
     var tokens: Set<Int> = []
-    /// Devices whose token was named, and nobody said when it was registered.
+    /// Devices whose token a record named, and whose registration time is unknown.
     var heard: Set<Int> = []
-    /// What the records of a device say together.
+    /// The merged records of each device.
     private var updates: [Int: DeviceRecord] = [:]
 
     mutating func update(_ place: Int, with record: DeviceRecord) {
@@ -48,8 +48,8 @@ struct DeviceRows {
 
     init(_ db: PostgresSession) { self.db = db }
 
-    /// Until the transaction ends nobody else changes them. One that is not there any more is a race lost: the
-    /// transaction begins anew.
+    /// Locks the devices until the transaction ends. A device that no longer exists counts as a lost race, so the
+    /// transaction restarts.
     func hold(_ ids: [Int64]) throws {
         guard !ids.isEmpty else { return }
         let found = try db.rows(
@@ -78,7 +78,7 @@ struct DeviceRows {
             """, devices.map(\.id), devices.map(\.record.token.bytes), devices.map(\.record.environment.code))
     }
 
-    /// What somebody else did to a device meanwhile stays, as far as its records do not name it.
+    /// Updates the fields that the records name. The changes of other transactions to other fields stay.
     func update(_ updates: [(id: Int64, record: DeviceRecord)]) throws {
         guard !updates.isEmpty else { return }
         for update in updates { try erase(update.record.erased, of: update.id) }
@@ -143,7 +143,7 @@ struct DeviceRows {
             names.sorted())
     }
 
-    /// Returns their ids, in order: none is taken by a device that is not written.
+    /// Inserts the devices and returns their ids, in order. Every id that is taken belongs to a device that is written.
     func insert(_ records: [DeviceRecord], _ topics: [String: Int64]) throws -> [Int64] {
         guard !records.isEmpty else { return [] }
         // The sequence is looked up once, not for every number.

@@ -2,8 +2,8 @@ import Model
 import Store
 import RelationalStore
 
-/// Two stored devices turn out to be one installation: the one that goes leaves its tags, segments and silent budget
-/// to the one that stays.
+/// Merges two stored devices that turn out to be one installation. The device that stays inherits the tags, segments,
+/// frequency caps and silent budget of the device that goes.
 struct DeviceMerge {
     private let db: PostgresSession
     private let now: Timestamp
@@ -13,8 +13,8 @@ struct DeviceMerge {
         self.now = now
     }
 
-    /// Deletes `gone`; deliveries naming it stay, and are suppressed when their turn comes. So does its silent ledger, in
-    /// which the outcomes of those in flight are put down.
+    /// Deletes `gone`. Its deliveries stay, and are suppressed when their turn comes. Its silent ledger stays too,
+    /// because the outcomes of its deliveries in flight are recorded there.
     func absorb(_ gone: Int64, into kept: Int64) throws {
         let deletion = DeviceDeletion(db)
         let moment = try deletion.begin([gone, kept], at: now)
@@ -37,7 +37,7 @@ struct DeviceMerge {
         try deletion.delete([gone])
     }
 
-    /// Before any device is locked, as in a lease.
+    /// Runs before any device is locked, as in a lease.
     private func inheritCaps(of gone: Int64, by kept: Int64) throws {
         let caps = CapLedger(db)
         var book = CapBook()
@@ -46,8 +46,8 @@ struct DeviceMerge {
         try caps.write(book)
     }
 
-    /// Inherited entries count from now on, and have negative numbers, so that they never meet the device's own for
-    /// the same run.
+    /// Copies the ledger of `gone`. Inherited entries count from now on. They have negative numbers, so that they never
+    /// collide with the device's own entries for the same run.
     private func inheritLedger(of gone: Int64, by kept: Int64, at moment: Timestamp) throws {
         try db.execute(
             """
@@ -63,21 +63,22 @@ struct DeviceMerge {
     }
 }
 
-/// Deletes devices and all that belongs to them, but for their deliveries.
+/// Deletes devices and all that belongs to them, except their deliveries.
 struct DeviceDeletion {
     private let db: PostgresSession
 
     init(_ db: PostgresSession) { self.db = db }
 
-    /// From here to the end of the transaction nobody puts devices into segments, or reserves silent budget for these.
-    /// Returns when that began.
+    /// Locks the segments, and the silent budget of these devices, until the transaction ends. No other transaction
+    /// adds devices to segments, or reserves budget for these devices, until then. Returns the time at which that
+    /// began.
     @discardableResult
     func begin(_ devices: [Int64], at now: Timestamp) throws -> Timestamp {
         try SegmentCatalog(db).hold()
         return try SilentLedger(db).hold(devices.sorted(), at: now)
     }
 
-    /// Takes the devices out of the segments, and their tags.
+    /// Removes the devices from their segments, and deletes their tags.
     func empty(_ devices: [Int64]) throws {
         try db.execute(
             """
@@ -89,7 +90,7 @@ struct DeviceDeletion {
         try db.execute("DELETE FROM tag WHERE device_id = ANY ($1)", devices)
     }
 
-    /// All but the silent ledger.
+    /// Deletes everything of the devices except the silent ledger.
     func delete(_ devices: [Int64]) throws {
         guard !devices.isEmpty else { return }
         try empty(devices)

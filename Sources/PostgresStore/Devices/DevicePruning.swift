@@ -37,13 +37,13 @@ extension PostgresDatabase {
 
     package func removeDevice(_ id: Int64, now: Timestamp, by actor: Actor) async throws -> DeviceRemoval? {
         try await write(.durable) { db in
-            guard try StoredDeviceRow.find(id, db) != nil else { return nil }
+            guard try StoredDevices(db).find(id) != nil else { return nil }
             let deletion = DeviceDeletion(db)
             try deletion.begin([id], at: now)
             let isCapped = try CapLedger(db).counting([id], at: now, isHeld: true).contains(id)
-            // Locked by the last of those who may have changed it.
+            // Lock the device last, and read it again: another transaction may have changed it.
             try db.execute("SELECT 1 FROM device WHERE id = $1 FOR UPDATE", id)
-            guard let device = try StoredDeviceRow.find(id, db) else { return nil }
+            guard let device = try StoredDevices(db).find(id) else { return nil }
             let removal = try Self.remove(device, isCapped: isCapped, now: now, deletion, db)
             try EventLog.record(
                 db, kind: .deviceRemoved, run: nil, actor: actor, detail: device.words, now: now)
@@ -64,7 +64,8 @@ extension PostgresDatabase {
             return .deleted
         }
         try deletion.empty([device.id])
-        // Never before its last registration: then nothing would be known of it that took it out.
+        // Never before its last registration: otherwise an import of the same record would make the device active
+        // again.
         try db.execute(
             """
             UPDATE device SET
@@ -76,7 +77,7 @@ extension PostgresDatabase {
     }
 }
 
-/// Finds and deletes devices nobody needs any more. Their deliveries stay.
+/// Finds and deletes devices that are no longer needed. Their deliveries stay.
 struct DevicePruning {
     private let db: PostgresSession
     private let policy: PrunePolicy
@@ -86,13 +87,13 @@ struct DevicePruning {
         self.policy = policy
     }
 
-    /// The matching devices behind `after`, in order of id.
+    /// Returns the matching devices behind `after`, in order of id.
     func candidates(after: Int64, limit: Int) throws -> [(device: Int64, reason: PrunePolicy.Reason)] {
         let found = try found(where: "device.id > $5 ORDER BY device.id LIMIT \(limit)", after)
         return keep(try CapLedger(db).counting(found.map(\.device), at: policy.now, isHeld: false), found)
     }
 
-    /// Those that still match are deleted: others were registered or seen in between.
+    /// Deletes the devices that still match. Others were registered or seen in the meantime.
     func delete(_ devices: [Int64]) throws -> [PrunePolicy.Reason] {
         let deletion = DeviceDeletion(db)
         try deletion.begin(devices, at: policy.now)
@@ -112,7 +113,8 @@ struct DevicePruning {
         found.map { ($0.device, capped.contains($0.device) ? .kept : $0.reason) }
     }
 
-    /// A device of which neither is known was not seen at any time; it is kept.
+    /// Returns the devices that match. A device with neither `last_seen_at` nor `registered_at` does not count as
+    /// unseen.
     private func found(
         where condition: String, _ value: any PostgresValue
     ) throws -> [(device: Int64, reason: PrunePolicy.Reason)] {

@@ -4,18 +4,20 @@ import RelationalStore
 
 /// The rules of ``DeviceRegistry/importDevices(_:now:dryRun:)`` for a batch of records, inside one transaction.
 ///
-/// Who is meant is read at the beginning, for all of them. Then each is decided in order, in memory, and what there is to
-/// write is gathered and written by a few statements for all, see ``DeviceChanges``. Twice there must be written before a
-/// record is decided: where it names a token or an installation that a device of this batch gave up, and where two stored
-/// devices become one.
+/// The devices that the records may mean are read first, for all records. Then each record is decided in order, in
+/// memory. The changes are gathered, and a few statements write all of them, see ``DeviceChanges``. In two cases the
+/// changes must be written before a record is decided:
 ///
-/// Whoever registers devices of a topic holds the topic's row: of two that register the same devices at once the second
-/// waits, and finds what the first has made. So nobody else changes what a device is known by meanwhile; somebody may
-/// delete one, which is noticed when it is written to, and the transaction begins anew.
+/// - The record names a token or an installation that a device of this batch gave up.
+/// - Two stored devices become one.
+///
+/// A registration locks the rows of its topics. If two registrations have the same devices, the second waits and finds
+/// what the first has made. So no other registration changes the keys of these devices in the meantime. Another
+/// transaction may still delete a device. The write notices that, and the transaction restarts.
 struct DeviceRegistration {
     typealias Effect = RegisteredDevice.Effect
 
-    /// What a record did, and to which of ``known``.
+    /// The effect of a record, and the place of its device in ``known``.
     typealias Registered = (effect: Effect, place: Int)
 
     private let db: PostgresSession
@@ -26,8 +28,8 @@ struct DeviceRegistration {
     private var changes = DeviceChanges()
 
     /// - Parameters:
-    ///   - records: all that will be registered, from ``DeviceTexts``.
-    ///   - isDry: nothing is written or locked.
+    ///   - records: all records that will be registered, from ``DeviceTexts``.
+    ///   - isDry: whether to write and lock nothing.
     init(_ db: PostgresSession, _ records: [DeviceRecord], now: Timestamp, isDry: Bool = false) throws {
         self.db = db
         self.now = now
@@ -51,7 +53,7 @@ struct DeviceRegistration {
         }
     }
 
-    /// Writes what is gathered: to be called behind the last record.
+    /// Writes the gathered changes. Call it after the last record.
     mutating func flush() throws {
         defer {
             changes = DeviceChanges()
@@ -81,7 +83,7 @@ struct DeviceRegistration {
 
     private mutating func update(_ place: Int, with record: DeviceRecord) -> Bool {
         guard known.update(place, with: record) else { return false }
-        // One that is not written yet will be as it is then.
+        // A device that is not written yet will be inserted with its latest values.
         if known.isWritten(place) { changes.update(place, with: record) }
         return true
     }
@@ -90,7 +92,7 @@ struct DeviceRegistration {
         of device: RegistrationPolicy.Known, with record: DeviceRecord
     ) throws -> Registered {
         let place = Int(device.id)
-        // Each token has its line in the history.
+        // Each replaced token has its own row in the history.
         if !known.isWritten(place) || changes.tokens.contains(place) { try flush() }
         known.setToken(of: place, to: record)
         changes.tokens.insert(place)
@@ -110,7 +112,7 @@ struct DeviceRegistration {
     }
 }
 
-/// Records as they are stored.
+/// Converts records to the form in which they are stored.
 struct DeviceTexts {
     private var texts = DeviceProfileTexts()
 
@@ -121,18 +123,18 @@ struct DeviceTexts {
     }
 }
 
-/// The ids of topics.
+/// Reads, makes and locks the rows of topics.
 struct TopicRows {
     private let db: PostgresSession
 
     init(_ db: PostgresSession) { self.db = db }
 
-    /// Only those that there are.
+    /// Returns the ids of the topics that exist.
     func known(_ names: [String]) throws -> [String: Int64] {
         try ids("SELECT id, name FROM topic WHERE name = ANY ($1)", names)
     }
 
-    /// Makes those that are missing. Until the transaction ends nobody else holds them.
+    /// Makes missing topics, and locks all of them until the transaction ends. Returns their ids.
     func held(_ names: [String]) throws -> [String: Int64] {
         let known = try locked(names)
         guard known.count < names.count else { return known }
@@ -164,10 +166,11 @@ struct MeantDevices {
     func find(_ records: [DeviceRecord]) throws -> [StoredDevice] {
         let ids = try ids(of: records)
         guard !ids.isEmpty else { return [] }
-        return try db.all("\(StoredDeviceRow.select(where: "device.id = ANY ($1)"))", ids, read: StoredDeviceRow.device)
+        return try StoredDevices(db).all(where: "device.id = ANY ($1)", ids)
     }
 
-    /// A look-up in the index for each key, whatever the planner thinks of reading the whole table once.
+    /// Returns the ids of the matching devices. Looks each key up in the index, even if the planner prefers to read the
+    /// whole table once.
     private func ids(of records: [DeviceRecord]) throws -> [Int64] {
         let records = records.filter { topics[$0.topic] != nil }
         guard !records.isEmpty else { return [] }

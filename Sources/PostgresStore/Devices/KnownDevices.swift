@@ -1,9 +1,10 @@
 import Model
 import Store
 
-/// The devices that a batch of records is about, each as it is behind the records looked at so far. Found by place.
+/// The devices that a batch of records is about, each with the changes of the records decided so far. A device is found
+/// by its place.
 struct KnownDevices {
-    /// Texts are told apart by their bytes, as the database does.
+    /// Texts are compared by their bytes, as in the database.
     private struct TokenKey: Hashable {
         let topic: String
         let environment: PushEnvironment
@@ -52,20 +53,21 @@ struct KnownDevices {
             id: Int64(place), installation: record.installationID, registeredAt: record.registeredAt)
     }
 
-    /// Whether a device of this batch gave up what the record names, and may still have it in the database.
+    /// Returns whether a device of this batch gave up the token or installation that the record names. The database may
+    /// still assign it to that device.
     func isGivenUp(_ record: DeviceRecord) -> Bool {
         if !givenUpTokens.isEmpty, givenUpTokens.contains(TokenKey(record)) { return true }
         guard !givenUpInstallations.isEmpty, let key = InstallationKey(record) else { return false }
         return givenUpInstallations.contains(key)
     }
 
-    /// Everything is written.
+    /// Forgets what devices gave up. Call it once everything is written.
     mutating func forgetGivenUp() {
         givenUpTokens.removeAll()
         givenUpInstallations.removeAll()
     }
 
-    /// Returns its place.
+    /// Adds a device and returns its place.
     @discardableResult
     mutating func add(_ device: StoredDevice) -> Int {
         let place = devices.count
@@ -77,7 +79,7 @@ struct KnownDevices {
 
     mutating func setID(_ id: Int64, of place: Int) { devices[place].id = id }
 
-    /// False when the device is all that the record says.
+    /// Updates the device. Returns false if the record changes nothing.
     mutating func update(_ place: Int, with record: DeviceRecord) -> Bool {
         let old = InstallationKey(devices[place].record)
         let isChanged = devices[place].update(with: record)
@@ -98,7 +100,7 @@ struct KnownDevices {
         byToken[TokenKey(record)] = place
     }
 
-    /// The one that goes leaves its tags; what it was known by is free.
+    /// Frees the keys of `gone`, and adds its tags to those of `kept`.
     mutating func absorb(_ gone: Int, into kept: Int) {
         let record = devices[gone].record
         byToken[TokenKey(record)] = nil

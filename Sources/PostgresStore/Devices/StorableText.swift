@@ -1,8 +1,8 @@
 import Model
 
-/// PostgreSQL has no character NUL in its texts, nor in the strings of its JSON. SQLite keeps one, and the readers of files
-/// let it pass in attributes and in tags that are given as a list; it means nothing to anybody, and a device is not left
-/// out for it: it is left out of the text, here, before anything is looked up or written.
+/// Removes the character NUL, which PostgreSQL allows neither in texts nor in the strings of JSON. SQLite keeps a NUL,
+/// and the file readers allow it in attributes and in tags given as a list. The character means nothing, so it is
+/// removed before anything is looked up or written. The device itself is kept.
 enum StorableText {
     static func isWhole(_ text: String) -> Bool { !text.utf8.contains(0) }
 
@@ -14,7 +14,7 @@ enum StorableText {
 }
 
 extension DeviceRecord {
-    /// As it can be stored.
+    /// The record without NUL characters, as it can be stored.
     var storable: DeviceRecord {
         guard !isStorable else { return self }
         var record = self

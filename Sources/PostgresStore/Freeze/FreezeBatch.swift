@@ -2,19 +2,19 @@ import Model
 import Store
 import RelationalStore
 
-/// A device that a run is for, and what its policy says.
+/// A device of a run, and the decision of the run's policy about it.
 struct FrozenDelivery: Sendable {
     var device: Int64
     var environment: Int64
     var generation: Int64
     var decision: FreezePolicy.Decision
-    /// Into the profiles of its batch.
+    /// The index into the profiles of its batch.
     var profile = 0
 }
 
-/// Writes a batch of deliveries, cuts it into chunks to be leased, and counts it, in one transaction.
+/// Writes a batch of deliveries, cuts it into chunks for leasing, and counts it, in one transaction.
 struct FreezeBatch {
-    /// Deliveries of one environment that a sender takes at a time.
+    /// The number of deliveries in a chunk. A chunk has one environment, and one sender takes it at a time.
     private static let chunkDeliveries = 1000
 
     private let db: PostgresSession
@@ -27,7 +27,7 @@ struct FreezeBatch {
         self.now = now
     }
 
-    /// - Parameter batch: in order of device, all of them behind those written before.
+    /// - Parameter batch: deliveries in order of device, all behind the devices written before.
     func insert(_ batch: FreezeSource.Batch) throws -> DeliveryCounts {
         let (deliveries, isLast) = (batch.deliveries, batch.isLast)
         try copy(deliveries, try DeliveryProfiles(db).numbers(of: batch.profiles.all))
@@ -66,7 +66,8 @@ struct FreezeBatch {
         }
     }
 
-    /// What waits for its wave is found by its index, and what is suppressed not at all.
+    /// Cuts fresh deliveries into chunks. A delivery that waits for its wave is found by its index, and a suppressed
+    /// one is never leased.
     private func cut(_ deliveries: [FrozenDelivery]) throws {
         var (environments, firsts, lasts): ([Int64], [Int64], [Int64]) = ([], [], [])
         let fresh = deliveries.filter {
@@ -88,33 +89,13 @@ struct FreezeBatch {
     }
 }
 
-extension FrozenDelivery {
-    /// One device chosen by hand.
-    static func byHand(
-        _ device: Int64, _ campaign: Campaign, variant: Int?, _ db: PostgresSession
-    ) throws -> FreezeSource.Batch {
-        let row = try db.rows(
-            """
-            SELECT topic.name, environment, token_generation, status, alerts_allowed, user_id, locale, app_version,
-                time_zone, country
-            FROM device JOIN topic ON topic.id = device.topic_id WHERE device.id = $1
-            """, device
-        ).first
-        guard let row else { throw StoreError.noSuchDevice(device) }
-        let topic = try row.text(0)
-        guard topic == campaign.deviceTopic else {
-            throw StoreError.deviceOfOtherTopic(device, topic: topic, expected: campaign.deviceTopic)
-        }
-        let decision = FreezePolicy(campaign, waves: nil).decideByHand(
-            device: device, status: DeviceStatus(code: try row.int64(3)),
-            alertsAllowed: try row.boolOrNil(4) != false, user: try row.textOrNil(5), variant: variant)
-        var batch = FreezeSource.Batch(isLast: true)
-        try batch.add(
+extension FreezeSource.Batch {
+    /// Makes a batch of one device chosen by hand.
+    init(_ chosen: ChosenDevice) {
+        isLast = true
+        add(
             FrozenDelivery(
-                device: device, environment: try row.int64(1), generation: try row.int64(2), decision: decision),
-            DeliveryProfile(
-                locale: row.textOrNil(6), appVersion: row.textOrNil(7), timeZone: row.textOrNil(8),
-                country: row.textOrNil(9)))
-        return batch
+                device: chosen.device, environment: chosen.environment, generation: chosen.generation,
+                decision: chosen.decision), chosen.profile)
     }
 }

@@ -2,7 +2,7 @@ import Model
 import Store
 import RelationalStore
 
-/// The devices a run is for, in order of id, read from one snapshot.
+/// The devices of a run, in order of id, read from one snapshot.
 struct FreezeSource {
     struct Batch: Sendable {
         var deliveries: [FrozenDelivery] = []
@@ -16,29 +16,29 @@ struct FreezeSource {
         }
     }
 
-    /// The first is small: sending starts with it.
+    /// The number of devices in the first batch. It is small, because sending starts with it.
     private static let firstBatchRows = 2_000
     private static let batchRows = 20_000
 
     private let db: PostgresSession
     private let run: Run
-    private let analystDevices: [Int64]?
+    private let analyst: AudienceCondition?
     private let now: Timestamp
 
-    /// - Parameter devices: those of an `audience_sql`.
-    init(_ db: PostgresSession, _ run: Run, devices: [Int64]?, now: Timestamp) {
+    /// - Parameter analyst: the condition that selects the devices of an `audience_sql`.
+    init(_ db: PostgresSession, _ run: Run, analyst: AudienceCondition?, now: Timestamp) {
         self.db = db
         self.run = run
-        analystDevices = devices
+        self.analyst = analyst
         self.now = now
     }
 
-    /// The last batch may be empty.
+    /// Reads the devices in batches. The last batch may be empty.
     func read(_ put: (Batch) throws -> Void) throws {
         let definition = run.definition
         var batch = Batch()
         var rows = Self.firstBatchRows
-        let selection = try AudienceSelection.of(definition, devices: analystDevices, now: now, db)
+        let selection = try AudienceSelection.of(definition, analyst: analyst, now: now, db)
         var policy = FreezePolicy(
             definition.campaign, waves: RecipientWaves(definition, startedAt: run.startedAt ?? run.createdAt),
             seeds: selection.seeds)
@@ -68,7 +68,7 @@ struct FreezeSource {
         ) { row in
             var delivery = try Self.delivery(row, &policy)
             turns?.give(&delivery.decision, settledAt: Timestamp(stored: try row.int64OrNil(7)))
-            // A sample depends on all who were seen before.
+            // A sample depends on all devices before it, so devices that were written before are decided again.
             guard delivery.device > after else { return }
             batch.add(
                 delivery,

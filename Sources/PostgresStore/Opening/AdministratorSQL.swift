@@ -1,27 +1,31 @@
 import Model
 import Store
 
-/// What an administrator of the database runs: the roles of a store and their rights, and the function by which an
-/// `audience_sql` runs as a role that may read the analysts' views alone. Run again it changes nothing, or brings rights and
-/// function up to date.
+/// The SQL that an administrator of the database runs. It sets up the roles of a store and their rights. It also makes
+/// the function that runs an `audience_sql` as a role that may read only the analysts' views. A second run changes
+/// nothing, or updates the rights and the function.
 ///
 /// | role | may |
 /// |---|---|
 /// | owner | make the store and send from it |
-/// | reader | read the store, but for the secrets of who may send and who may ask |
-/// | analyst | be logged in as by nobody; read the analysts' views |
+/// | reader | read the store, except the tables in ``secrets`` |
+/// | analyst | read the analysts' views; it cannot log in |
 ///
-/// Why a function that is the analyst's own: within one that runs with its owner's rights no role can be set, whatever the
-/// text calls; and what it opens as a cursor is one query, which in a function that is no `VOLATILE` one changes nothing.
+/// The function belongs to the analyst for two reasons:
+///
+/// - Within a function that runs with its owner's rights no role can be set, whatever the text calls.
+/// - The function opens the text as a cursor, which is one query. In a function that is not `VOLATILE`, a query changes
+///   nothing.
 package struct AdministratorSQL {
     static let function = "fanfare_audience"
     static let signature = "\(function)(text,bigint,bigint)"
-    /// What the function raises: with a count of columns; with a row and what stands in it; with the most it may give.
+    /// The SQLSTATEs that the function raises. Their messages are the number of columns, the row with its kind of
+    /// value, and the largest number of ids.
     static let columnsState = "FF001"
     static let notAnIDState = "FF002"
     static let tooManyState = "FF003"
 
-    /// Tables that hold what could be used by whoever reads it: credentials, and hashes of such.
+    /// Tables with credentials, or with hashes of credentials, which a reader could misuse.
     static let secrets = ["access_token", "provider_token", "web_session"]
 
     private let owner, reader, schema: String
@@ -52,7 +56,7 @@ package struct AdministratorSQL {
         """
     }
 
-    /// A role of a cluster may be made for another database at this moment.
+    /// The `DO` block that makes the roles. Another database of the cluster may make the same role at this moment.
     private var roles: String {
         let made = [(owner, "LOGIN"), (reader, "LOGIN"), (Self.analyst, "NOLOGIN")].map { role, login in
             """
@@ -161,7 +165,8 @@ package struct AdministratorSQL {
             """
     }
 
-    /// Each run has a table of its own, which the reader may read from the beginning.
+    /// The reader's and the analyst's rights. Each run has a table of its own; default privileges let the reader read
+    /// it from the beginning.
     private var rightsInStore: String {
         let place = name(schema)
         let views = AnalystViewNames.all.map { "\(place).\($0)" }.joined(separator: ", ")
@@ -199,12 +204,12 @@ package struct AdministratorSQL {
 
     private func literal(_ text: String) -> String { "'\(text.replacingSign("'", with: "''"))'" }
 
-    /// A name within a literal that `format` reads.
+    /// Returns a name within a literal that `format` reads.
     private func inFormat(_ text: String) -> String {
         name(text).replacingSign("'", with: "''").replacingSign("%", with: "%%")
     }
 
-    /// A text within one that RAISE reads.
+    /// Returns a text within the literal that RAISE reads.
     private func inFormat(literal text: String) -> String {
         text.replacingSign("'", with: "''").replacingSign("%", with: "%%")
     }

@@ -2,16 +2,17 @@ import Model
 package import Store
 
 extension PostgresDatabase {
-    /// Connects and looks at the database. One that is no store, or of a newer version, is refused unchanged; one of an
-    /// older version is brought up to date, and an empty one made a store, as far as `access` goes.
+    /// Connects to the database and opens its store. A database of another program, or a store of a newer version, is
+    /// refused unchanged. An older store is migrated, and an empty database becomes a store, if `access` allows it.
     ///
     /// - Parameters:
-    ///   - takeoverAfter: see ``SenderLog/takeoverAfter``; nil: who lives is told alone.
-    ///   - isAlive: who may be alive; asked inside of transactions, so it takes no time. All, unless it is said.
-    ///   - time: whose clock its moments are of.
+    ///   - takeoverAfter: see ``SenderLog/takeoverAfter``. If `nil`, `isAlive` alone decides which senders live.
+    ///   - isAlive: returns whether an owner may be alive. Transactions call it, so it must return immediately. By
+    ///     default every owner is alive.
+    ///   - time: the clock of the store's times.
     ///
-    /// Throws ``PostgresAddressFault``, ``StoreOpeningFault`` and ``PostgresError``, each of one line, and ``StoreError``
-    /// where it was moved, or is to be.
+    /// Throws ``PostgresAddressFault``, ``StoreOpeningFault`` and ``PostgresError``, each of one line. Throws
+    /// ``StoreError`` if the store has moved or is moving elsewhere, or has not completely arrived.
     package static func open(
         url: String, access: StoreAccess = .making, takeoverAfter: Duration? = nil,
         isAlive: @escaping OwnerLiveness.IsAlive = { _ in true }, time: StoreTime = .database
@@ -38,7 +39,7 @@ extension PostgresDatabase {
         }
     }
 
-    /// A migration may rewrite a table of millions.
+    /// A migration may rewrite a table with millions of rows.
     private static let openingTime: Duration = .seconds(3600)
 }
 

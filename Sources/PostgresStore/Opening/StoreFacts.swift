@@ -1,20 +1,20 @@
 import RelationalStore
-/// What a database is, before anything is written to it.
+/// The state of a database before anything is written to it.
 struct StoreFacts {
-    /// Nil: this user has none to work in.
+    /// `nil` if this user has no schema to work in.
     let schema: String?
     let isReplica: Bool
     let isReadOnly: Bool
     let encoding: String
     let mayCreate: Bool
-    /// Nil: there is no store.
+    /// `nil` if there is no store.
     let version: Int?
-    /// What is in the schema besides a store of ours; at most three names.
+    /// Relations in a schema that holds no store of ours; at most three names.
     let tables: [String]
     /// Tables of the store that this user may not use as the store does; at most three names.
     let forbidden: [String]
 
-    /// - Parameter isReading: nothing is to be written.
+    /// - Parameter isReading: whether the store is opened for reading only.
     init(_ db: PostgresSession, isReading: Bool = false) throws {
         let facts = try db.rows(
             """
@@ -37,8 +37,8 @@ struct StoreFacts {
             ? try db.first("SELECT max(version) FROM fanfare_migration") { try $0.intOrNil(0) ?? 0 } : nil
     }
 
-    /// By the catalogue's rows: names are looked up in a session's own memory, which may not have heard yet of what another
-    /// one has just made.
+    /// Reads the rows of the catalogue. A look-up by name uses the session's cache, which may not know yet what another
+    /// session has just made.
     private static let hasStore = """
         EXISTS (
             SELECT FROM pg_class AS mark
@@ -46,8 +46,8 @@ struct StoreFacts {
         )
         """
 
-    /// Tables, views and sequences that belong to no extension. None where another process has made a store since it was
-    /// looked for: whoever would make one looks again behind it.
+    /// Returns tables, views and sequences that belong to no extension. Returns none if another process has made a
+    /// store since the first check; the migration checks again under its lock.
     private static func tables(_ db: PostgresSession) throws -> [String] {
         try db.all(
             """
@@ -63,7 +63,9 @@ struct StoreFacts {
         ) { try $0.text(0) }
     }
 
-    /// Reading takes SELECT, but for what only those who send need; sending takes everything, and to be an owner, since each run has a table of its own.
+    /// Returns the tables that this user may not use. Reading needs SELECT on all tables but
+    /// ``AdministratorSQL/secrets``, which only senders need. Sending needs SELECT on all tables and the rights of
+    /// their owner, since each run has a table of its own.
     private static func forbidden(_ db: PostgresSession, _ isReading: Bool) throws -> [String] {
         try db.all(
             """
@@ -83,19 +85,19 @@ struct StoreFacts {
     }
 }
 
-/// Why a database is not opened as a store; nothing in it was changed.
+/// The reason why a database is not opened as a store. Nothing in it was changed.
 package enum StoreOpeningFault: Error, Hashable, Sendable {
     case newerVersion(server: String, found: Int, known: Int)
-    /// Opened for reading only, which cannot bring it up to date.
+    /// The store is older and was opened for reading only, which cannot migrate it.
     case olderVersion(server: String, found: Int, known: Int)
-    /// It holds tables of something else.
+    /// The database holds tables of another program.
     case otherProgram(server: String, tables: [String])
-    /// There is none, and it is not for this command to make one.
+    /// There is no store, and this command may not make one.
     case noStore(server: String)
     case readOnly(server: String, isReplica: Bool)
     case encoding(server: String, found: String)
     case noSchema(server: String)
-    /// No store is here yet, and this user may not make its tables.
+    /// There is no store yet, and this user may not make its tables.
     case mayNotCreate(server: String, schema: String)
     case mayNotUse(server: String, tables: [String])
     case noNamespace(server: String)

@@ -3,7 +3,7 @@ import RelationalStore
 import Store
 
 extension PostgresDatabase {
-    /// A run's outcomes are dropped with its table, in one transaction however many they are.
+    /// Drops a run's outcomes together with its table, in one transaction, whatever their number.
     package func dropOutcomes(of run: Int64, now: Timestamp) async throws -> Int? {
         do {
             return try await write(.durable) { db in
@@ -14,7 +14,7 @@ extension PostgresDatabase {
                     """, run, now
                 ) { try $0.int(0) }
                 guard let audience else { return nil }
-                // A run that was cancelled may have left some.
+                // A cancelled run may have left some entries.
                 try FoundGone(db, run: run).forget()
                 try DeliveryTable(run: run).drop(db)
                 return audience

@@ -2,19 +2,18 @@ import Model
 import Store
 import RelationalStore
 
-/// Ties each event to all before it, so that nobody takes one out of the record, changes it or puts one in between
-/// unseen.
+/// Ties each event to all events before it, so that no event can be removed, changed or inserted unnoticed.
 ///
-/// The hash of an event is SHA-256, made by the server, over the hash before it and its row as text; that of the last, and
-/// how many there are, stand apart, so that one taken from the end is missed as well. Whoever can write to the database
-/// and knows this can forge the whole: it keeps mistakes and repairs by hand apart from what happened. Part of the schema,
-/// and frozen with it.
+/// The hash of an event is SHA-256 over the previous hash and the event's row as text; the server computes it. The last
+/// hash and the number of events are stored apart, so that an event removed from the end is noticed as well. A user who
+/// can write to the database and knows this can forge the whole chain. The chain tells mistakes and manual repairs from
+/// what happened. It is part of the schema, and frozen with it.
 enum EventChain {
     private static let columns = [
         "id", "at", "kind", "run_id", "actor", "detail", "files", "uid", "\"user\"", "command", "origin",
     ]
 
-    /// `quote_nullable` leaves no two rows with one text.
+    /// `quote_nullable` ensures that no two different rows have the same text.
     private static func text(_ columns: [String]) -> String {
         columns.map { "quote_nullable(\($0))" }.joined(separator: " || ',' || ")
     }
@@ -23,7 +22,7 @@ enum EventChain {
         "sha256(\(last) || convert_to(\(text), 'UTF8'))"
     }
 
-    /// Returns the event's number.
+    /// Appends an event and returns its number.
     static func append(
         _ db: PostgresSession, _ at: Timestamp, _ kind: String, _ run: Int64?, _ actor: String, _ detail: String,
         _ files: String?, _ uid: Int64?, _ user: String?, _ command: String?, _ origin: String?
@@ -50,7 +49,7 @@ enum EventChain {
         return event
     }
 
-    /// Every place where the chain does not hold.
+    /// Checks the chain, and reports every place where it does not hold.
     static func faults(_ db: PostgresSession) throws -> Verification.Check {
         var faults: [StoreFault] = []
         var count = 0

@@ -2,9 +2,10 @@ import Model
 import Store
 import RelationalStore
 
-/// Who did what, when.
+/// The record of actions: the actor, the action, and the time.
 enum EventLog {
-    /// Returns its number. Until the transaction ends nobody else puts anything on record: to be called late.
+    /// Records an event and returns its number. Call it late: no other transaction can record an event until this one
+    /// ends.
     @discardableResult
     static func record(
         _ db: PostgresSession, kind: EventKind, run: Int64?, actor: Actor, detail: String,

@@ -13,7 +13,7 @@ extension PostgresDatabase {
         try takingOverGone(db, at: run)
     }
 
-    /// A lease in doubt would keep the run from its end for as long as this sender lives.
+    /// Gives back leases in doubt first. Such a lease would keep the run from its end as long as this sender lives.
     package func settleBeforeRelease(now: Timestamp) async throws { try await giveBackUnheardLeases(now: now) }
 
     package func released(_ run: Int64, _ state: RunState) async {
@@ -21,8 +21,8 @@ extension PostgresDatabase {
         if state.isFinal { await indexFailed(run) }
     }
 
-    /// By itself, since it reads all rows of a run that may be large. Without it the list of what failed is read along the
-    /// devices, as it is while a run goes on.
+    /// Makes the index of failed deliveries in a transaction of its own, because it reads all rows of a run that may be
+    /// large. If there is no index, the list of failures is read in order of device, as while a run is open.
     private func indexFailed(_ run: Int64) async {
         _ = try? await write(.quick.within(.seconds(3600))) { db in try DeliveryTable(run: run).indexFailed(db) }
     }
@@ -39,7 +39,7 @@ extension PostgresDatabase {
                 let names = try Self.names(db, at: run.id)
                 if run.state == .cancelled { return !names.contains(where: isAlive.callAsFunction) }
                 guard let owner = run.owner else { return false }
-                // Of one that a living sender leads, what others left that are gone.
+                // If a living sender leads the run, dead senders may still have left work in it.
                 return !isAlive(owner) || self.takeoverAfter != nil && names.contains { !isAlive($0) }
             }
         }

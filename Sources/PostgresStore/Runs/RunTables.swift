@@ -2,8 +2,8 @@ package import Model
 import RelationalStore
 package import Store
 
-/// What belongs to a run on PostgreSQL: the table of its deliveries, and the rows that several senders change, locked
-/// in the order of <doc:LockOrder>.
+/// The parts of a run that differ on PostgreSQL: the table of its deliveries, and the rows that several senders change.
+/// These rows are locked in the order of <doc:LockOrder>.
 extension PostgresSession {
     package func makeDeliveries(of run: Int64) throws { try DeliveryTable(run: run).make(self) }
 
@@ -23,14 +23,14 @@ extension PostgresSession {
         try all("SELECT owner FROM run_sender WHERE run_id = $1", run) { try $0.text(0) }
     }
 
-    /// The right to lease stands in `run_sender` as well as in the run's row, so that a lease can hold it while others
-    /// settle.
+    /// Returns whether the sender may lease, and locks that right. It stands in `run_sender` as well as in the run's
+    /// row, so that a lease can hold it while other transactions settle.
     package func isSender(_ owner: String, of run: Int64) throws -> Bool {
         try execute("SELECT 1 FROM run_sender WHERE run_id = $1 AND owner = $2 FOR SHARE", run, owner) > 0
     }
 
     package func join(_ sender: String, to run: Int64, _ isAlive: OwnerLiveness.IsAlive) throws {
-        // A row that stays is one that a lease in flight still finds.
+        // Keep the rows of living senders: a lease in flight must still find its row.
         let gone = try senders(of: run).filter { $0 != sender && !isAlive($0) }
         try execute("DELETE FROM run_sender WHERE run_id = $1 AND owner = ANY ($2)", run, gone)
         try execute("INSERT INTO run_sender (run_id, owner) VALUES ($1, $2) ON CONFLICT DO NOTHING", run, sender)
@@ -55,29 +55,21 @@ extension PostgresSession {
         }
     }
 
-    package func freezeTest(
-        _ device: Int64, of campaign: Campaign, variant: Int?, run: Int64, now: Timestamp
-    ) throws {
-        let batch = try FrozenDelivery.byHand(device, campaign, variant: variant, self)
-        _ = try FreezeBatch(self, run: run, now: now).insert(batch)
+    package func freeze(_ chosen: ChosenDevice, run: Int64, now: Timestamp) throws {
+        _ = try FreezeBatch(self, run: run, now: now).insert(FreezeSource.Batch(chosen))
     }
 
     package func pruneCaps(at now: Timestamp) throws { try CapLedger(self).prune(at: now) }
 
-    package func closeLeases(of run: Int64, now: Timestamp) throws { try LeaseRecovery(self, run, now: now).closeAll() }
-
-    package func leasesLeft(of run: Int64) throws -> [LeftLease] {
-        try LeaseRecovery(self, run, now: Timestamp(milliseconds: 0)).left()
+    package func settle(_ settlements: [Settlement], run: Int64, now: Timestamp) throws -> DeliveryCounts {
+        var batch = SettlementBatch(self, run: run, now: now)
+        return try batch.record(settlements)
     }
 }
 
 extension RunStages<PostgresSession> {
-    /// Other transactions cannot change them until this one ends.
-    static func lock(_ db: PostgresSession, run: Int64) throws {
-        try db.execute("SELECT 1 FROM run_stage WHERE run_id = $1 ORDER BY stage FOR UPDATE", run)
-    }
-
-    /// The same for a lease, which changes nothing once the last stage has begun.
+    /// Locks the stages for a lease. There is nothing to lock once the last stage has begun, since a lease then changes
+    /// none.
     static func lockUnlessOver(_ db: PostgresSession, run: Int64) throws {
         let isOver = try db.first(
             "SELECT opened_at IS NOT NULL FROM run_stage WHERE run_id = $1 ORDER BY stage DESC LIMIT 1", run

@@ -3,7 +3,8 @@ import Model
 import Store
 import RelationalStore
 
-/// The numbered migrations; the table `fanfare_migration` says which were applied. Never edited after release.
+/// The numbered migrations. The table `fanfare_migration` records which were applied. A released migration is never
+/// edited.
 enum Schema {
     static let migrations: [String] = [
         SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql,
@@ -11,14 +12,14 @@ enum Schema {
 
     static var version: Int { migrations.count }
 
-    /// What tells our database from another program's.
+    /// The table that tells our database from another program's.
     static let mark = "fanfare_migration"
 
-    /// A number that only this program takes for its lock: "FNFR".
+    /// The number of an advisory lock that only this program takes: "FNFR".
     private static let lock = 0x464E_4652
 
-    /// Applies what is missing, each migration whole or not at all; safe when several processes start together. The lock
-    /// ends with its transaction, so that it holds behind a pooler as well.
+    /// Applies missing migrations, each completely or not at all. Several processes may start together. The lock ends
+    /// with its transaction, so it also holds behind a pooler.
     static func migrate(
         _ db: PostgresSession, limit: Duration = .seconds(3600), silentAfter: Duration = .seconds(10),
         _ migrations: [String] = migrations
@@ -32,7 +33,7 @@ enum Schema {
                     throw StoreError.migrating(db.server, under: sender)
                 }
                 if index == 0 {
-                    // Somebody else may have been here since it was looked at.
+                    // Another process may have made tables since the first check.
                     guard facts.tables.isEmpty else {
                         throw StoreOpeningFault.otherProgram(server: db.server, tables: facts.tables)
                     }
@@ -49,7 +50,7 @@ enum Schema {
         }
     }
 
-    /// A sender whose heartbeat is younger than the time after which others take over from it.
+    /// Returns a sender whose heartbeat is younger than the time after which others take over from it.
     private static func livingSender(_ db: PostgresSession, _ silentAfter: Duration) throws -> String? {
         try db.first(
             """
@@ -59,11 +60,11 @@ enum Schema {
         ) { try $0.text(0) }
     }
 
-    /// Throws if a newer program has migrated the store since this one opened it. Asked by each lease and each heartbeat: it
-    /// costs a round trip to the server.
+    /// Throws if a newer program has migrated the store since this one opened it. Each lease and each heartbeat calls
+    /// it, which costs a round trip to the server.
     static func requireKnown(_ db: PostgresSession) throws { try requireKnown(db.rows(migrated), db.server) }
 
-    /// Asks for the version that ``requireKnown(_:_:)`` reads.
+    /// Reads the version that ``requireKnown(_:_:)`` checks.
     static let migrated: SQLStatement = "SELECT max(version) FROM fanfare_migration"
 
     static func requireKnown(_ rows: PostgresRows, _ server: String) throws {

@@ -1,10 +1,10 @@
-/// The first schema on PostgreSQL, frozen with its first release: databases were made with it, so its text never changes.
-/// It calls no code and interpolates nothing.
+/// The first schema on PostgreSQL. It is frozen with its first release: databases were made with it, so its text never
+/// changes. It calls no code and interpolates nothing.
 ///
-/// Tables and columns are named, and mean, what they do on SQLite. Times are milliseconds UTC; environment 0 is production,
-/// 1 sandbox; device status 0 is active, 1 suspended, 2 gone; delivery state is `DeliveryState.rawValue`. Texts compare by
-/// code point (`COLLATE "C"`), as audiences do. There are no foreign keys: each check would lock the row it points at, and
-/// whoever deletes a device deletes what belongs to it in the same transaction.
+/// Tables and columns have the names and meanings that they have on SQLite. Times are milliseconds UTC; environment 0
+/// is production, 1 sandbox; device status 0 is active, 1 suspended, 2 gone; delivery state is
+/// `DeliveryState.rawValue`. Texts compare by code point (`COLLATE "C"`), as audiences do. There are no foreign keys:
+/// each check would lock the row it points at. A transaction that deletes a device also deletes what belongs to it.
 enum SchemaVersion1 {
     static let sql =
         devices + segments + runs + events + daemon + webhooks + deliveries + reports + budget + access + views

@@ -1,4 +1,4 @@
-/// What a device was when a delivery was frozen, and what a run's deliveries add up to by it.
+/// The profile of a device when its delivery was frozen, and the counts of a run's deliveries by profile.
 enum SchemaVersion3 {
     static let sql = """
         -- Empty texts: not known.

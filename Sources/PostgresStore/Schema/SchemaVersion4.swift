@@ -1,4 +1,4 @@
-/// What a delivery was, in the analysts' view; runs found by their state. Frozen, as ``SchemaVersion1`` is.
+/// More columns of deliveries in the analysts' view, and indexes of runs by state. Frozen, as ``SchemaVersion1`` is.
 enum SchemaVersion4 {
     static let sql = """
         -- New columns stand last, so that the view is replaced and keeps its grants.

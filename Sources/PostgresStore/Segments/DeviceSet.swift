@@ -1,4 +1,4 @@
-/// The ids of devices, a bit each: they are given one behind the other, so that ten millions are two megabytes.
+/// A set of device ids, one bit each. Ids are consecutive, so that ten million of them take less than two megabytes.
 struct DeviceSet: Hashable, Sendable {
     private static let pageIDs: Int64 = 65_536
     private static let wordIDs = 64
@@ -28,7 +28,7 @@ struct DeviceSet: Hashable, Sendable {
         count -= 1
     }
 
-    /// In order, at most `size` at a time.
+    /// Passes the ids to `body` in order, at most `size` at a time.
     func forEachBatch(of size: Int, _ body: ([Int64]) throws -> Void) rethrows {
         var batch: [Int64] = []
         for (page, words) in pages.sorted(by: { $0.key < $1.key }) {

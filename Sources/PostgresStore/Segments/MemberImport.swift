@@ -3,10 +3,10 @@ import Store
 import Synchronization
 import RelationalStore
 
-/// An import of members in progress: nothing of it shows before ``commit(now:)``, and all of it after.
+/// An import of members in progress. Nothing of it is visible before ``commit(now:)``, and all of it after.
 ///
-/// Who is meant is gathered here, and vanishes with the import: behind a pooler no table is a connection's own. One task
-/// at a time.
+/// The devices are gathered in memory, and vanish with the import: behind a pooler no table belongs to one connection.
+/// Only one task at a time may use an import.
 final class MemberImport: SegmentImport {
     private let store: PostgresDatabase
     private let name: String
@@ -50,7 +50,7 @@ final class MemberImport: SegmentImport {
     }
 }
 
-/// Finds the devices that members of a file are.
+/// Finds the devices of the members in a file.
 private struct MemberKeys {
     private let db: PostgresSession
     private let topic: String?
@@ -60,7 +60,7 @@ private struct MemberKeys {
         self.topic = topic
     }
 
-    /// Every device, and how many of the keys have one.
+    /// Returns the devices of the keys, and how many of the keys have one.
     func devices(_ keys: [SegmentMemberKey]) throws -> (devices: [Int64], matched: Int) {
         var (installations, users, tokens): ([String], [String], [[UInt8]]) = ([], [], [])
         for key in keys {
@@ -68,7 +68,7 @@ private struct MemberKeys {
             case .installation(let id) where StorableText.isWhole(id): installations.append(id)
             case .user(let id) where StorableText.isWhole(id): users.append(id)
             case .token(let token): tokens.append(token.bytes)
-            // No device has such a name.
+            // No device has such an id, because it contains a NUL.
             case .installation, .user: break
             }
         }
@@ -103,7 +103,7 @@ private struct MemberKeys {
     }
 }
 
-/// The members of a static segment while they are changed.
+/// Changes the members of a static segment.
 private struct SegmentMembers {
     private static let batchRows = 50_000
 
@@ -115,12 +115,12 @@ private struct SegmentMembers {
         self.segment = segment
     }
 
-    /// From here to the end of the transaction nobody else changes this segment, or deletes a device.
+    /// Locks the segment until the transaction ends: no other transaction changes it, or deletes a device, until then.
     func begin(now: Timestamp) throws {
         try db.execute("UPDATE segment SET updated_at = $2 WHERE id = $1", segment, now)
     }
 
-    /// - Parameter counts: what is known of it already.
+    /// - Parameter counts: the counts so far.
     func change(
         _ mode: SegmentImportMode, _ devices: DeviceSet, _ counts: SegmentImportCounts
     ) throws -> SegmentImportCounts {
@@ -152,7 +152,7 @@ private struct SegmentMembers {
         return counts
     }
 
-    /// Those that are still there.
+    /// Adds the devices that are still stored.
     private func join(_ devices: DeviceSet) throws -> Int {
         var count = 0
         try devices.forEachBatch(of: Self.batchRows) { batch in

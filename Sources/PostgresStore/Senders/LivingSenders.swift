@@ -9,7 +9,7 @@ struct LivingSenders {
     private let isQuiet: Bool
     private let known: [String: Signs]
 
-    /// What the row of a sender says.
+    /// The state of a sender by its row.
     private struct Signs {
         let isSilent: Bool
         let mayStart: Bool
@@ -45,10 +45,11 @@ struct LivingSenders {
         return !signs.isSilent && (signs.mayStart || told(owner))
     }
 
-    /// Whether it sends heartbeats, fast enough to send requests.
+    /// Returns whether the sender sends heartbeats fast enough to send requests.
     func isFit(_ owner: String) -> Bool { known[owner].map { $0.mayStart && !$0.isTooSlow } ?? false }
 
-    /// Senders of this machine that have ended by its locks, but sent a heartbeat within their trust window.
+    /// The senders of this machine that have exited according to its locks, but sent a heartbeat within their trust
+    /// window.
     var endedLately: [String] { known.filter { $1.mayStart && !told($0) }.keys.sorted() }
 }
 
@@ -57,7 +58,7 @@ extension PostgresDatabase {
     var silenceMilliseconds: Int64 { takeoverAfter?.wholeMilliseconds ?? Int64.max / 4 }
 }
 
-/// The row of a sender: its heartbeat, and the takeover that fences it. Locked before anything of a run.
+/// The row of a sender: its heartbeat, and the takeover that fences it. It is locked before any row of a run.
 ///
 /// A sender is dead when one of these holds:
 ///
@@ -66,25 +67,26 @@ extension PostgresDatabase {
 ///   process lives elsewhere: the state folder was copied
 /// - it has no row, and no quiet time lasts
 ///
-/// `lost_at` fences a sender; it does not make it dead for other machines. The sender's own machine may be recovering it
-/// with its journal. A machine that fences a sender early renews the sender's heartbeat with each run that it takes over,
-/// until the takeover timeout has passed since the fence. Other machines go by the heartbeat alone: they wait as long as the
-/// recovery makes progress, and for two timeouts at most.
+/// `lost_at` fences a sender; it does not make it dead for other machines. The sender's own machine may be recovering
+/// it with its journal. A machine that fences a sender early renews the sender's heartbeat with each run that it takes
+/// over. The renewals end when the takeover timeout has passed since the fence. Other machines go by the heartbeat
+/// alone: they wait as long as the recovery makes progress, and for two timeouts at most.
 struct SenderRow {
-    /// A quiet time lasts: the server was away, so that silence says nothing about senders.
+    /// Whether a quiet time lasts: the server was away, so that silence says nothing about senders.
     static let isQuiet = """
         EXISTS (SELECT 1 FROM sender_quiet WHERE until BETWEEN \(StoreTime.now) AND \(StoreTime.now) + $1::bigint)
         """
-    /// A row of `sender` without a heartbeat within `$1` milliseconds, while no quiet time lasts. A heartbeat in the future
-    /// comes from before the server's clock was set back, or from another server.
+    /// Whether a row of `sender` has no heartbeat within `$1` milliseconds, while no quiet time lasts. A heartbeat in
+    /// the future comes from before the server's clock was set back, or from another server.
     static let isSilent = """
         (heartbeat_at NOT BETWEEN \(StoreTime.now) - $1::bigint AND \(StoreTime.now) + $1::bigint AND NOT \(isQuiet))
         """
-    /// The sender may start requests: it is not fenced, and its trust window of `$2` milliseconds may be open.
+    /// Whether the sender may start requests: it is not fenced, and its trust window of `$2` milliseconds may be open.
     static let mayStart = """
         (lost_at IS NULL AND heartbeat_at BETWEEN \(StoreTime.now) - $2::bigint AND \(StoreTime.now) + $2::bigint)
         """
-    /// Something stands under the sender's name: its row is needed to tell whether it lives.
+    /// Whether a run, a lease or the daemon's row names the sender. Its own row is then needed to tell whether it
+    /// lives.
     static let leftWork = """
         (EXISTS (SELECT 1 FROM run WHERE run.owner = sender.name)
             OR EXISTS (SELECT 1 FROM run_sender WHERE run_sender.owner = sender.name)
@@ -92,7 +94,7 @@ struct SenderRow {
             OR EXISTS (SELECT 1 FROM daemon WHERE daemon.owner = sender.name))
         """
     static let trustMilliseconds = SenderTrust.window.wholeMilliseconds
-    /// If no sender was heard of for this long, the server was away.
+    /// If no sender has sent a heartbeat for this long, the server was away.
     private static let awayMs: Int64 = 5_000
 
     private let db: PostgresSession
@@ -103,7 +105,8 @@ struct SenderRow {
         self.store = store
     }
 
-    /// Records a heartbeat, and the sender itself if it is new. Does nothing in a store of one machine.
+    /// Records a heartbeat, and the sender itself if it is new. Throws if a newer program has migrated the store. In a
+    /// store of one machine, it checks only that.
     func beat(_ name: String) throws {
         guard store.takeoverAfter != nil else { return try Schema.requireKnown(db) }
         let asked = ServerClock.uptime()
@@ -115,7 +118,7 @@ struct SenderRow {
         try heard(answers[1], of: name, askedAt: asked)
     }
 
-    /// Adds the same to a batch; ``heard(_:of:askedAt:)`` reads the answer.
+    /// Adds the same heartbeat to a batch; ``heard(_:of:askedAt:)`` reads the answer.
     func beat(_ name: String, _ facts: SenderFacts?, in batch: inout PostgresBatch) throws {
         batch.add(
             Self.beating, store.silenceMilliseconds, Self.awayMs, name, try StoredJSON.text(facts ?? SenderFacts()),
@@ -128,7 +131,7 @@ struct SenderRow {
         store.clock.note(shown, between: asked, and: ServerClock.uptime())
     }
 
-    /// Deletes senders that left nothing and whose last heartbeat is `$1` milliseconds ago.
+    /// Deletes senders that left nothing and whose last heartbeat is more than `$1` milliseconds ago.
     static let forgetting: SQLStatement = """
         DELETE FROM sender WHERE heartbeat_at < \(StoreTime.now) - $1::bigint AND NOT \(leftWork)
         """
@@ -144,16 +147,17 @@ struct SenderRow {
         RETURNING \(StoreTime.now)
         """
 
-    /// Throws ``StoreError/senderLost(_:)`` if the sender is fenced. A heartbeat never waits for the caller's transaction.
+    /// Throws ``StoreError/senderLost(_:)`` if the sender is fenced. A heartbeat never waits for the caller's
+    /// transaction.
     func requireNotLost(_ name: String) throws {
         guard store.takeoverAfter != nil else { return }
         let isLost = try db.first("SELECT 1 FROM sender WHERE name = $1 AND lost_at IS NOT NULL", name) { _ in true }
         if isLost == true { throw StoreError.senderLost(name) }
     }
 
-    /// Begins a quiet time if no sender was heard of lately, or none since the server started: the server was away, and all
-    /// senders get the takeover timeout to come back. One silence begins one quiet time: it begins no second one until a
-    /// sender was heard of.
+    /// Begins a quiet time if the server was away: no sender has sent a heartbeat lately, or none since the server
+    /// started. All senders then get the takeover timeout to come back. One silence begins only one quiet time: the
+    /// next one needs a newer heartbeat first.
     ///
     /// Every transaction that judges silence calls this first, since it may be the first one after an outage.
     private func beginQuietTime() throws {
@@ -173,7 +177,8 @@ struct SenderRow {
         ON CONFLICT (id) DO UPDATE SET until = excluded.until, heard_at = excluded.heard_at
         """
 
-    /// How long the quiet time lasts, if a sender that left work is silent and would be taken over but for it.
+    /// Returns how long the quiet time lasts, or `nil` if it holds back no takeover. It holds one back if a silent
+    /// sender has left work.
     func quietTimeLeft() throws -> Duration? {
         try beginQuietTime()
         return try db.first(
@@ -189,9 +194,10 @@ struct SenderRow {
     /// The name on the server of a sender's writing transactions, by which a takeover ends them.
     static func activity(of name: String) -> String { "fanfare \(FNV1a.hash(name))" }
 
-    /// Fences those of the named senders that are dead, and returns them.
+    /// Fences the named senders that are dead, and returns them.
     ///
-    /// Ends their transactions first: one that was cut off or stopped would keep its locks, and the takeover would wait.
+    /// Ends their transactions first: one that was cut off or stopped would keep its locks, and the takeover would
+    /// wait.
     func takeOver(_ names: Set<String>) throws -> Set<String> {
         let told = names.filter { !store.isAlive($0) }
         guard store.takeoverAfter != nil else { return told }
@@ -209,7 +215,7 @@ struct SenderRow {
         ) { (name: try $0.text(0), isKnown: try $0.bool(1)) }
         guard !dead.isEmpty else { return [] }
         try endTransactions(of: dead.map(\.name))
-        // One that was heard of meanwhile lives.
+        // A sender that has sent a heartbeat in the meantime lives.
         let fenced = try db.all(
             """
             UPDATE sender SET
@@ -222,7 +228,7 @@ struct SenderRow {
             RETURNING name
             """, store.silenceMilliseconds, Self.trustMilliseconds, dead.filter(\.isKnown).map(\.name), told.sorted()
         ) { try $0.text(0) }
-        // A row keeps out whoever would still come under this name.
+        // The row keeps out a process that would still start under this name.
         let unknown = try db.all(
             """
             INSERT INTO sender (name, since, heartbeat_at, lost_at, facts)

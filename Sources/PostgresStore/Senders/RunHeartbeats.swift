@@ -5,9 +5,9 @@ import Synchronization
 
 /// The heartbeats of this process's sender and of all runs that it takes part in, together.
 ///
-/// Each second the sender says how it is, and every run asks whether it is to go on. All that ask at about the same time
-/// share one transaction of three round trips, which waits for no lock of a run. So neither many runs nor a slow network
-/// keeps a sender's trust window shut, and no run waits for another one.
+/// Each second the sender reports its state, and every run asks whether it may continue. All callers at about the same
+/// time share one transaction of three round trips, which waits for no lock of a run. So neither many runs nor a slow
+/// network keeps a sender's trust window shut, and no run waits for another one.
 struct RunHeartbeats {
     enum Beat: Hashable {
         case run(Int64, owner: String, now: Timestamp)
@@ -34,7 +34,8 @@ struct RunHeartbeats {
         self.store = store
     }
 
-    /// The state of each run; ``StoreError/lostClaim(run:holder:)`` of one that the asking sender takes no part in.
+    /// Returns the state of each run. Returns ``StoreError/lostClaim(run:holder:)`` for a run in which the asking
+    /// sender takes no part.
     func write(_ beats: [Beat]) throws -> [Beat: Result<Answer, any Error>] {
         var facts: [String: SenderFacts] = [:]
         var runs: [(run: Int64, owner: String, now: Timestamp)] = []
@@ -60,7 +61,7 @@ struct RunHeartbeats {
         for (name, rows) in zip(senders, answers[1...]) { try row.heard(rows, of: name, askedAt: asked) }
         var states: [Int64: [String: Result<Answer, any Error>]] = [:]
         if let failure {
-            // Who locks the table of runs makes no sender silent.
+            // A lock on the table of runs must not make a sender silent, so keep its heartbeat.
             guard (failure as? PostgresError)?.kind == .lockTimeout else { throw failure }
             try db.run("ROLLBACK TO SAVEPOINT beaten")
             for asked in runs { states[asked.run] = [asked.owner: .failure(failure)] }
@@ -127,7 +128,7 @@ extension PostgresDatabase {
             try await read(.reading.within(Self.beatTime), from: beats) { db in
                 let isAlive = try LivingSenders(db, self)
                 let at = try AtRun.read(db, runs: asked.map(\.run))
-                // A lease that no lane heard of is given back, see UnheardLease: it is not in flight.
+                // A lease that no lane received is given back, see UnheardLease: it is not in flight.
                 let unheard = Set(self.unheard.withLock { $0 }.map(\.id))
                 return Dictionary(
                     uniqueKeysWithValues: asked.map { question in
@@ -148,13 +149,13 @@ extension PostgresDatabase {
     }
 }
 
-/// Who else is at a run.
+/// Asks which other senders take part in a run.
 struct CompanyQuestion: Hashable {
     let run: Int64
     let sender: String
 }
 
-/// Who stands under a run or one of its leases.
+/// The owner of a run, its participants, and its leases.
 private struct AtRun {
     private(set) var lead: String?
     private(set) var names: Set<String> = []

@@ -3,12 +3,12 @@ package import Store
 import RelationalStore
 
 extension PostgresDatabase {
-    /// So long after it was heard of last, a sender that is gone is shown, and then forgotten.
+    /// How long a dead sender is shown after its last heartbeat. After that it is forgotten, unless it left work.
     static let shownFor: Duration = .seconds(86_400)
     static let beatTime: Duration = .seconds(3)
-    /// The first one of a sender opens its connection, which takes many round trips.
+    /// The first heartbeat of a sender opens its connection, which takes many round trips.
     private static let firstBeatTime: Duration = .seconds(10)
-    /// A process that exits waits no longer for a server that is away.
+    /// A process that exits does not wait longer for a server that is away.
     private static let retireTime: Duration = .seconds(2)
     private static let silentAfter: Duration = .seconds(4)
 
@@ -17,7 +17,7 @@ extension PostgresDatabase {
         return { [clock] in clock.now ?? began }
     }
 
-    /// So that it is known from the start.
+    /// Reads the server's clock, so that the store's time is known from the start.
     func readClock() async throws {
         try await read(.short) { [clock] db in
             for _ in 0..<3 {
@@ -57,15 +57,15 @@ extension PostgresDatabase {
         }
     }
 
-    /// Records a heartbeat before a transaction that waits for locks: while that one waits, the sender's next heartbeats
-    /// must not wait for it.
+    /// Records a heartbeat before a transaction that waits for locks. The sender's next heartbeats must not wait for
+    /// that transaction.
     func beat(_ sender: String) async throws {
         guard takeoverAfter != nil else { return }
         named(sender)
         try await writeBeat { db in try SenderRow(db, self).beat(sender) }
     }
 
-    /// On a connection of its own, and by itself.
+    /// Writes a heartbeat on a connection of its own, in a transaction of its own.
     func writeBeat(_ body: @escaping @Sendable (PostgresSession) throws -> Void) async throws {
         try await write(.quick.within(Self.firstBeatTime), to: beats, body)
     }
@@ -146,13 +146,14 @@ extension PostgresDatabase {
         }
     }
 
-    /// Who lives of those at a run; whoever does not is gone for good from now on. To be asked before the run is locked.
+    /// Fences the dead senders of a run permanently, and returns which of its senders live. Call it before the run is
+    /// locked.
     func takingOverGone(_ db: PostgresSession, at run: Int64) throws -> OwnerLiveness.IsAlive {
         let gone = try SenderRow(db, self).takeOver(Set(Self.names(db, at: run)))
         return { !gone.contains($0) }
     }
 
-    /// Whoever stands under a run or one of its leases.
+    /// Returns the owner of a run, its participants, and the owners of its leases.
     static func names(_ db: PostgresSession, at run: Int64) throws -> [String] {
         try db.all(
             """

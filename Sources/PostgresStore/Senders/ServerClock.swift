@@ -2,24 +2,26 @@ import Foundation
 import Model
 import Synchronization
 
-/// The server's time, as this process tells it between two answers of the server: its own clock may be wrong, or set.
+/// The server's time, as this process knows it between two answers of the server. The process's own clock may be wrong,
+/// or may be set.
 ///
-/// It goes on by the time since this machine started, which nobody sets and which counts the time it sleeps.
+/// It advances with the time since this machine started. That time cannot be set, and it includes sleep.
 final class ServerClock: Sendable {
     private struct Reading {
-        /// The server's clock less the machine's uptime.
+        /// The server's clock minus the machine's uptime.
         var offset: Duration
         var roundTrip: Duration
         var at: Duration
     }
 
-    /// A reading that took longer than the one before says less, but clocks do not run alike for ever.
+    /// How long a reading is kept although a newer one took longer. A slower reading is less exact, but two clocks
+    /// drift apart.
     private static let keptFor: Duration = .seconds(60)
 
     private let reading = Mutex<Reading?>(nil)
 
     /// - Parameters:
-    ///   - server: what the server's clock showed between the two moments, which are ``uptime``.
+    ///   - server: the time that the server's clock showed between the two moments, which are ``uptime``.
     func note(_ server: Timestamp, between sent: Duration, and received: Duration) {
         let roundTrip = received - sent
         reading.withLock { reading in
@@ -29,7 +31,7 @@ final class ServerClock: Sendable {
         }
     }
 
-    /// Nil: the server was not asked yet.
+    /// The server's time; `nil` if the server was not asked yet.
     var now: Timestamp? {
         let uptime = Self.uptime()
         return reading.withLock { reading in
@@ -37,7 +39,7 @@ final class ServerClock: Sendable {
         }
     }
 
-    /// CLOCK_BOOTTIME.
+    /// Returns the time of CLOCK_BOOTTIME.
     static func uptime() -> Duration {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)

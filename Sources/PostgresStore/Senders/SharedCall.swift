@@ -2,12 +2,13 @@ import Synchronization
 
 /// One call to the server for all callers that ask at about the same time.
 ///
-/// A caller that comes while a call is under way shares the next one with all others that do: at most one call is under way,
-/// and each caller waits for two of them at most, however many callers there are. The answer is never older than the question.
+/// Callers that come while a call is under way share the next one. At most one call is under way, so each caller waits
+/// for two calls at most, whatever the number of callers. The answer is never older than the question.
 ///
-/// The call belongs to no caller and is not cancelled with one, so it runs in a task of its own. It must have a time limit.
+/// The call belongs to no caller and is not cancelled with one, so it runs in a task of its own. It must have a time
+/// limit.
 final class SharedCall<Question: Hashable & Sendable, Answer: Sendable>: Sendable {
-    /// Answers each of the questions. What it throws is thrown to all who asked.
+    /// Answers all questions. An error that it throws is thrown to all callers.
     typealias Call = @Sendable ([Question]) async throws -> [Question: Result<Answer, any Error>]
 
     private struct State {
@@ -28,7 +29,7 @@ final class SharedCall<Question: Hashable & Sendable, Answer: Sendable>: Sendabl
         }
     }
 
-    /// Runs of one process ask at the same moment, a task each: the first call waits for the others.
+    /// How long the first call waits for others: the runs of one process ask at the same moment, in a task each.
     private static var gathering: Duration { .milliseconds(3) }
 
     private func carryOut(_ call: Call) async {
@@ -43,7 +44,7 @@ final class SharedCall<Question: Hashable & Sendable, Answer: Sendable>: Sendabl
         }
     }
 
-    /// Nil: nobody waits.
+    /// Returns `nil` if no caller waits.
     private func next() -> [Question: [CheckedContinuation<Answer, any Error>]]? {
         state.withLock { state in
             state.isUnderWay = !state.waiting.isEmpty

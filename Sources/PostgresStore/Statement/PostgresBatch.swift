@@ -15,23 +15,23 @@ package struct PostgresBatch {
 }
 
 extension PostgresSession {
-    /// What the server is sent for a batch, in its order; every step has an answer.
+    /// The steps that the server gets for a batch, in order. Every step has an answer.
     private enum Step {
         case upkeep
         case prepare(PreparedStatements.Key)
         case statement
     }
 
-    /// The answers in the order of the statements. The first that fails ends the batch, and those behind it are not
-    /// carried out: its error is thrown.
+    /// Sends a batch, and returns the answers in the order of the statements. The first failure ends the batch: its
+    /// error is thrown, and later statements are not carried out.
     package func pipeline(_ fill: (inout PostgresBatch) throws -> Void) throws -> [PostgresRows] {
         let (rows, failure) = try pipelineUntilFailure(fill)
         if let failure { throw failure }
         return rows
     }
 
-    /// The same for a batch whose first statements count although a later one fails: the answers of those before it, and
-    /// its error.
+    /// Sends a batch whose first statements count although a later one fails. Returns the answers before the failure,
+    /// and its error.
     func pipelineUntilFailure(
         _ fill: (inout PostgresBatch) throws -> Void
     ) throws -> (rows: [PostgresRows], failure: (any Error)?) {

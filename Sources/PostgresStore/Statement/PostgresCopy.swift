@@ -1,8 +1,8 @@
 import CPostgres
 
 extension PostgresSession {
-    /// `COPY table (columns) FROM STDIN (FORMAT binary)`: the rows that `body` writes, by the fastest way there is. How
-    /// many there were. An error of `body` ends it, and with it the transaction.
+    /// Writes the rows of `body` by `COPY table (columns) FROM STDIN (FORMAT binary)`, the fastest way there is.
+    /// Returns the number of rows. An error of `body` ends the COPY, and with it the transaction.
     @discardableResult
     package func copyIn(_ text: String, _ body: (inout CopyWriter) throws -> Void) throws -> Int {
         try beginCopy(text, PGRES_COPY_IN)
@@ -12,7 +12,7 @@ extension PostgresSession {
             try writer.finish()
         } catch {
             guard link.failure == nil else { throw error }
-            // The server answers with an error of its own, of no use to anybody.
+            // The server answers with an error of its own, which is of no use.
             try link.sent(PQputCopyEnd(link.handle, "given up"))
             while try link.next() != nil {}
             throw error
@@ -21,7 +21,7 @@ extension PostgresSession {
         return try endCopy()
     }
 
-    /// `COPY (SELECT ...) TO STDOUT (FORMAT binary)`: row by row as they come. How many there were.
+    /// Reads rows as they come, by `COPY (SELECT ...) TO STDOUT (FORMAT binary)`. Returns the number of rows.
     @discardableResult
     package func copyOut(_ text: String, _ body: (CopiedRow) throws -> Void) throws -> Int {
         try beginCopy(text, PGRES_COPY_OUT)
@@ -63,7 +63,7 @@ extension PostgresSession {
         return count
     }
 
-    /// Nil at the end.
+    /// Returns `nil` at the end.
     private func nextMessage() throws -> UnsafeMutableRawBufferPointer? {
         while true {
             var bytes: UnsafeMutablePointer<CChar>?
@@ -77,7 +77,7 @@ extension PostgresSession {
     }
 }
 
-/// The rows of a COPY on their way to the server.
+/// The rows of a COPY to the server.
 package struct CopyWriter {
     private static let signature = Array("PGCOPY\n".utf8) + [0xFF, 0x0D, 0x0A, 0x00]
 
@@ -91,7 +91,7 @@ package struct CopyWriter {
         bytes.reserveCapacity(PostgresLimits.copyChunkBytes * 2)
     }
 
-    /// A row; the values in the order and of the exact types of the COPY's columns.
+    /// Adds a row. The values have the order and the exact types of the COPY's columns.
     package mutating func row<each Value: PostgresValue>(_ values: repeat each Value) throws {
         let start = bytes.count
         bytes.append(bigEndian: Int16(0))
@@ -100,12 +100,12 @@ package struct CopyWriter {
             bytes.appendField(value)
             count += 1
         }
-        // More than 255 columns no table of ours has.
+        // No table of ours has more than 255 columns.
         bytes[start + 1] = count
         if bytes.count >= PostgresLimits.copyChunkBytes { try sendBytes() }
     }
 
-    /// The same for a table whose columns are known only now.
+    /// Adds a row to a table whose columns are known only at run time.
     package mutating func row(of values: [some PostgresValue]) throws {
         bytes.append(bigEndian: Int16(values.count))
         for value in values { bytes.appendField(value) }
@@ -127,13 +127,14 @@ package struct CopyWriter {
     }
 }
 
-/// A row of a COPY from the server; its columns have no type, so ask for what they are. Gone when the closure returns.
+/// A row of a COPY from the server. Its columns have no type, so the caller must request the right one. The row is
+/// valid until the closure returns.
 package struct CopiedRow: PostgresFields {
     private static let headerBytes = 19
 
     private var fields: [UnsafeRawBufferPointer?] = []
 
-    /// Nil for the end mark. libpq gives one row at a time, the header in front of the first.
+    /// Returns `nil` for the end mark. libpq returns one row at a time, the first one with the header in front.
     fileprivate init?(_ message: UnsafeRawBufferPointer, isFirst: Bool) throws(PostgresError) {
         let header = isFirst ? min(Self.headerBytes, message.count) : 0
         var reader = FieldReader(UnsafeRawBufferPointer(rebasing: message[header...]))

@@ -1,18 +1,19 @@
 package import Model
 
-/// What can be read from a column, in PostgreSQL's binary form.
+/// A value that can be read from a column, in PostgreSQL's binary form.
 package protocol PostgresReadable {
-    /// The types of columns that it reads; a column of an untyped stream is taken as it is.
+    /// The column types that the value reads. A column of an untyped stream is read unchecked.
     static var readableOIDs: [UInt32] { get }
-    /// Nil when the bytes are no such value. `bytes` is nil for NULL.
+    /// Returns `nil` if the bytes are no such value. `bytes` is `nil` for NULL.
     init?(postgres bytes: UnsafeRawBufferPointer?)
 }
 
-/// A row: columns by number, from 0. What is asked for must fit what the column is; NULL fits the `OrNil` ones only.
+/// A row, whose columns are numbered from 0. The requested type must fit the column. Only the `OrNil` methods accept
+/// NULL.
 package protocol PostgresFields {
-    /// The bytes of a column, nil for NULL; gone with the row.
+    /// Returns the bytes of a column, or `nil` for NULL. They are valid as long as the row is.
     func field(_ column: Int) -> UnsafeRawBufferPointer?
-    /// The type of a column; 0 where nobody says.
+    /// Returns the type of a column, or 0 if it is unknown.
     func type(_ column: Int) -> UInt32
     var columns: Int { get }
 }
@@ -33,7 +34,7 @@ extension PostgresFields {
         return value
     }
 
-    /// All columns from the first on: `let (id, name) = try row.values(Int64.self, String?.self)`.
+    /// Reads all columns from the first one on: `let (id, name) = try row.values(Int64.self, String?.self)`.
     package func values<each Value: PostgresReadable>(
         _ kinds: repeat (each Value).Type
     ) throws(PostgresError) -> (repeat each Value) {
@@ -118,7 +119,7 @@ extension Double: PostgresReadable {
     }
 }
 
-/// `text`, `varchar`, `name`, `json`, and a literal of no type.
+/// Reads `text`, `varchar`, `name`, `json`, and a literal of no type.
 extension String: PostgresReadable {
     package static var readableOIDs: [UInt32] { [25, 1043, 19, 114, 705] }
 
@@ -150,14 +151,14 @@ extension Optional: PostgresReadable where Wrapped: PostgresReadable {
     }
 }
 
-/// What an array of is read as one value.
+/// A type whose arrays are read as one value.
 package protocol PostgresReadableElement {
     static var readableArrayOIDs: [UInt32] { get }
     static func elements(_ bytes: UnsafeRawBufferPointer) -> [Self]?
 }
 
 extension PostgresReadableElement where Self: PostgresReadable {
-    /// One dimension at most; a NULL among them is read as nil, where that is possible.
+    /// Reads at most one dimension. A NULL among the elements is read as `nil`, if the element type allows it.
     package static func elements(_ bytes: UnsafeRawBufferPointer) -> [Self]? {
         var reader = FieldReader(bytes)
         guard let dimensions = reader.int32(), reader.int32() != nil, reader.int32() != nil else { return nil }
@@ -207,7 +208,7 @@ extension Array: PostgresReadable where Element: PostgresReadableElement {
     }
 }
 
-/// Walks over lengths and values in network order; never past the end.
+/// Reads lengths and values in network order, and never past the end.
 struct FieldReader {
     struct Field {
         let bytes: UnsafeRawBufferPointer?
@@ -228,7 +229,7 @@ struct FieldReader {
         return Value(bigEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Value.self))
     }
 
-    /// A length and its bytes, which are nil for NULL; nil at the end.
+    /// Reads a length and its bytes, which are `nil` for NULL. Returns `nil` at the end.
     mutating func field() -> Field? {
         guard let length = int32() else { return nil }
         guard length >= 0 else { return Field(bytes: nil) }

@@ -1,6 +1,6 @@
 import CPostgres
 
-/// The rows of one answer, of any number, on the client's side. For the thread that asked.
+/// All rows of one answer, in the client's memory. Only the thread that sent the statement may use them.
 package struct PostgresRows: RandomAccessCollection {
     let result: PostgresResult
 
@@ -8,7 +8,7 @@ package struct PostgresRows: RandomAccessCollection {
     package var endIndex: Int { Int(PQntuples(result.handle)) }
     package subscript(row: Int) -> PostgresRow { PostgresRow(result: result, row: Int32(row)) }
 
-    /// Rows that an INSERT, UPDATE, DELETE or COPY touched, or a SELECT gave.
+    /// The number of rows that an INSERT, UPDATE, DELETE or COPY touched, or that a SELECT returned.
     package var affected: Int { result.affected }
 }
 
@@ -27,7 +27,7 @@ package struct PostgresRow: PostgresFields {
     }
 }
 
-/// Owns what libpq gave for one statement.
+/// Owns libpq's result of one statement.
 final class PostgresResult {
     let handle: OpaquePointer
 
@@ -37,12 +37,12 @@ final class PostgresResult {
 
     var status: ExecStatusType { PQresultStatus(handle) }
 
-    /// `COMMIT`, `ROLLBACK`, `UPDATE 3`.
+    /// The command and its row count, such as `COMMIT`, `ROLLBACK` or `UPDATE 3`.
     var command: String { PQcmdStatus(handle).map { String(cString: $0) } ?? "" }
 
     var affected: Int { PQcmdTuples(handle).flatMap { Int(String(cString: $0)) } ?? 0 }
 
-    /// Nil when the statement was carried out.
+    /// `nil` if the statement was carried out.
     var fault: ServerFault? {
         guard [PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE, PGRES_NONFATAL_ERROR].contains(status) else { return nil }
         return ServerFault(

@@ -1,6 +1,6 @@
 package import Model
 
-/// What can be given to a statement for `$1`, in PostgreSQL's binary form. `nil` of an optional is NULL.
+/// A value for a parameter such as `$1`, in PostgreSQL's binary form. `nil` of an optional is NULL.
 package protocol PostgresValue: Sendable {
     /// The type's OID in every PostgreSQL (`pg_type`), so that no `$1` has to be cast.
     static var oid: UInt32 { get }
@@ -12,14 +12,14 @@ extension PostgresValue {
     package var isNull: Bool { false }
 }
 
-/// What an array of is given as one value, for `unnest` and `= ANY`.
+/// A type whose arrays are passed as one value, for `unnest` and `= ANY`.
 package protocol PostgresElement: Sendable {
     static var arrayOID: UInt32 { get }
     static func encode(_ elements: [Self], to bytes: inout [UInt8])
 }
 
 extension PostgresElement where Self: PostgresValue {
-    /// One dimension, from index 1 on; an empty array has none.
+    /// Encodes one dimension, from index 1 on; an empty array has none.
     package static func encode(_ elements: [Self], to bytes: inout [UInt8]) {
         bytes.append(bigEndian: Int32(elements.isEmpty ? 0 : 1))
         bytes.append(bigEndian: Int32(elements.contains(where: \.isNull) ? 1 : 0))
@@ -111,7 +111,7 @@ extension [UInt8] {
         Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
     }
 
-    /// With its length in front, as in arrays and in a COPY.
+    /// Appends a value with its length in front, as in arrays and in a COPY.
     mutating func appendField(_ value: some PostgresValue) {
         guard !value.isNull else { return append(bigEndian: Int32(-1)) }
         let start = count
@@ -124,11 +124,11 @@ extension [UInt8] {
     }
 }
 
-/// The values of one statement behind each other in one piece of memory.
+/// The values of one statement, one behind the other in one piece of memory.
 struct StatementValues {
     let types: [UInt32]
     private var bytes: [UInt8] = []
-    /// Where each begins, and its length; NULL is -1 long.
+    /// The start and length of each value; NULL has the length -1.
     private var places: [(start: Int, length: Int32)] = []
 
     init(_ values: [any PostgresValue]) {
@@ -139,11 +139,11 @@ struct StatementValues {
             value.encode(to: &bytes)
             places.append((start, value.isNull ? -1 : Int32(bytes.count - start)))
         }
-        // An address, also where all are empty.
+        // This ensures an address, even if all values are empty.
         bytes.append(0)
     }
 
-    /// As libpq takes them: addresses, lengths and formats, which are gone when `body` returns.
+    /// Passes addresses, lengths and formats to `body`, as libpq takes them. They are valid until `body` returns.
     func withPointers<Result>(
         _ body: ([UnsafePointer<CChar>?], [Int32], [Int32]) -> Result
     ) -> Result {

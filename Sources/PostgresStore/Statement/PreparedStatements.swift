@@ -1,13 +1,13 @@
 import Model
 
-/// Which statements a connection has prepared, the least recently used first to go.
+/// The statements that a connection has prepared. The least recently used one is evicted first.
 struct PreparedStatements {
     struct Key: Hashable {
         let text: String
         let types: [UInt32]
 
-        /// Made of its contents: behind a pooler that does not follow prepared statements a connection has those of others
-        /// as well, and what one of them is called must not be another one here.
+        /// The name, made from the statement's contents. Behind a pooler that does not follow prepared statements, a
+        /// connection also has those of other clients. So one name must mean the same statement for all of them.
         var name: String {
             let types = types.map { String($0) }.joined(separator: ",")
             return "fanfare_" + String(FNV1a.hash("\(types) \(text)"), radix: 16)
@@ -16,7 +16,7 @@ struct PreparedStatements {
 
     enum Found: Equatable {
         case prepared(name: String)
-        /// To be prepared under this name, after `DEALLOCATE` of the other.
+        /// Prepare the statement under this name, after `DEALLOCATE` of the evicted one.
         case missing(name: String, evicted: String?)
     }
 
@@ -47,10 +47,10 @@ struct PreparedStatements {
         return .missing(name: key.name, evicted: evicted)
     }
 
-    /// The server did not take it.
+    /// Removes a statement that the server did not accept.
     mutating func forget(_ key: Key) { entries[key] = nil }
 
-    /// The server has it now.
+    /// Adds a statement that the server has prepared, or is about to prepare.
     mutating func add(_ key: Key, name: String) {
         entries[key] = Entry(name: name, usedAt: uses)
     }

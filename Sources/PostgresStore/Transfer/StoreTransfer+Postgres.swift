@@ -21,7 +21,7 @@ extension PostgresDatabase {
             if try Self.continues(move, db, path) { return }
             let fence = MoveFence(db)
             try fence.lock()
-            // Another one may have begun while this one waited for the lock.
+            // Another move may have begun while this one waited for the lock.
             if try Self.continues(move, db, path) { return }
             try Self.requireUnused(db, path)
             if let fault = try EventChain.faults(db).faults.first {
@@ -34,7 +34,7 @@ extension PostgresDatabase {
         }
     }
 
-    /// Whether this very move is on record already; its mover is recorded then.
+    /// Returns whether this very move is already recorded. If so, and it has not ended, records its current mover.
     private static func continues(_ move: StoreMove, _ db: PostgresSession, _ path: String) throws -> Bool {
         guard let known = try MoveMarks.departure(db, isLocked: true) else { return false }
         guard known.id == move.id else { throw known.refusal(at: path) }
@@ -100,7 +100,8 @@ extension PostgresDatabase {
         return try await deliveries(after: key, limit: limit)
     }
 
-    /// From the partitions of so many runs at a time: each one read is a lock until the transaction ends.
+    /// Reads from the partitions of a limited number of runs per transaction: each partition stays locked until the
+    /// transaction ends.
     private func deliveries(after key: [TransferValue]?, limit: Int) async throws -> [[TransferValue]] {
         let (first, device) = (key?.first?.integer ?? 0, key?.last?.integer ?? 0)
         let runs = try await read { db in
@@ -173,8 +174,8 @@ extension PostgresDatabase {
         }
     }
 
-    /// Each in a transaction of its own: those that go on get chunks of what was never put off, the others the index of
-    /// what failed.
+    /// Prepares each run in a transaction of its own. Open runs get chunks of the deliveries that were never put off.
+    /// Ended runs get the index of failed deliveries.
     private func readyRuns() async throws {
         let runs = try await read(.short) { db in
             try db.all("SELECT id, state FROM run WHERE outcomes_pruned_at IS NULL ORDER BY id") {
@@ -190,21 +191,21 @@ extension PostgresDatabase {
     }
 }
 
-/// What the facts of a store say of moves.
+/// The records about moves among the facts of a store.
 enum MoveMarks {
-    /// - Parameter isLocked: no other transaction changes it until this one ends.
+    /// - Parameter isLocked: whether to lock the record against other transactions until this one ends.
     static func departure(_ db: PostgresSession, isLocked: Bool = false) throws -> StoreMove? {
         if isLocked { try db.execute("SELECT 1 FROM meta WHERE key = $1 FOR UPDATE", MoveRecord.departure) }
         return try StoredFact.value(MoveRecord.departure, db)
     }
 
-    /// - Parameter isLocked: nobody else changes it until the transaction ends.
+    /// - Parameter isLocked: whether to lock the record against other transactions until this one ends.
     static func arrival(_ db: PostgresSession, isLocked: Bool = false) throws -> StoreArrival? {
         if isLocked { try db.execute("SELECT 1 FROM meta WHERE key = $1 FOR UPDATE", MoveRecord.arrival) }
         return try StoredFact.value(MoveRecord.arrival, db) ?? StoredFact.value(MoveRecord.arrived, db)
     }
 
-    /// Throws where the store is not to be used: for reading, a store that was left will do.
+    /// Throws if the store must not be used. A store that was moved away may still be read.
     static func requireUsable(_ db: PostgresSession, isReading: Bool, path: String) throws {
         if let arrival: StoreArrival = try StoredFact.value(MoveRecord.arrival, db) {
             throw StoreError.arriving(path: path, from: arrival.move.from)
@@ -213,8 +214,8 @@ enum MoveMarks {
     }
 }
 
-/// Keeps everybody from writing to a store that is left: also a process that opened it before, of which the server alone
-/// can know. Deliveries need none: whatever changes them changes their run in the same transaction.
+/// Keeps all processes from writing to a store that is moved away. A process may have opened the store before, so only
+/// the server can stop it. Deliveries need no fence: a transaction that changes them also changes their run.
 private struct MoveFence {
     private static let lockTimeout = "SET LOCAL lock_timeout = '10s'"
     private static let tables =
@@ -225,7 +226,7 @@ private struct MoveFence {
 
     init(_ db: PostgresSession) { self.db = db }
 
-    /// Waits for whoever writes now, and keeps others out until the transaction ends.
+    /// Waits for current writers, and keeps others out until the transaction ends.
     func lock() throws {
         try db.run(
             "\(Self.lockTimeout); LOCK TABLE \(Self.tables.joined(separator: ", ")) IN SHARE ROW EXCLUSIVE MODE")
@@ -233,7 +234,7 @@ private struct MoveFence {
 
     func close(for move: StoreMove) throws {
         let message = "\(move.refusal(at: "this database"))"
-        // Made into a literal by the server: addresses come from people.
+        // The server quotes the text, because people write the addresses.
         let text = try db.first("SELECT quote_literal($1)", message) { try $0.text(0) } ?? "''"
         try db.run(
             """

@@ -2,7 +2,7 @@ import Model
 import Store
 import RelationalStore
 
-/// Rows of one table as they go to another store, or come from one.
+/// Reads the rows of one table for another store, or writes rows that come from one.
 struct TransferRows {
     private static let chunkDeliveries = 1000
 
@@ -23,7 +23,7 @@ struct TransferRows {
             """, (key ?? []).map(\.parameter))
     }
 
-    /// Of one run, by its own table; none where its outcomes were dropped.
+    /// Reads deliveries of one run from its own table. Returns none if its outcomes were dropped.
     func readDeliveries(of run: Int64, after device: Int64, limit: Int) throws -> [[TransferValue]] {
         let partition = DeliveryTable(run: run)
         guard try partition.isThere(db) else { return [] }
@@ -47,7 +47,7 @@ struct TransferRows {
         }
     }
 
-    /// - Parameter path: of this store, for errors.
+    /// - Parameter path: the path of this store, for errors.
     func write(_ rows: ArraySlice<[TransferValue]>, path: String) throws {
         for row in rows { try requireStorable(row, path) }
         guard table != .event else { return try chain(rows) }
@@ -62,7 +62,7 @@ struct TransferRows {
         for row in rows where row[pruned] == .null { try DeliveryTable(run: row[0].integer ?? 0).make(db) }
     }
 
-    /// Of the columns in their order, as the server has them.
+    /// Returns the types of the columns in their order, as the server has them.
     private func columnTypes() throws -> [UInt32] {
         let types = try db.all(
             "SELECT attname::text, atttypid::bigint FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0",
@@ -77,7 +77,7 @@ struct TransferRows {
         }
     }
 
-    /// One at a time, each tied to all before it.
+    /// Appends one event at a time, each tied to all events before it.
     private func chain(_ rows: ArraySlice<[TransferValue]>) throws {
         for row in rows {
             let number = try EventChain.append(
@@ -102,7 +102,8 @@ struct TransferRows {
         }
     }
 
-    /// In JSON it stands as an escape, which may also be one of a backslash.
+    /// Returns whether the text holds a NUL. In JSON a NUL is an escape. The same characters may also follow an escaped
+    /// backslash, so the JSON is decoded.
     private static func hasNUL(_ text: String, isObject: Bool) throws -> Bool {
         guard StorableText.isWhole(text) else { return true }
         guard isObject, text.contains("\\u0000") else { return false }
@@ -110,7 +111,7 @@ struct TransferRows {
         return !attributes.allSatisfy { StorableText.isWhole($0.key) && StorableText.isWhole($0.value) }
     }
 
-    /// What waits and was never put off, as a freeze would cut it.
+    /// Cuts waiting deliveries that were never put off into chunks, as a freeze does.
     static func cutChunks(of run: Int64, _ db: PostgresSession) throws {
         try db.execute("DELETE FROM chunk WHERE run_id = $1", run)
         try db.execute(
@@ -129,7 +130,7 @@ struct TransferRows {
 }
 
 extension TransferValue {
-    /// As the value of a statement's parameter.
+    /// The value of a statement's parameter.
     fileprivate var parameter: any PostgresValue {
         switch self {
         case .null: Int64?.none
@@ -142,7 +143,7 @@ extension TransferValue {
 
 /// A value in the binary form of a column's own type, for a COPY.
 private struct CopiedValue: PostgresValue {
-    /// A COPY says no types.
+    /// A COPY sends no types.
     static let oid: UInt32 = 0
 
     let value: TransferValue
@@ -154,7 +155,7 @@ private struct CopiedValue: PostgresValue {
         switch value {
         case .null: break
         case .integer(let number) where type == Bool.oid: (number != 0).encode(to: &bytes)
-        // What does not fit shows in the proof.
+        // A value that does not fit shows up in the proof.
         case .integer(let number) where type == Int16.oid: Int16(truncatingIfNeeded: number).encode(to: &bytes)
         case .integer(let number) where type == Int32.oid: Int32(truncatingIfNeeded: number).encode(to: &bytes)
         case .integer(let number): number.encode(to: &bytes)

@@ -4,11 +4,11 @@ import RelationalStore
 
 extension PostgresDatabase {
     private static let observingTime: Duration = .seconds(5)
-    /// Whose rows every batch of pushes changes, besides those of the runs that go on.
+    /// Tables whose rows change with every batch of pushes, apart from the deliveries of open runs.
     private static let busyTables = [
         "run", "lease", "chunk", "silent_slot", "silent_ledger", "sender", "run_sender", "event_chain",
     ]
-    /// Of the runs that are not over, the latest.
+    /// The most runs observed: the latest that have not ended.
     private static let runsMax = 20
 
     package func server() async throws -> ServerObservation? {
@@ -21,7 +21,7 @@ extension PostgresDatabase {
         }
     }
 
-    /// Of one process.
+    /// The most connections of one process.
     private static let connectionsMax =
         writersMax + PostgresLimits.readersMax
         + expensiveReadersMax + beatConnections
@@ -52,7 +52,8 @@ extension PostgresDatabase {
         return facts ?? ServerObservation()
     }
 
-    /// Those that vacuum hold nothing back. Of sessions of other users only who may read all statistics sees anything.
+    /// Returns the oldest open transaction. Autovacuum workers hold nothing back, so they are left out. Sessions of
+    /// other users are visible only to a role that may read all statistics.
     private static func oldestTransaction(_ db: PostgresSession) throws -> ServerObservation.Transaction? {
         try db.first(
             """

@@ -29,7 +29,7 @@ extension PostgresDatabase {
         }
     }
 
-    /// What waits for a person or another server. Each statement reads an index or a small table.
+    /// Counts what waits for a person or another server. Each statement reads an index or a small table.
     private static func observeWaits(_ observation: inout StoreObservation, _ db: PostgresSession) throws {
         let halts = try db.all(
             """
@@ -69,8 +69,8 @@ extension PostgresDatabase {
         return moments.min()
     }
 
-    /// Dropped outcomes give their space back by themselves; this does it for what was deleted one by one, and keeps those
-    /// waiting who use the table that it is at.
+    /// Rewrites all tables, to free the space of rows that were deleted one by one. Dropped outcomes free their space
+    /// without it. Other users of a table wait while it is rewritten.
     package func shrink() async throws {
         let tables = try await read(.short) { db in
             try db.all(
@@ -85,8 +85,8 @@ extension PostgresDatabase {
         for table in tables { try await outsideTransactions { db in try db.run("VACUUM FULL \(table)") } }
     }
 
-    /// Dropped outcomes leave nothing behind, and what is free inside of tables the server uses again by itself: no space is
-    /// told as free.
+    /// Returns the size of the database, with no free space. Dropped outcomes leave none, and the server reuses the
+    /// space inside tables automatically.
     package func size() async throws -> StoreSize {
         try await read(.short) { db in
             let bytes = try db.first("SELECT pg_database_size(current_database())") { try $0.int(0) }
@@ -94,7 +94,7 @@ extension PostgresDatabase {
         }
     }
 
-    /// What the server knows to be broken of itself.
+    /// Returns the indexes that the server marks as invalid.
     package func integrity() async throws -> [String] {
         try await read { db in
             try db.all(
@@ -107,15 +107,16 @@ extension PostgresDatabase {
         }
     }
 
-    /// A copy is the server's to make, see `pg_dump`.
+    /// Throws always: the server makes its own copies, see `pg_dump`.
     package func backUp(to path: String, overwriting: Bool) async throws -> BackupSummary {
         throw StoreError.cannotMake(
             path: path, reason: "a store on PostgreSQL is copied by `pg_dump`, or with its whole cluster")
     }
 
-    /// Ends its connections; what runs on them is not waited for.
+    /// Ends the connections, without waiting for what runs on them.
     package func close() throws {
         pool.end()
+        expensive.end()
         beats.end()
     }
 }

@@ -11,7 +11,8 @@ extension PostgresDatabase {
     }
 }
 
-/// What the columns of each table allow: a rule may have been switched off, or put back without a look at the rows.
+/// Checks every value against the rule of its column. A rule may have been switched off, or restored without a check of
+/// the rows.
 private enum ValueCheck {
     static let name = "values"
     static let promise = "every value is one that its column allows"

@@ -8,7 +8,7 @@ extension RelationalStore {
         try await transaction(.durable) { db in
             let rows = AccessTokenRow(db)
             guard try !rows.isTaken(token.name) else { throw StoreError.accessTokenExists(name: token.name) }
-            // Another process may make one of this name at this moment.
+            // Another process may create a token of this name at the same time.
             guard let made = try rows.insert(token, secretHash: secretHash) else {
                 throw StoreError.accessTokenExists(name: token.name)
             }
@@ -73,7 +73,7 @@ extension RelationalStore {
     package func createSession(_ session: WebSession, secretHash: String, by actor: Actor) async throws -> Bool {
         try await transaction(.quick) { db in
             if let token = session.token {
-                // Not revoked between this look and the commit.
+                // The token is not revoked between this check and the commit.
                 let found = try AccessTokenRow(db).fetch("id = $1\(Session.dialect.share)", token).first
                 guard found?.isGood(at: session.createdAt) ?? false else { return false }
             }
@@ -115,12 +115,12 @@ private struct AccessTokenRow<Session: SQLSession> {
 
     init(_ db: Session) { self.db = db }
 
-    /// `condition` is one of our own texts, with `$1` for its value.
+    /// Fetches tokens. `condition` is a constant text of this module, with `$1` for its value.
     func fetch(_ condition: String, _ values: any SQLValue...) throws -> [AccessToken] {
         try db.all(Self.select(condition), values: values, read: Self.token)
     }
 
-    /// All that can be read.
+    /// Returns all tokens that can be read.
     func list() throws -> [AccessToken] {
         try db.readable(Self.select("true ORDER BY id"), values: [], read: Self.token)
     }
@@ -132,15 +132,15 @@ private struct AccessTokenRow<Session: SQLSession> {
         """
     }
 
-    /// The one of this name that is not revoked, and is not until the transaction ends.
+    /// Returns the token of this name that is not revoked, and locks it until the transaction ends.
     func named(_ name: String) throws -> AccessToken? {
         try fetch("name = $1 AND revoked_at IS NULL\(Session.dialect.lock)", name).first
     }
 
-    /// Whether any token has, or had, this name.
+    /// Returns whether any token has or had this name.
     func isTaken(_ name: String) throws -> Bool { try !fetch("name = $1 LIMIT 1", name).isEmpty }
 
-    /// Nil where there is a good one of this name.
+    /// Inserts a token. Returns `nil` if there is an unrevoked token of this name.
     func insert(_ token: AccessToken, secretHash: String) throws -> AccessToken? {
         let id = try db.first(
             """
@@ -155,7 +155,7 @@ private struct AccessTokenRow<Session: SQLSession> {
         return id == nil ? nil : made
     }
 
-    /// Its sessions end with it.
+    /// Revokes a token and ends its sessions.
     func revoke(_ token: Int64, now: Timestamp) throws {
         try db.execute("UPDATE access_token SET revoked_at = $2 WHERE id = $1", token, now)
         try db.execute("DELETE FROM web_session WHERE token_id = $1", token)
@@ -205,7 +205,7 @@ extension AccessRole {
 }
 
 extension AccessToken {
-    /// For the audit.
+    /// The description for the audit log.
     fileprivate var words: String {
         "\(name): \(role.rawValue)" + (topic.map { " for \($0)" } ?? "")
             + (expiresAt.map { ", until \($0.iso8601)" } ?? "")

@@ -81,7 +81,7 @@ extension RelationalStore {
         }
     }
 
-    /// Of every run that was made with an approval.
+    /// Returns the faults of every run that was created with an approval.
     package static func approvalFaults(_ db: Session) throws -> Verification.Check {
         let rows = ApprovalRows(db)
         let used = try rows.fetch("evidence IS NOT NULL ORDER BY id")
@@ -100,12 +100,12 @@ package struct ApprovalRows<Session: SQLSession> {
 
     package init(_ db: Session) { self.db = db }
 
-    /// `condition` is one of our own texts, with `$1` and so on for its values.
+    /// Fetches requests. `condition` is a constant text of this module, with `$1` and so on for its values.
     func fetch(_ condition: String, _ values: any SQLValue...) throws -> [ApprovalRequest] {
         try db.all(Self.select(condition), values: values, read: Self.request)
     }
 
-    /// The same without those that cannot be read.
+    /// Fetches requests, and skips those that cannot be read.
     func list(_ condition: String, _ values: any SQLValue...) throws -> [ApprovalRequest] {
         try db.readable(Self.select(condition), values: values, read: Self.request)
     }
@@ -138,10 +138,10 @@ package struct ApprovalRows<Session: SQLSession> {
         return ApprovalRecord(request, signatures)
     }
 
-    /// The latest of a plan.
+    /// The clauses for the latest request of a plan.
     static var latestClauses: String { "campaign = $1 AND occurrence = $2 AND digest = $3 ORDER BY id DESC LIMIT 1" }
 
-    /// The latest of a plan, which nobody else changes until the transaction ends.
+    /// Returns the latest request of a plan, and locks it until the transaction ends.
     private func latest(_ request: ApprovalRequest) throws -> ApprovalRecord? {
         try fetch(
             Self.latestClauses + Session.dialect.lock, request.campaign, request.occurrence, request.digest
@@ -160,7 +160,7 @@ package struct ApprovalRows<Session: SQLSession> {
                 ApprovalRequest.State.open.rawValue)
         }
         guard let made = try insert(request) else {
-            // Another process has asked for it at this moment.
+            // Another process has made the same request at the same time.
             return try latest(request) ?? ApprovalRecord(request, [])
         }
         try db.record(.approvalRequested, by: actor, made.words, now: request.askedAt)
@@ -177,7 +177,7 @@ package struct ApprovalRows<Session: SQLSession> {
         return record
     }
 
-    /// Nil where there is an open one.
+    /// Inserts a request. Returns `nil` if there is an open one.
     private func insert(_ request: ApprovalRequest) throws -> ApprovalRequest? {
         let id = try db.first(
             """
@@ -222,7 +222,9 @@ package struct ApprovalRows<Session: SQLSession> {
         return try record(request)
     }
 
-    /// - Parameter path: where the store is, for an error.
+    /// Uses up the approval that a run needs.
+    ///
+    /// - Parameter path: the path of the store, for an error.
     package func use(
         _ demand: ApprovalDemand, run: Int64, in path: String, now: Timestamp, by actor: Actor
     ) throws -> ApprovalEvidence {

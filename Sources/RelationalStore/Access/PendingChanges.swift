@@ -6,7 +6,7 @@ extension RelationalStore {
         _ change: PendingChange, insteadOf known: Int64?, most: Int, detail: String
     ) async throws -> HoldResult {
         try await transaction(.durable) { db in
-            // Few changes a day: one at a time counts them.
+            // There are few changes a day, so the lock lets one transaction at a time count them.
             try db.lock(table: "pending_change")
             let there = try db.first(
                 "SELECT id FROM pending_change WHERE kind = $1 AND name = $2", change.kind, change.name

@@ -2,9 +2,9 @@ package import Model
 package import Store
 
 extension AudienceResolver {
-    /// Looks segments up in the transaction of `db`.
+    /// Creates a resolver that looks segments up in the transaction of `db`.
     ///
-    /// - Parameter defined: what a segment is about to be, whatever it is on record.
+    /// - Parameter defined: the new definition of a segment, which replaces the recorded one.
     package init(
         _ db: some SQLSession, now: Timestamp, defining defined: (name: String, expression: AudienceExpression)?
     ) {

@@ -33,7 +33,7 @@ extension RelationalStore {
                 WHERE campaign = $1
                 """, campaign, state.url, state.etag, state.lastModified, state.polledAt, state.isRead, state.failures,
                 state.problem)
-            // The last of the document first: it is the oldest, and the first to be forgotten.
+            // Insert the last item of the document first: it is the oldest, and the first to be forgotten.
             try db.execute(
                 """
                 INSERT INTO feed_item (campaign, item, seen_at)
@@ -45,7 +45,7 @@ extension RelationalStore {
         }
     }
 
-    /// False where there is a state already.
+    /// Returns `false` if the campaign already has a state.
     private static func insert(_ campaign: String, _ state: FeedState, _ db: Session) throws -> Bool {
         try db.execute(
             """
@@ -81,6 +81,6 @@ extension RelationalStore {
 }
 
 private enum FeedLimits {
-    /// Items of a feed that are remembered; the oldest are forgotten beyond that.
+    /// The number of items remembered per feed; older items are forgotten.
     static let itemsMax = 20_000
 }

@@ -1,11 +1,13 @@
 package import Model
 package import Store
 
-/// What webhooks are to be told, written in the transaction that makes it true: a crash loses none of it.
+/// The messages for webhooks, written in the transaction of the change they announce. A crash loses none of them.
 enum Outbox {
-    /// A pause that a person asked for is no news, and neither is a test. A webhook that asked for `late` hears of a
-    /// late run by that word, one that asked for `paused` alone by this one: each hears of it once. A finished run
-    /// without success is told as `unsuccessful` and `finished` in the same way.
+    /// Adds the messages about a new state of a run. Tests and pauses by a person cause none.
+    ///
+    /// A webhook gets one message per change. For a late run, a webhook with the event `late` gets `late`, and one with
+    /// only `paused` gets `paused`. For a run that finished without success, the same holds for `unsuccessful` and
+    /// `finished`.
     static func add<Session: SQLSession>(
         _ state: RunState, halt: RunHalt?, of run: Int64, reason: String?, pausedBy: String?, event: Int64,
         now: Timestamp, _ db: Session
@@ -30,10 +32,10 @@ extension RelationalStore {
         let known = try await snapshot(.short) { db in
             Set(try db.all("SELECT url, event FROM webhook") { [try $0.text(0), try $0.text(1)] })
         }
-        // Almost always there is nothing to write.
+        // Almost always there is no change to write.
         guard wanted != known else { return }
         try await transaction(.quick) { db in
-            // If two processes start with different lists, that of the second one stands.
+            // If two processes start with different lists, the second list is kept.
             try db.lock(table: "webhook")
             try db.execute("DELETE FROM webhook")
             try db.execute(
@@ -71,7 +73,7 @@ extension RelationalStore {
     }
 
     package func postponeWebhookMessage(_ id: Int64, until: Timestamp, problem: String) async throws {
-        // By the clock of the transaction that took it, a moment ago.
+        // Use the clock of the transaction that claimed the message a moment ago.
         let until = until + webhooksAhead
         try await transaction(.quick) { db in
             try db.execute("UPDATE webhook_message SET next_at = $2, problem = $3 WHERE id = $1", id, until, problem)

@@ -10,7 +10,7 @@ extension RelationalStore {
         _ known: StoredProviderToken?, with new: StoredProviderToken, of key: ProviderKey
     ) async throws -> StoredProviderToken {
         try await transaction(.durable) { db in
-            // Does nothing where another process was faster: then neither token nor hold are those known.
+            // Does nothing if another process was faster: then the stored token or hold differs from the known one.
             try db.execute(
                 """
                 INSERT INTO provider_token (
@@ -34,7 +34,7 @@ extension RelationalStore {
 
 /// The row of one key.
 private enum ProviderTokenRow {
-    /// Far longer than any token is of use.
+    /// Far longer than a token is useful.
     static let keptTime: Duration = .seconds(86_400)
 
     static func fetch(_ key: ProviderKey, _ db: some SQLSession) throws -> StoredProviderToken? {

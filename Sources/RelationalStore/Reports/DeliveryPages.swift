@@ -15,16 +15,16 @@ extension RelationalStore {
     }
 }
 
-/// Looks for the next deliveries of a run: first their devices, by the index or the rows that lead to them soonest, then
-/// what is shown of them.
+/// Finds the next deliveries of a run. It first finds their devices, by the fastest index or rows, and then reads the
+/// entries to show.
 package struct DeliveryPages<Session: SQLSession> {
-    /// Devices found, in order, and where to go on; nil: there are no more.
+    /// The devices found, in order, and the device to continue behind; `nil` if there are no more.
     private typealias Found = (devices: [Int64], next: Int64?)
 
     private let db: Session
     private let run: Int64
     private let filter: DeliveryFilter
-    /// Device to the number of its lease.
+    /// The number of each device's lease.
     private let leased: [Int64: Int]
 
     init(_ db: Session, run: Int64, _ filter: DeliveryFilter) throws {
@@ -50,7 +50,8 @@ package struct DeliveryPages<Session: SQLSession> {
         return try scan(after: device, limit: limit)
     }
 
-    /// Along the index of what failed, which has each reason's devices in order: of several the nearest are taken.
+    /// Finds devices along the index of failures, which has each reason's devices in order. It merges the reasons and
+    /// takes the nearest devices.
     private func failed(_ state: DeliveryState, after device: Int64, limit: Int) throws -> Found {
         let reasons: [String?] = try filter.reason.map { [$0] } ?? reasons(of: state)
         var devices: [Int64] = []
@@ -60,7 +61,8 @@ package struct DeliveryPages<Session: SQLSession> {
         return (page, devices.count > limit ? page.last : nil)
     }
 
-    /// The condition of the index stands there for the planner, which takes it for no other.
+    /// Returns the clauses for failures. They repeat the condition of the index, because otherwise the planner does not
+    /// use it.
     private static func ofFailed(_ run: Int64, _ state: DeliveryState) -> String {
         """
         FROM \(Session.dialect.deliveries(of: run, "INDEXED BY delivery_failed"))
@@ -68,7 +70,8 @@ package struct DeliveryPages<Session: SQLSession> {
         """
     }
 
-    /// With the run, the device to begin behind, the limit, and the reason.
+    /// Returns the query for devices. Its parameters are the run, the device to start behind, the limit, and the
+    /// reason.
     package static func failedSQL(_ run: Int64, _ state: DeliveryState, hasReason: Bool) -> SQLStatement {
         """
         SELECT device_id \(ofFailed(run, state)) AND reason \(hasReason ? "= $4" : "IS NULL") AND device_id > $2
@@ -86,7 +89,7 @@ package struct DeliveryPages<Session: SQLSession> {
         return try db.all(Self.failedSQL(run, state, hasReason: reason != nil), values: values) { try $0.int64(0) }
     }
 
-    /// Hops from one reason to the next: there are a few dozen at most, whatever the size of the run.
+    /// Skips from one reason to the next: there are at most a few dozen, whatever the size of the run.
     private func reasons(of state: DeliveryState) throws -> [String?] {
         var reasons: [String?] = try failed(state, nil, after: 0, limit: 1).isEmpty ? [] : [nil]
         var last = ""
@@ -112,7 +115,8 @@ package struct DeliveryPages<Session: SQLSession> {
         return (page, found.count > limit ? page.last : nil)
     }
 
-    /// Along the primary key, so many rows at most, and not many more than the page needs.
+    /// Scans along the primary key. It reads at most `DeliveryFilter.rowsMax` rows, and not many more than the page
+    /// needs.
     private func scan(after device: Int64, limit: Int) throws -> Found {
         var devices: [Int64] = []
         var (looked, last) = (0, device)
@@ -172,7 +176,7 @@ package struct DeliveryPages<Session: SQLSession> {
 }
 
 extension DeliveryStanding {
-    /// Nil for those that two of a state have.
+    /// The state; `nil` for the two standings that share the pending state.
     fileprivate var state: DeliveryState? {
         switch self {
         case .rejected: .rejected

@@ -29,7 +29,7 @@ extension RelationalStore {
         return counts
     }
 
-    /// Also those of which a part was deleted before.
+    /// Returns the runs to prune, including those that were partly pruned before.
     private func runsToPrune(finishedBefore moment: Timestamp) async throws -> [(run: Int64, deliveries: Int)] {
         try await snapshot(.short) { db in
             try db.all(
@@ -43,7 +43,7 @@ extension RelationalStore {
 }
 
 extension SQLDialect {
-    /// Whether any delivery of a run is still there.
+    /// The condition that any delivery of a run still exists.
     fileprivate var hasDeliveries: String {
         word("EXISTS (SELECT 1 FROM delivery WHERE delivery.run_id = run.id)", "outcomes_pruned_at IS NULL")
     }

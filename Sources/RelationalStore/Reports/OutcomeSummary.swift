@@ -1,7 +1,7 @@
 package import Model
 package import Store
 
-/// What became of a run that has nothing left to do, kept with it: a few rows instead of one for each device.
+/// The summary of a run that has no work left, stored with it: a few rows instead of one for each device.
 package struct OutcomeSummary<Session: SQLSession> {
     private let db: Session
     private let run: Int64
@@ -11,7 +11,7 @@ package struct OutcomeSummary<Session: SQLSession> {
         self.run = run
     }
 
-    /// Nil until it was written.
+    /// Returns `nil` until the summary is written.
     package func tally() throws -> DeliveryTally? {
         let totals = try db.first(
             """
@@ -36,7 +36,7 @@ package struct OutcomeSummary<Session: SQLSession> {
             digest: digest, breakdown: try breakdown())
     }
 
-    /// `nil` if an earlier version wrote the summary.
+    /// Returns `nil` if an earlier version wrote the summary.
     private func breakdown() throws -> DeliveryBreakdown? {
         let rows = try db.all("SELECT dimension, value, state, deliveries FROM outcome_slice WHERE run_id = $1", run) {
             (try $0.text(0), try $0.text(1), DeliveryState(code: try $0.int64(2)), try $0.int(3))
@@ -48,17 +48,17 @@ package struct OutcomeSummary<Session: SQLSession> {
         }
     }
 
-    /// When the rows it stands for were dropped.
+    /// Returns when the summarised rows were dropped.
     package func prunedAt() throws -> Timestamp? {
         try db.first("SELECT outcomes_pruned_at FROM run WHERE id = $1", run) { try $0.timestampOrNil(0) } ?? nil
     }
 
-    /// Whether the deliveries can change no more and have no summary yet.
+    /// Returns whether the deliveries can no longer change and have no summary yet.
     package func isDue() throws -> Bool {
         try RunProgress(db, run: run).isSettled && tally() == nil
     }
 
-    /// Takes it back: deliveries it counted wait again.
+    /// Deletes the summary, because deliveries in it are pending again.
     package func drop() throws {
         try db.execute("DELETE FROM outcome_summary WHERE run_id = $1", run)
         try db.execute("DELETE FROM outcome_slice WHERE run_id = $1", run)
@@ -66,7 +66,8 @@ package struct OutcomeSummary<Session: SQLSession> {
             "UPDATE run SET requests = NULL, possible_duplicates = NULL, outcomes_digest = NULL WHERE id = $1", run)
     }
 
-    /// Writes it, unless it says anything else than the account: then the rows are needed to find out why.
+    /// Writes the summary. Does nothing if it differs from the run's counts: then the rows are needed to find the
+    /// reason.
     package func write(_ tally: DeliveryTally) throws {
         try db.execute("SELECT 1 FROM run WHERE id = $1\(Session.dialect.lock)", run)
         guard try isDue(), try tally.total == RunProgress(db, run: run).counts else { return }

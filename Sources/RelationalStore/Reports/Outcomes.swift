@@ -74,7 +74,7 @@ private enum ExportLimits {
 }
 
 package enum ReachedDelivery {
-    /// The push of the delivery `sent` arrived, or may have.
+    /// The condition that the push of the delivery `sent` arrived or may have arrived.
     package static let condition =
         "(sent.doubts > 0 OR sent.state IN (\(SQLConstants.list([.accepted, .unknown] as [DeliveryState]))))"
 }
@@ -92,7 +92,7 @@ package enum OutcomeColumns<Session: SQLSession> {
         (SELECT nullif(app_version, '') FROM delivery_profile WHERE id = delivery.profile), delivery.doubts
         """
     }
-    /// Where further columns begin.
+    /// The index of the first further column.
     package static var count: Int { 15 }
 
     package static func outcome(_ row: Session.Fields) throws -> OutcomeRow {

@@ -1,10 +1,10 @@
 import Model
 package import Store
 
-/// The slot of a run's timeline that a change of its account falls into.
+/// The timeline slot to which a change of a run's counts belongs.
 package enum TimelineRow {
-    /// Writes a few hundred bytes for each transaction that settles something. The lock on the run's row covers its
-    /// timeline as well, see ``RunRow/add(_:_:to:at:_:)``.
+    /// Adds a change to its slot. It writes a few hundred bytes for each transaction that settles a delivery. The lock
+    /// on the run's row also covers its timeline; see ``RunRow/add(_:_:to:at:_:)``.
     static func add(
         _ change: DeliveryCounts, _ attempts: SettledAttempts, to run: Int64, at now: Timestamp, _ db: some SQLSession
     ) throws {

@@ -1,12 +1,12 @@
 package import Model
 package import Store
 
-/// What the clocks showed, and when somebody set one, in the transaction of `db`: one process writes a step down, and
-/// all of them go by it. Only where the callers' clocks count: one machine's is not the others'.
+/// The readings and the steps of the clocks, in the transaction of `db`. One process records a step, and all processes
+/// use it. It applies only if the callers' clocks count, because a clock belongs to one machine.
 package struct ClockRecord<Session: SQLSession> {
-    /// A clock that is steered moves on unnoticed; the record follows it at this distance.
+    /// The drift, in milliseconds, at which the stored reading is renewed. A slewed clock drifts without a step.
     private static var driftMs: Int64 { 100 }
-    /// More within two windows of any budget means that nothing keeps this clock.
+    /// The maximum number of steps read. More steps within two windows of any budget mean that the clock is not kept.
     private static var stepsMax: Int { 200 }
     private static var readingsKeptMs: Int64 { 30 * 86_400_000 }
 
@@ -16,14 +16,14 @@ package struct ClockRecord<Session: SQLSession> {
         self.db = db
     }
 
-    /// The latest steps, oldest first, for the silent budget and the caps; what was set until now is written down before.
+    /// Returns the latest steps, oldest first, for the silent budget and the caps. Records all steps up to now first.
     package func latestSteps(_ reading: ClockReading?, by owner: String) throws -> [ClockStep] {
         guard let reading, db.goesByCallersClock else { return [] }
         try note(reading, by: Actor(owner))
         return try latestSteps()
     }
 
-    /// Those on record.
+    /// Returns the recorded steps.
     package func latestSteps() throws -> [ClockStep] {
         guard db.goesByCallersClock else { return [] }
         return try db.all(
@@ -31,7 +31,7 @@ package struct ClockRecord<Session: SQLSession> {
         ).reversed()
     }
 
-    /// True when nothing is to be written down or told.
+    /// Returns `true` if there is nothing to record or to report.
     func isUpToDate(_ reading: ClockReading) throws -> Bool {
         guard let last = try last(boot: reading.boot, isLocked: false) else { return reading.boot.isEmpty }
         let isTold = try db.first("SELECT NOT EXISTS (SELECT 1 FROM clock_step WHERE NOT is_told)") { try $0.bool(0) }
@@ -42,7 +42,7 @@ package struct ClockRecord<Session: SQLSession> {
         guard !reading.boot.isEmpty else { return }
         if let last = try last(boot: reading.boot, isLocked: false) {
             guard abs(drift(from: last, to: reading)) >= Self.driftMs else { return }
-            // Of two that see the same step the first writes it down: the other looks again behind it.
+            // If two senders see the same clock step, the first records it. The second reads again under the lock.
             guard let last = try self.last(boot: reading.boot, isLocked: true),
                 abs(drift(from: last, to: reading)) >= Self.driftMs
             else { return }
@@ -58,7 +58,7 @@ package struct ClockRecord<Session: SQLSession> {
             """, reading.boot, reading.wall, reading.uptime.wholeMilliseconds)
     }
 
-    /// The first step that nobody was told of, which counts as told from now on.
+    /// Returns the first unreported step, and marks it as reported.
     func takeUntold() throws -> ClockStep? {
         let found = try db.first(
             "SELECT expected_at, shown_at, id FROM clock_step WHERE NOT is_told ORDER BY id LIMIT 1\(Session.dialect.lock)"
@@ -90,9 +90,11 @@ package struct ClockRecord<Session: SQLSession> {
         try shiftRetries(step)
     }
 
-    /// A delivery that waits for its next attempt, and a webhook's message, wait as long as before. What had come due by a
-    /// clock that is set back stays due: in the meantime an endpoint may have taken nothing. Waves and quiet hours go by
-    /// the wall clock, the silent budget and the caps by ``RollingWindow``.
+    /// Shifts waiting times by a clock step. A delivery that waits for its next attempt waits as long as before, and so
+    /// does a webhook message if the clock is set back. A delivery that was due before the clock was set back stays
+    /// due, because its endpoint may have been on hold.
+    ///
+    /// Waves and quiet hours use the wall clock. The silent budget and the caps use ``RollingWindow``.
     private func shiftRetries(_ step: ClockStep) throws {
         let by = step.by.wholeMilliseconds
         let runs = try db.all(
@@ -109,7 +111,7 @@ package struct ClockRecord<Session: SQLSession> {
                         OR reason IS NULL AND wave IS NULL AND not_before <= $2)
                 """, by, step.before, step.at, run)
         }
-        // Set forward they would only come sooner.
+        // If the clock is set forward, webhook messages only come sooner.
         guard step.by < .zero else { return }
         try db.execute("UPDATE webhook_message SET next_at = next_at + $1 WHERE next_at > $2", by, step.at)
     }
@@ -125,7 +127,7 @@ package struct ClockRecord<Session: SQLSession> {
 extension RelationalStore {
     package func noteClocks(_ reading: ClockReading, by actor: Actor) async throws -> ClockStep? {
         guard goesByCallersClock else { return nil }
-        // Every sender asks every minute, and mostly nothing has happened.
+        // Every sender checks every minute, and mostly nothing has changed.
         guard try await !snapshot(.short, { db in try ClockRecord(db).isUpToDate(reading) }) else { return nil }
         return try await transaction(.quick) { db in
             let record = ClockRecord(db)

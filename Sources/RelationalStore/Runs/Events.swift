@@ -22,14 +22,14 @@ extension RelationalStore {
     }
 }
 
-/// Rows of `event`, as they are read; see each store's chain of events for how they are written.
+/// Reads rows of `event`; each store's event chain writes them.
 private enum EventRow {
     private static let columns = """
         event.id, event.at, event.kind, event.run_id, run.campaign, event.detail, event.files, event.actor, event.uid,
         event."user", event.command, event.origin
         """
 
-    /// The latest first.
+    /// Returns a page of events, latest first.
     static func page(
         _ filter: EventFilter, before id: Int64?, limit: Int, _ db: some SQLSession
     ) throws -> EventPage {

@@ -44,7 +44,7 @@ extension RelationalStore {
                 let run = try RunRow.find(db, campaign: campaign.name, occurrence: occurrence)
                 throw StoreError.occurrenceTaken(campaign: campaign.name, occurrence: occurrence, run: run?.id ?? 0)
             }
-            try db.freezeTest(device, of: campaign, variant: variant, run: run, now: now)
+            try db.freeze(ChosenDevice(device, of: campaign, variant: variant, db), run: run, now: now)
             try db.record(.runCreated, run: run, by: actor, "test of device \(device)", now: now)
             return try RunRow.require(db, run)
         }
@@ -85,7 +85,7 @@ extension RelationalStore {
     }
 }
 
-/// A run that is being made, in the transaction of `db`.
+/// The creation of a run, in the transaction of `db`.
 private struct RunCreation<Session: SQLSession> {
     private let db: Session
     private let now: Timestamp
@@ -114,8 +114,8 @@ private struct RunCreation<Session: SQLSession> {
         return (try RunRow.require(db, made), true)
     }
 
-    /// Weighs a run that was just inserted. The record of its making keeps every other one waiting, so that the second
-    /// of two that are made at once sees the first.
+    /// Checks the volume of a run that was just inserted. Its creation event blocks other creations, so that the second
+    /// of two simultaneous runs sees the first.
     func weigh(_ run: Run, _ volume: VolumeRequest?, _ limits: ReachLimits?) throws -> Run {
         try limits?.write(to: run.id, db)
         guard let volume, let hold = try VolumeHistory(db, besides: run.id, volume, now: now).hold() else { return run }
@@ -125,7 +125,7 @@ private struct RunCreation<Session: SQLSession> {
     }
 }
 
-/// What a run that was just made is weighed by.
+/// The earlier runs that the volume of a new run is compared with.
 private struct VolumeHistory<Session: SQLSession> {
     private let db: Session
     private let run: Int64
@@ -139,7 +139,7 @@ private struct VolumeHistory<Session: SQLSession> {
         policy = VolumePolicy(request, now: now)
     }
 
-    /// Down the indexes of campaigns and of actors.
+    /// Returns a hold if the run exceeds the usual volume. Reads along the indexes of campaigns and of actors.
     func hold() throws -> VolumeHold? {
         let campaign = try entries(
             "FROM run WHERE campaign = $1 AND created_at >= $2 AND created_at < $3", of: request.campaign)
@@ -154,7 +154,7 @@ private struct VolumeHistory<Session: SQLSession> {
         return policy.hold(campaign: campaign, actor: actor ?? [])
     }
 
-    /// What puts another run right is nothing new to anybody.
+    /// Returns the runs of each span. Corrections are left out, because they send nothing new.
     private func entries(_ source: String, of name: String) throws -> [VolumePolicy.Entry] {
         try policy.spans.flatMap { span in
             try db.all(

@@ -71,21 +71,21 @@ extension RelationalStore {
     }
 }
 
-/// Which runs a list has. A store may hold a million of them: each text goes along an index, which the tests look at.
+/// The clauses of lists of runs. A store may hold a million runs, so each clause uses an index, which the tests check.
 package enum RunClauses<Session: SQLSession> {
     private static var isNoTest: String { Session.dialect.isFalse("is_test") }
 
-    /// Walks the index `run_campaign` down from the newest run, past test runs.
+    /// Walks the index `run_campaign` down from the newest run, and skips test runs.
     package static func latest(includingTests: Bool) -> String {
         "WHERE campaign = $1 \(includingTests ? "" : "AND \(isNoTest)") ORDER BY id DESC LIMIT $2"
     }
 
-    /// One row of the index `run_campaign_state`.
+    /// Reads one row of the index `run_campaign_state`.
     package static var latestInState: String {
         "WHERE campaign = $1 AND state = $2 AND \(isNoTest) ORDER BY id DESC LIMIT $3"
     }
 
-    /// On SQLite reads nothing but the index, a few dozen bytes for each run.
+    /// On SQLite reads only the index, a few dozen bytes for each run.
     package static var listed: String {
         """
         SELECT id FROM run \(Session.dialect.hint("INDEXED BY run_listing"))
@@ -95,7 +95,7 @@ package enum RunClauses<Session: SQLSession> {
         """
     }
 
-    /// What is not over, and the latest, however many runs there are.
+    /// The unfinished runs and the latest 100, however many runs there are.
     package static var looked: String {
         """
         WHERE id IN (
@@ -107,7 +107,8 @@ package enum RunClauses<Session: SQLSession> {
 
     package static func unreadable(_ db: Session) throws -> [UnreadableRun] { try RunRow.list(db, looked).unreadable }
 
-    /// What is not over, however many runs of the campaign are: by the index of states, not the one in order of `id`.
+    /// The unfinished runs, however many runs the campaign has. It uses the index of states, not the one in order of
+    /// `id`.
     package static var unfinished: String {
         """
         \(Session.dialect.hint("INDEXED BY run_campaign_state"))

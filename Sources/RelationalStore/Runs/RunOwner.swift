@@ -1,25 +1,25 @@
 package import Model
 package import Store
 
-/// The owner and the state of a run, as its row says. <doc:LockOrder> has the order of locks.
+/// The owner and the state of a run, from its row. <doc:LockOrder> has the order of locks.
 package struct RunOwner {
     package let run: Int64
     package let state: RunState
     package let owner: String?
     package let heartbeat: Timestamp?
-    /// The person a paused run waits for; nil where it paused itself.
+    /// The person whom a paused run waits for; `nil` if it paused itself.
     package let pausedBy: String?
-    /// What a paused run met.
+    /// The halt that paused the run.
     package let halt: RunHalt?
     package let reason: String?
 
-    /// Locked until the end of the transaction, together with all leasing: for a change of the owner.
+    /// Locks the run and all its leasing until the end of the transaction, to change the owner.
     package static func alone(_ db: some SQLSession, _ run: Int64) throws -> RunOwner {
         try db.lockWork(of: run)
         return try locked(db, run)
     }
 
-    /// Locked until the end of the transaction.
+    /// Locks the run until the end of the transaction.
     package static func locked<Session: SQLSession>(_ db: Session, _ run: Int64) throws -> RunOwner {
         let found = try db.first(
             """
@@ -37,20 +37,20 @@ package struct RunOwner {
         return owner
     }
 
-    /// As it is once that one has let go of it.
+    /// Returns a copy in which the sender `name` no longer owns the run.
     func left(by name: String) -> RunOwner {
         RunOwner(
             run: run, state: state, owner: owner == name ? nil : owner, heartbeat: heartbeat, pausedBy: pausedBy,
             halt: halt, reason: reason)
     }
 
-    /// The owner, unless it is `other` or gone.
+    /// Returns the owner, unless it is `other` or dead.
     func holder(apartFrom other: String, isAlive: OwnerLiveness.IsAlive) -> String? {
         guard let owner, owner != other, isAlive(owner) else { return nil }
         return owner
     }
 
-    /// Whether a living sender owns the run or takes part in it.
+    /// Returns whether a living sender owns the run or participates in it.
     package func isHeld(_ db: some SQLSession, _ isAlive: OwnerLiveness.IsAlive) throws -> Bool {
         if let owner, isAlive(owner) { return true }
         return try db.senders(of: run).contains(where: isAlive)
@@ -60,19 +60,21 @@ package struct RunOwner {
         guard owner == expected else { throw StoreError.lostClaim(run: run, holder: owner) }
     }
 
-    /// Requires that `owner` sends the run until the end of the transaction.
+    /// Requires that `owner` is a sender of the run until the end of the transaction.
     package static func require(_ owner: String, of run: Int64, _ db: some SQLSession) throws {
         guard try !db.isSender(owner, of: run) else { return }
         throw StoreError.lostClaim(run: run, holder: try RunRow.require(db, run).owner)
     }
 
-    /// Requires that the run is recorded under this name, alive or gone, until the end of the transaction.
+    /// Requires that `owner`, alive or dead, is recorded for the run until the end of the transaction.
     package static func requireRecord(_ owner: String, of run: Int64, _ db: some SQLSession) throws {
         let current = try alone(db, run)
         if try !db.senders(of: run).contains(owner) { try current.require(owner) }
     }
 
-    /// - Parameter isAlive: those that live go on sending of it.
+    /// Makes `owner` the owner of the run.
+    ///
+    /// - Parameter isAlive: whether a sender is alive. Living senders continue to send.
     package func take(
         _ db: some SQLSession, by owner: Actor, _ isAlive: OwnerLiveness.IsAlive, now: Timestamp
     ) throws {
@@ -90,13 +92,13 @@ package struct RunOwner {
 
     /// Leaves the run without an owner; the time of the last heartbeat stays.
     ///
-    /// - Parameter owner: the sender that leaves; `nil`: all that take part.
+    /// - Parameter owner: the sender that leaves; `nil` for all participants.
     package static func open(_ db: some SQLSession, _ run: Int64, of owner: String? = nil) throws {
         try db.leave(run, owner)
         try db.execute("UPDATE run SET owner = NULL WHERE id = $1", run)
     }
 
-    /// Records a sign of life: of the owner, or of a person who resumed the run.
+    /// Records a heartbeat of the owner, or the time when a person resumed the run.
     package static func heard(_ db: some SQLSession, _ run: Int64, at now: Timestamp) throws {
         try db.execute("UPDATE run SET heartbeat_at = $2 WHERE id = $1", run, now)
     }

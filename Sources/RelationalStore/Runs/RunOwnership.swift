@@ -3,7 +3,7 @@ package import Store
 
 extension RelationalStore {
     package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
-        // Counting ten million deliveries takes seconds, so no lock is held meanwhile.
+        // Counting ten million deliveries takes seconds, so count without a lock.
         let owed = try await owed(run, at: now)
         try await beatBeforeClaim(owner.name)
         let answer: RunClaim? = try await transaction(.quick) { [self] db in
@@ -19,7 +19,8 @@ extension RelationalStore {
             return .claimed
         }
         guard let answer else {
-            // Its owner died before it could end the run; the end is kept, although the claim fails.
+            // The owner of the cancelled run died before it could end the run. End the run now, although the claim
+            // fails.
             try await endIfCancelled(run, now: now)
             let state = try await self.run(run)?.state ?? .cancelled
             throw StoreError.runIsOver(run: run, state: state)
@@ -45,17 +46,18 @@ extension RelationalStore {
             try current.require(owner.name)
             try RunOwner.heard(db, run, at: now)
             try RunOwner.open(db, run, of: owner.name)
-            // The last sender to leave a cancelled run ends it: the others still wait for answers.
+            // The last sender to leave a cancelled run ends it: the others still wait for responses.
             if current.state == .cancelled, try current.left(by: owner.name).isHeld(db, isAlive) { return }
             let state = RunTransition.release(as: state, from: current.state, halt: current.halt)
             if current.state == .cancelled {
-                // The person who cancelled it is on record already.
+                // The person who cancelled the run is already recorded.
                 try RunStateChange(db, run, now: now).finishCancelled()
             } else if state != .running {
                 if state != current.state, !RunTransition(from: current.state, to: state).isAllowed {
                     throw StoreError.illegalChange(run: run, from: current.state, to: state)
                 }
-                // A person's pause keeps its reason and waits for that person; so does a halt that waits for a person.
+                // A person's pause keeps its reason and waits for that person. A halt that waits for a person also
+                // keeps its reason.
                 let isKept = current.state == .paused && (reason == nil || current.halt?.waitsForPerson == true)
                 if state != .paused || !isKept {
                     try RunStateChange(db, run, now: now).enter(
@@ -93,7 +95,7 @@ extension RelationalStore {
             // The run has no owner: still record who resumed it, and when.
             case .nothingToDo, .carriedOut: break
             }
-            // The cancellation is on record already; what a dead owner left of the run is ended.
+            // The cancellation is already recorded. End the rest of the run if its owner is dead.
             if current.state == .cancelled, state == .cancelled { return !isHeld }
             let change = RunStateChange(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
@@ -120,8 +122,8 @@ extension RelationalStore {
         if isToBeEnded { try await endIfCancelled(run, now: now) }
     }
 
-    /// Ends a cancelled run without an owner, a slice at a time; the next process continues what one leaves that ends
-    /// meanwhile.
+    /// Ends a cancelled run without an owner, one slice at a time. If this process exits in between, the next process
+    /// continues.
     package func endIfCancelled(_ run: Int64, now: Timestamp) async throws {
         try await suppressRest(of: run, now: now)
         try await transaction(.durable) { [self] db in
@@ -133,7 +135,7 @@ extension RelationalStore {
         await released(run, .cancelled)
     }
 
-    /// Does nothing to a run that is not cancelled.
+    /// Suppresses the remaining deliveries. Does nothing if the run is not cancelled.
     private func suppressRest(of run: Int64, now: Timestamp) async throws {
         var device: Int64? = 0
         while let after = device {
@@ -167,14 +169,14 @@ extension RelationalStore {
     }
 }
 
-/// What a run still has to send, and why it is not to be taken.
+/// The remaining deliveries of a run, and the reason for refusing a claim.
 private enum ClaimRow {
     static func owed(_ db: some SQLSession, _ run: Int64, at now: Timestamp) throws -> OwedDeliveries {
         try OwedDeliveries(RunRow.require(db, run), at: now) { try count(db, run, at: now) }
     }
 
-    /// Returns `nil` if it may be taken. A run that has become late is put on record as such. What its last owner left
-    /// in flight stays that owner's, to be recovered as ever.
+    /// Returns `nil` if the run may be claimed. Records a run that has become late as late. The requests that the last
+    /// owner left in flight stay that owner's, until the usual recovery.
     static func refusal(
         _ db: some SQLSession, _ run: Int64, _ owed: OwedDeliveries, for actor: Actor, at now: Timestamp
     ) throws -> RunClaim? {
@@ -192,8 +194,8 @@ private enum ClaimRow {
         }
     }
 
-    /// On SQLite along the primary key: through the index of those that wait every row would be looked up, six times as
-    /// slow.
+    /// Counts pending deliveries. On SQLite it uses the primary key. The index of waiting deliveries would need a
+    /// look-up for every row, which is six times as slow.
     private static func count<Session: SQLSession>(
         _ db: Session, _ run: Int64, at now: Timestamp
     ) throws -> LatePolicy.Owed? {

@@ -2,7 +2,7 @@ import Model
 package import Store
 
 extension RunProgress {
-    /// Throws ``StoreError/noSuchRun(_:)``. Needs no definition that can be read.
+    /// Reads the progress of a run, without its definition. Throws ``StoreError/noSuchRun(_:)``.
     package init(_ db: some SQLSession, run: Int64) throws {
         let found = try db.first(
             """

@@ -8,10 +8,10 @@ package enum RunRow {
         id, campaign, occurrence, definition, state, state_reason, is_frozen, is_test, is_refused, created_at, started_at,
         finished_at, owner, heartbeat_at, paused_by, halt, halted_at, \(account)
         """
-    /// Where the account begins in ``columns``.
+    /// The index of the first count in ``columns``.
     private static let accountStart = 17
 
-    /// The rows of a list. `clauses` is one of our own texts, with `$1` and on for its values.
+    /// Returns the rows of a list. `clauses` is a constant text of this code, with `$1` and on for its values.
     package static func list(
         _ db: some SQLSession, _ clauses: String, _ values: any SQLValue...
     ) throws -> [ListedRun] {
@@ -24,7 +24,7 @@ package enum RunRow {
         try db.all("SELECT \(columns) FROM run \(clauses)", values: values, read: listed)
     }
 
-    /// The first that can be read. `clauses` ends with a `LIMIT` that has the parameter behind `values`.
+    /// Returns the first run that can be read. `clauses` ends with a `LIMIT` whose parameter follows `values`.
     package static func first(_ db: some SQLSession, _ clauses: String, _ values: any SQLValue...) throws -> Run? {
         try ListedRun.first { limit in try list(db, clauses, values: values + [limit]) }
     }
@@ -42,12 +42,12 @@ package enum RunRow {
         return run
     }
 
-    /// The new run's number; nil when the occurrence has a run already: then nothing is changed.
+    /// Inserts a run and returns its id. If the occurrence already has a run, returns `nil` and changes nothing.
     package static func insert(
         _ campaign: Campaign, _ text: RunDefinitionText, occurrence: String, isTest: Bool, now: Timestamp,
         _ db: some SQLSession
     ) throws -> Int64? {
-        // A conflict uses up a number: without this check, numbers of runs jump.
+        // A conflict uses up an id. This check prevents gaps between the ids of runs.
         let known = try db.first(
             "SELECT id FROM run WHERE campaign = $1 AND occurrence = $2", campaign.name, occurrence
         ) { try $0.int64(0) }
@@ -69,11 +69,11 @@ package enum RunRow {
         return run
     }
 
-    /// Adds signed differences to the account, and to the timeline what has come to an end by them; returns the new
-    /// account. Every change of an account is made here, so that the two say the same. A response of APNs ends a series
-    /// of automatic pauses.
+    /// Adds signed differences to the counts of a run, and the ended deliveries to its timeline. Returns the new
+    /// counts. Every change of the counts goes through this function, so that counts and timeline agree. A response of
+    /// APNs ends a series of automatic pauses.
     ///
-    /// To be called last: from here to the end of the transaction every other change of the run waits.
+    /// Call this last: every other change of the run waits from here to the end of the transaction.
     @discardableResult
     package static func add(
         _ change: DeliveryCounts, _ attempts: SettledAttempts = SettledAttempts(), to run: Int64, at now: Timestamp,
@@ -111,7 +111,8 @@ package enum RunRow {
             halt: try row.textOrNil(15).flatMap(RunHalt.init), haltedAt: try row.timestampOrNil(16))
     }
 
-    /// Pages and heartbeats read the same few runs again and again, and the definition is nearly all that a row costs.
+    /// The decoded definitions. Pages and heartbeats read the same few runs repeatedly, and decoding is nearly all of a
+    /// row's cost.
     private static let definitions = TextMemo<RunDefinition>()
 
     private static func definition(_ json: String) throws -> RunDefinition {
@@ -120,7 +121,7 @@ package enum RunRow {
 }
 
 extension DeliveryCounts {
-    /// An account in seven columns: audience, pending, leased, accepted, rejected, unknown, suppressed.
+    /// Reads the counts from seven columns: audience, pending, leased, accepted, rejected, unknown, suppressed.
     package init(_ row: some SQLFields, from column: Int) throws {
         self.init()
         audience = try row.int(column)
@@ -133,7 +134,7 @@ extension DeliveryCounts {
     }
 }
 
-/// Of a run, see ``Store/ReachLimits``.
+/// The stored limits of a run; see ``Store/ReachLimits``.
 extension ReachLimits {
     /// Returns `nil` if the reach was not counted.
     package static func of(_ run: Int64, _ db: some SQLSession) throws -> ReachLimits? {

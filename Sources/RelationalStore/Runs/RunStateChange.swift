@@ -1,7 +1,7 @@
 package import Model
 import Store
 
-/// Puts a run into a state, with what that means for its deliveries. The transaction has locked it, see ``RunOwner``.
+/// A state change of a run and its effect on the deliveries. The transaction has locked the run; see ``RunOwner``.
 package struct RunStateChange<Session: SQLSession> {
     private let db: Session
     private let run: Int64
@@ -13,9 +13,11 @@ package struct RunStateChange<Session: SQLSession> {
         self.now = now
     }
 
+    /// Puts the run into a state.
+    ///
     /// - Parameters:
-    ///   - pausedBy: a person who asked for the pause: the run waits for them.
-    ///   - halt: what a run met that pauses itself.
+    ///   - pausedBy: a person who asked for the pause. The run waits for that person.
+    ///   - halt: the halt of a run that pauses itself.
     package func enter(
         _ state: RunState, reason: String?, actor: Actor, pausedBy: String? = nil, halt: RunHalt? = nil
     ) throws {
@@ -29,7 +31,7 @@ package struct RunStateChange<Session: SQLSession> {
         if state.isFinal { try finish() }
     }
 
-    /// Ends a run that was told to be cancelled.
+    /// Ends a run that a person has cancelled.
     package func finishCancelled() throws {
         try cancelRest()
         try finish()
@@ -41,7 +43,7 @@ package struct RunStateChange<Session: SQLSession> {
         try db.ended(run: run)
     }
 
-    /// The state alone.
+    /// Records and announces the state, but does not change the deliveries.
     package func note(
         _ state: RunState, reason: String?, actor: Actor, pausedBy: String? = nil, halt: RunHalt? = nil
     ) throws {
@@ -53,19 +55,19 @@ package struct RunStateChange<Session: SQLSession> {
             UPDATE run SET state = $2, state_reason = $3, paused_by = $4, halt = $5, halted_at = $6 WHERE id = $1
             """, run, state.rawValue, reason, pausedBy, halt?.rawValue, isAutomatic ? haltedBefore ?? now : nil)
         let event = try db.record(.entered(state, halt: halt), run: run, by: actor, reason ?? "", now: now)
-        // The first pause of a series is news, the next failed attempt is not.
+        // Only the first pause of a series is announced, not the later failed attempts.
         if isAutomatic, haltedBefore != nil { return }
         try Outbox.add(state, halt: halt, of: run, reason: reason, pausedBy: pausedBy, event: event, now: now, db)
     }
 
-    /// What is in flight becomes unknown, what waits suppressed(cancelled).
+    /// Sets deliveries in flight to unknown and pending deliveries to suppressed(cancelled).
     private func cancelRest() throws {
         try db.closeLeases(of: run, now: now)
         try suppress(upTo: .max, after: 0)
     }
 
-    /// Suppresses what waits among the next deliveries of a run that is cancelled; returns the last device looked at,
-    /// nil at the end. Millions of them in one transaction would keep everybody else from settling.
+    /// Suppresses pending deliveries among the next slice of a cancelled run. Returns the last device read, or `nil` at
+    /// the end. Millions of them in one transaction would block all settlements.
     package func suppressSlice(after device: Int64) throws -> Int64? {
         guard try RunOwner.alone(db, run).state == .cancelled,
             let last = try DeliverySlice.end(db, run: run, after: device)
@@ -74,7 +76,7 @@ package struct RunStateChange<Session: SQLSession> {
         return last
     }
 
-    /// Leased deliveries are pending, too: their outcomes are still to come.
+    /// Suppresses pending deliveries, except those in a lease: their outcomes are still to come.
     private func suppress(upTo last: Int64, after device: Int64) throws {
         let count = try db.execute(
             """
@@ -100,12 +102,12 @@ package struct RunStateChange<Session: SQLSession> {
     }
 }
 
-/// The deliveries of a run in order of device, so many at a time.
+/// The deliveries of a run in order of device, in slices of limited size.
 package enum DeliverySlice {
-    /// Written in a fraction of a second.
+    /// The number of deliveries per slice, which is written in a fraction of a second.
     private static let countMax = 20_000
 
-    /// The last device of the next slice; nil when there is none.
+    /// Returns the last device of the next slice; `nil` if there is none.
     package static func end<Session: SQLSession>(_ db: Session, run: Int64, after device: Int64) throws -> Int64? {
         try db.first(
             """

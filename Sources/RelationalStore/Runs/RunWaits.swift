@@ -26,8 +26,8 @@ extension RelationalStore {
     }
 }
 
-/// The deliveries whose time has not come, read by their index: the nearest ones, and for the last moment among these
-/// their number, up to ``WaitingDelivery/countMax``.
+/// The deliveries that are not yet due, read by their index. It reads the nearest ones. For the last moment among them,
+/// it also counts the deliveries, up to ``WaitingDelivery/countMax``.
 package struct WaitingDeliveries<Session: SQLSession> {
     private let db: Session
     private let run: Int64
@@ -48,7 +48,8 @@ package struct WaitingDeliveries<Session: SQLSession> {
         }
     }
 
-    /// The condition for the run in `$1` and the environment in `$2`. It repeats that of SQLite's partial index.
+    /// The condition for the run in `$1` and the environment in `$2`. It repeats the condition of SQLite's partial
+    /// index.
     private static var waiting: String {
         """
         \(Session.dialect.isOf(parameter: 1)) AND delivery.environment = $2
@@ -91,11 +92,12 @@ package struct WaitingDeliveries<Session: SQLSession> {
     }
 }
 
-/// What the senders of a run say of endpoints in trouble.
+/// The reports of a run's senders about endpoints on hold.
 private enum EndpointHolds {
     /// Returns one hold for each endpoint: that of the sender that waits longest.
     ///
-    /// - Parameter isOwned: only while the run has an owner: what a sender said that is gone no longer counts.
+    /// - Parameter isOwned: whether to return holds only while the run has an owner. Holds of a dead sender no longer
+    ///   count.
     static func read(_ db: some SQLSession, run: Int64, whileOwned isOwned: Bool) throws -> [EndpointHold] {
         let holds = try db.all(
             """

@@ -31,7 +31,7 @@ extension RelationalStore {
     }
 }
 
-/// The stops in force, among the facts of the store; no row while there are none.
+/// The stops in force, among the facts of the store; there is no row while there are none.
 package enum StopRecord {
     package static func read(_ db: some SQLSession) throws -> StopOrders {
         try StoredFact.value(StopRecordKey.stops, db) ?? StopOrders()
@@ -47,14 +47,14 @@ package enum StopRecord {
             StopRecordKey.lifted, (try lifted(db) + orders).suffix(StopRecordKey.liftedMax), db)
     }
 
-    /// Nobody else changes them until the transaction ends. The lock is that of a row which is always there: theirs may
-    /// not be.
+    /// Returns the stops, and locks them until the transaction ends. It locks a row that always exists, because the row
+    /// of the stops may not exist.
     static func locked<Session: SQLSession>(_ db: Session) throws -> StopOrders {
         try db.execute("SELECT 1 FROM meta WHERE key = 'namespace'\(Session.dialect.lock)")
         return try read(db)
     }
 
-    /// What keeps a run from being sent; nil: nothing does.
+    /// Returns the stop that applies to a run; `nil` if none does.
     package static func order(_ db: some SQLSession, run: Int64) throws -> StopOrder? {
         let stops = try read(db)
         guard !stops.isEmpty else { return nil }

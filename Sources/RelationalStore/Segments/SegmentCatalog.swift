@@ -7,11 +7,11 @@ package struct SegmentCatalog<Session: SQLSession> {
 
     package init(_ db: Session) { self.db = db }
 
-    /// Called before devices are deleted or a segment is defined: until the transaction ends no other one makes,
-    /// defines or fills a segment. Readers are not held up.
+    /// Locks segments until the transaction ends: no other transaction creates, defines or fills one. Readers are not
+    /// blocked. Call it before devices are deleted or a segment is defined.
     package func hold() throws { try db.lock(table: "segment") }
 
-    /// Throws ``StoreError/noSuchSegment(_:suggestion:)`` with the nearest name there is.
+    /// Returns a segment. Throws ``StoreError/noSuchSegment(_:suggestion:)`` with the nearest existing name.
     package func entry(of name: String) throws -> SegmentEntry {
         if let entry = try find(name) { return entry }
         let names = try db.all("SELECT name FROM segment") { try $0.text(0) }
@@ -19,7 +19,7 @@ package struct SegmentCatalog<Session: SQLSession> {
     }
 
     package func find(_ name: String) throws -> SegmentEntry? {
-        // No name that was taken has one, and PostgreSQL takes no such text.
+        // No stored name contains NUL, and PostgreSQL accepts no such text.
         guard !name.utf8.contains(0) else { return nil }
         return try db.first("SELECT id, expression FROM segment WHERE name = $1", name) { row in
             SegmentEntry(
@@ -28,14 +28,14 @@ package struct SegmentCatalog<Session: SQLSession> {
         }
     }
 
-    /// The id of a static segment, ``StoreError/segmentIsDynamic(_:)`` for another.
+    /// Returns the id of a static segment. Throws ``StoreError/segmentIsDynamic(_:)`` for a dynamic one.
     package func requireStatic(_ name: String) throws -> Int64 {
         let entry = try entry(of: name)
         guard entry.expression == nil else { throw StoreError.segmentIsDynamic(name) }
         return entry.id
     }
 
-    /// A static segment, made unless it is there.
+    /// Returns the id of a static segment, and creates the segment if it does not exist.
     package func make(_ name: String, now: Timestamp) throws -> Int64 {
         if try find(name) == nil {
             try db.execute(
@@ -44,7 +44,7 @@ package struct SegmentCatalog<Session: SQLSession> {
         return try requireStatic(name)
     }
 
-    /// Makes or changes a dynamic segment.
+    /// Creates or changes a dynamic segment.
     func define(_ name: String, source: String, _ expression: AudienceExpression, now: Timestamp) throws {
         if let known = try find(name), known.expression == nil { throw StoreError.segmentIsStatic(name) }
         try db.execute(
@@ -68,7 +68,9 @@ package struct SegmentCatalog<Session: SQLSession> {
         }
     }
 
-    /// - Parameter name: nil: all.
+    /// Returns the summaries of segments.
+    ///
+    /// - Parameter name: the segment's name; `nil` for all segments.
     func summaries(named name: String? = nil) throws -> [SegmentSummary] {
         try db.all(
             """

@@ -5,16 +5,16 @@ extension RelationalStore {
     package func defineSegment(
         _ name: String, source: String, expression: AudienceExpression, now: Timestamp
     ) async throws {
-        // Before, since a transaction that counts keeps others from defining segments, or from writing at all.
+        // Count first. A transaction that counts would block other definitions of segments, or all other writes.
         let count = try await snapshot(.expensive) { db in
             try db.count(.segment(name), defining: (name, expression), now: now)
         }
         try await transaction(.quick) { db in
-            // Two that are defined at once could each contain the other.
+            // Two segments that are defined simultaneously could each contain the other.
             let catalog = SegmentCatalog(db)
             try catalog.hold()
             try catalog.define(name, source: source, expression, now: now)
-            // Others may have been defined meanwhile.
+            // Other segments may have been defined in the meantime.
             try db.requireUsable(.segment(name), now: now)
             try catalog.setCount(count, of: name)
         }
@@ -23,7 +23,7 @@ extension RelationalStore {
     package func removeSegment(_ name: String, usedBy others: [String], now: Timestamp, by actor: Actor) async throws {
         try await transaction(.durableOnServer) { db in
             let catalog = SegmentCatalog(db)
-            // No segment that names this one is defined meanwhile.
+            // The lock prevents a new segment that refers to this one.
             try catalog.hold()
             let entry = try catalog.entry(of: name)
             let waiting = "WHERE NOT is_frozen AND state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id"
@@ -42,7 +42,7 @@ extension RelationalStore {
             let summaries = try catalog.summaries()
             guard let now else { return summaries }
             return try summaries.map { summary in
-                // One that cannot be read shows its stored count.
+                // A segment that cannot be read shows its stored count.
                 try ReadableRows.of([summary]) { try catalog.recounted($0, now: now) }.first ?? summary
             }
         }
@@ -91,6 +91,6 @@ extension SegmentContents {
 }
 
 private enum SegmentLimits {
-    /// Devices looked at for a page of a dynamic segment: some tens of milliseconds.
+    /// The number of devices read for a page of a dynamic segment, which takes some tens of milliseconds.
     static let membersLookedAt: Int64 = 50_000
 }

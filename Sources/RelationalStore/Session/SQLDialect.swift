@@ -1,32 +1,32 @@
-/// What the two engines say differently, for statements that are otherwise one text.
+/// The differences between the two engines, for statements that otherwise share one text.
 ///
-/// SQLite lets one transaction write at a time: what locks a row or decides between two writers is empty there.
+/// SQLite lets one transaction write at a time, so locks and conflict clauses are empty there.
 package enum SQLDialect: Sendable {
     case sqlite, postgres
 
-    /// Behind a SELECT: nobody else changes the rows found until the transaction ends.
+    /// The suffix of a SELECT that locks the found rows against changes until the transaction ends.
     package var lock: String { word("", " FOR NO KEY UPDATE") }
 
-    /// Behind a SELECT: the rows found stay as they are until the transaction ends.
+    /// The suffix of a SELECT that keeps the found rows unchanged until the transaction ends.
     package var share: String { word("", " FOR SHARE") }
 
-    /// Of several values the largest, or the smallest. With a NULL among them the engines differ.
+    /// The functions for the largest and the smallest of several values. The engines treat NULL differently.
     package var greatest: String { word("max", "greatest") }
     package var least: String { word("min", "least") }
 
-    /// `state \(dialect.isAny(1))`: whether it is among the values given for `$1`.
+    /// Returns a condition such as `state \(dialect.isAny(1))`: whether a value is among the values of `$1`.
     package func isAny(_ number: Int) -> String {
         word("IN (SELECT value FROM json_each($\(number)))", "= ANY ($\(number))")
     }
 
-    /// `FROM \(dialect.each(2))`: the texts given for `$2` as rows of `value`, in the order of `key`.
+    /// Returns a source such as `FROM \(dialect.each(2))`: the texts of `$2` as rows of `value`, in the order of `key`.
     package func each(_ number: Int) -> String {
         word("json_each($\(number))", "unnest($\(number)::text[]) WITH ORDINALITY AS given (value, key)")
     }
 
-    /// The table with the deliveries of a run; PostgreSQL has one for each.
+    /// Returns the table with the deliveries of a run; PostgreSQL has one table per run.
     ///
-    /// - Parameter hint: the index that SQLite is to take, or `NOT INDEXED`.
+    /// - Parameter hint: the index that SQLite must use, or `NOT INDEXED`.
     package func deliveries(of run: Int64, _ hint: String = "") -> String {
         word(hint.isEmpty ? "delivery" : "delivery \(hint)", "delivery_\(run)")
     }
@@ -35,32 +35,37 @@ package enum SQLDialect: Sendable {
         word("delivery AS \(name)\(hint.isEmpty ? "" : " \(hint)")", "delivery_\(run) AS \(name)")
     }
 
-    /// The last bytes of a column in hex; an empty text where there are none.
+    /// Returns the last bytes of a column in hex; an empty text if there are none.
     package func hexOfLast(_ count: Int, of column: String) -> String {
         word(
             "lower(hex(substr(\(column), -\(count))))",
             "encode(substr(\(column), greatest(length(\(column)) - \(count - 1), 1)), 'hex')")
     }
 
-    /// Which rows of that table are the run's, whose number is given for this parameter.
+    /// Returns the condition that selects a run's rows from its table of deliveries. The parameter's value is the run's
+    /// id.
     package func isOf(parameter number: Int) -> String { word("run_id = $\(number)", "true") }
 
-    /// Behind a SELECT: leaves out the rows that another transaction has locked, and locks the others.
+    package func isOf(run: Int64, _ name: String? = nil) -> String {
+        word("\(name.map { "\($0)." } ?? "")run_id = \(run)", "true")
+    }
+
+    /// The suffix of a SELECT that skips rows locked by another transaction, and locks the others.
     package var skipLocked: String { word("", " FOR UPDATE SKIP LOCKED") }
 
-    /// SQLite's indexes of a part of a table say it so, and serve only a query that does.
+    /// Returns the condition in the form of SQLite's partial indexes, which serve only a query with the same text.
     package func isFalse(_ column: String) -> String { word("\(column) = 0", "NOT \(column)") }
 
-    /// Behind a table's name: the index that SQLite is to take.
+    /// Returns the suffix of a table's name with the index that SQLite must use.
     package func hint(_ index: String) -> String { word(index, "") }
 
-    /// Between two tables: SQLite goes through the first one in the outer loop.
+    /// The join of two tables in which SQLite reads the first table in the outer loop.
     package var orderedJoin: String { word("CROSS JOIN", "JOIN") }
 
-    /// `position(text, part)`: from 1; 0 where the part is not there.
+    /// The function `position(text, part)`. It counts from 1, and returns 0 if the part is missing.
     package var position: String { word("instr", "strpos") }
 
-    /// The text at a path in a column of JSON.
+    /// Returns the text at a path in a JSON column.
     package func json(_ column: String, _ path: String...) -> String { json(column, path: path) }
 
     package func json(_ column: String, path: [String]) -> String {
@@ -69,20 +74,48 @@ package enum SQLDialect: Sendable {
             "(\(column)::json #>> '{\(path.joined(separator: ","))}')")
     }
 
-    /// Behind an INSERT: writes nothing where another transaction has just written such a row. SQLite needs no answer to
-    /// that, and has no index of some of these columns.
+    /// Returns the suffix of an INSERT that writes no row if another transaction has just written the same one. SQLite
+    /// does not need it, and has no index on some of these columns.
     package func unlessThere(_ columns: String) -> String {
         word("", "ON CONFLICT \(columns) DO NOTHING")
     }
 
-    /// A stored moment as `Timestamp.iso8601` writes it.
+    /// Returns a sort order, as in `ORDER BY \(dialect.bytes("user_id"))`: by bytes, whatever the database's collation.
+    package func bytes(_ column: String) -> String { word(column, "\(column) COLLATE \"C\"") }
+
+    /// Returns bytes in lower-case hex.
+    package func hex(_ column: String) -> String { word("lower(hex(\(column)))", "encode(\(column), 'hex')") }
+
+    /// The texts of a column, as one value that ``SQLFields/texts(_:)`` reads.
+    ///
+    /// - Parameter rows: what follows the column in the query, from `FROM`.
+    package func list(_ column: String, _ rows: String) -> String {
+        word("(SELECT json_group_array(\(column)) \(rows))", "ARRAY (SELECT \(column) \(rows))")
+    }
+
+    /// Returns a placeholder with its type, for a place where PostgreSQL cannot infer the type.
+    package func typed(_ placeholder: String, _ type: String) -> String {
+        word(placeholder, "\(placeholder)::\(type)")
+    }
+
+    /// Returns whether the engine can store a text: PostgreSQL's texts have no NUL.
+    package func canHold(_ text: String) -> Bool { self == .sqlite || !text.utf8.contains(0) }
+
+    /// Returns a stored moment in the format of `Timestamp.iso8601`, without fractions of a second.
+    package func second(_ column: String) -> String {
+        word(
+            "strftime('%Y-%m-%dT%H:%M:%SZ', \(column) / 1000, 'unixepoch')",
+            "to_char(to_timestamp(\(column) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')")
+    }
+
+    /// Returns a stored moment in the format of `Timestamp.iso8601`.
     package func moment(_ column: String) -> String {
         word(
             "strftime('%Y-%m-%dT%H:%M:%fZ', \(column) / 1000.0, 'unixepoch')",
             "to_char(to_timestamp(\(column) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')")
     }
 
-    func word(_ sqlite: String, _ postgres: String) -> String {
+    package func word(_ sqlite: String, _ postgres: String) -> String {
         switch self {
         case .sqlite: sqlite
         case .postgres: postgres

@@ -1,112 +1,122 @@
 package import Model
 package import Store
 
-/// A transaction of either engine, in the hands of a closure that runs on its thread.
+/// A transaction of either engine, passed to a closure that runs on its thread.
 ///
-/// Statements are written once for both engines: values are given for `$1`, `$2`, rows are read by column number, and
-/// what the engines say differently is a word of ``dialect``.
+/// Statements are written once for both engines. Values are given for `$1`, `$2`, and rows are read by column number.
+/// The differences between the engines come from ``dialect``.
 package protocol SQLSession: SendableMetatype {
     associatedtype Fields: SQLFields
 
     static var dialect: SQLDialect { get }
 
-    /// Returns how many rows it touched.
+    /// Executes a statement and returns the number of rows it changed.
     @discardableResult
     func execute(_ statement: SQLStatement, values: [any SQLValue]) throws -> Int
 
-    /// Returns every row, read.
+    /// Returns every row, converted by `read`.
     func all<Value>(
         _ statement: SQLStatement, values: [any SQLValue], read: (Fields) throws -> Value
     ) throws -> [Value]
 
-    /// Row by row as they come, for answers too large to be held.
+    /// Calls `body` for each row as it arrives, for results too large for memory.
     func each(_ statement: SQLStatement, values: [any SQLValue], body: (Fields) throws -> Void) throws
 
     /// Executes one statement for each row of values, in one round trip.
     func execute(_ statement: SQLStatement, each rows: [[any SQLValue]]) throws
 
-    /// As ``RelationalStore/goesByCallersClock``.
+    /// Whether times come from the caller's clock; see ``RelationalStore/goesByCallersClock``.
     var goesByCallersClock: Bool { get }
 
-    /// Keeps everybody else from writing to a table until the transaction ends; readers go on.
+    /// Blocks other writers of a table until the transaction ends; readers continue.
     func lock(table: String) throws
 
-    /// Puts on record who did what, and returns the event's number. Until the transaction ends nobody else puts anything on
-    /// record: to be called late.
+    /// Records an action and its actor, and returns the event's id. No other transaction can record an event until this
+    /// one ends, so call it late.
     @discardableResult
     func record(
         _ kind: EventKind, run: Int64?, by actor: Actor, _ detail: String, files: [String: String], now: Timestamp
     ) throws -> Int64
 
-    /// By whose clock the store goes: the caller's moment, or the server's.
+    /// Returns the store's time: the caller's moment, or the server's time.
     func moment(_ now: Timestamp) throws -> Timestamp
 
-    /// Makes what holds the deliveries of a new run.
+    /// Creates the storage for the deliveries of a new run.
     func makeDeliveries(of run: Int64) throws
 
-    /// False once its outcomes were dropped with their table.
+    /// Returns `false` once the run's outcomes were dropped with their table.
     func hasDeliveries(of run: Int64) throws -> Bool
 
-    /// Whether what failed is found by its reason.
+    /// Returns whether an index finds failed deliveries by reason.
     func hasFailedIndex(of run: Int64) throws -> Bool
 
-    /// Drops what is kept only for a run that is under way.
+    /// Drops the structures that only a running run needs.
     func ended(run: Int64) throws
 
-    // The senders of a run. On SQLite its owner is the only one, as its row says.
+    // The senders of a run. On SQLite the owner in the run's row is the only one.
 
     /// Locks the run's senders, leases and stages, in this order, until the transaction ends.
     func lockWork(of run: Int64) throws
     func senders(of run: Int64) throws -> [String]
-    /// A sender stays one until the transaction ends.
+    /// Returns whether `owner` is a sender of the run, and keeps it so until the transaction ends.
     func isSender(_ owner: String, of run: Int64) throws -> Bool
-    /// Removes the senders that are gone.
+    /// Adds a sender to the run, and removes the dead ones.
     func join(_ sender: String, to run: Int64, _ isAlive: OwnerLiveness.IsAlive) throws
-    /// - Parameter owner: the sender that leaves; `nil`: all of them.
+    /// Removes senders from the run.
+    ///
+    /// - Parameter owner: the sender that leaves; `nil` for all of them.
     func leave(_ run: Int64, _ owner: String?) throws
 
-    /// What `owner` says of endpoints in trouble; others that send of the run no more say nothing.
+    /// Replaces the endpoint holds of `owner`, and removes those of senders that no longer send the run.
     func replaceHolds(of run: Int64, by owner: String, _ holds: [EndpointHold]) throws
 
-    /// Writes the one delivery of a run that tests.
-    func freezeTest(_ device: Int64, of campaign: Campaign, variant: Int?, run: Int64, now: Timestamp) throws
+    /// Writes the one delivery of a test run.
+    func freeze(_ chosen: ChosenDevice, run: Int64, now: Timestamp) throws
 
-    /// Drops what no cap counts any more.
+    /// Drops pushes that no cap counts any more.
     func pruneCaps(at now: Timestamp) throws
 
-    // Audiences, which each store compiles in its own way.
+    // Audiences.
 
-    /// - Parameter defined: a segment as it would be.
-    func count(
-        _ audience: AudienceExpression, defining defined: (name: String, expression: AudienceExpression)?,
-        now: Timestamp
-    ) throws -> Int
-    /// Throws what a run with this audience would.
-    func requireUsable(_ audience: AudienceExpression, now: Timestamp) throws
-    /// - Parameter range: of device numbers; nil: all.
-    func devices(
-        of audience: AudienceExpression, within range: ClosedRange<Int64>?, limit: Int, now: Timestamp
-    ) throws -> [StoredDevice]
-    /// Along the members' primary key.
-    func members(of segment: Int64, after device: Int64, limit: Int) throws -> [StoredDevice]
+    /// Returns a condition on `device` that needs no further brackets. The text that plans well differs between the
+    /// engines.
+    static func sql(of audience: ResolvedAudience, _ condition: inout AudienceCondition) -> String
+    /// Decides about each device of an audience, in order of id, and returns the counts.
+    ///
+    /// - Parameters:
+    ///   - window: the window of the silent budget to check.
+    ///   - caps: the caps of a run with this audience.
+    func reach(
+        _ count: ReachCount, _ selection: AudienceSelection, window: RollingWindow?, caps: CapForecast?
+    ) throws -> Reach
 
-    // What `verify` compares with.
+    // Reports about a device.
+
+    /// Returns the latest runs that included the device, at most `had`, and the latest that did not, at most `leftOut`,
+    /// without tests. Both lists are newest first. ``DeviceDelivery/isLeased`` is still `false`.
+    func runs(ofDevice device: Int64, had: Int, leftOut: Int) throws -> (had: [DeviceDelivery], leftOut: [Int64])
+
+    // Data that `verify` compares.
 
     func eventFaults() throws -> Verification.Check
     func leaseCheck() throws -> LeaseCheck
-    /// Nil: the store keeps no record of the budgets that runs were sent by.
+    /// Returns `nil` if the store does not record the budgets that runs used.
     func recordedBudgets() throws -> RecordedBudgets?
     func caps(of keys: Set<CapKey>) throws -> CapBook
 
-    // What is in flight, as each store keeps it.
+    // Leases and outcomes.
 
-    /// Settles all that is in flight as unknown: its outcome is lost, and nothing more is done about it.
-    func closeLeases(of run: Int64, now: Timestamp) throws
-    /// Each lease with its deliveries that have no outcome.
-    func leasesLeft(of run: Int64) throws -> [LeftLease]
+    /// Reads the bucket of a pace, and locks it until the transaction ends. A server's clock is written to `clocks`.
+    func lockBucket(of pace: SharedPace, _ clocks: inout ClockReading) throws -> PaceBucket
+
+    /// Records outcomes, and returns the counts of the run. A delivery that already has its outcome is not changed.
+    func settle(_ settlements: [Settlement], run: Int64, now: Timestamp) throws -> DeliveryCounts
+    /// Returns, for each device that is gone, the devices of its user in the app, with their deliveries in the run. The
+    /// list is empty if the device has no user. It has at most one device more than ``UserFallback/devicesMax``.
+    func devicesOfUsers(of gone: [Int64], in run: Int64) throws -> [[UserFallback.Candidate]]
 }
 
-/// A row: columns by number, from 0. What is asked for must fit what the column is; NULL fits the `OrNil` ones only.
+/// A row with columns numbered from 0. The requested type must fit the column. Only the `OrNil` functions accept NULL.
 package protocol SQLFields: SendableMetatype {
     func int64(_ column: Int) throws -> Int64
     func int64OrNil(_ column: Int) throws -> Int64?
@@ -117,13 +127,15 @@ package protocol SQLFields: SendableMetatype {
     func double(_ column: Int) throws -> Double
     func text(_ column: Int) throws -> String
     func textOrNil(_ column: Int) throws -> String?
+    /// A value of ``SQLDialect/list(_:_:)``.
+    func texts(_ column: Int) throws -> [String]
     func bytes(_ column: Int) throws -> [UInt8]
     func bytesOrNil(_ column: Int) throws -> [UInt8]?
     func timestamp(_ column: Int) throws -> Timestamp
     func timestampOrNil(_ column: Int) throws -> Timestamp?
 }
 
-// An engine's session may have the same with types of its own, which then goes first.
+// An engine's session may declare the same functions with its own types, which then take precedence.
 extension SQLSession {
     @discardableResult @_disfavoredOverload
     package func execute(_ statement: SQLStatement, _ values: any SQLValue...) throws -> Int {
@@ -137,7 +149,7 @@ extension SQLSession {
         try all(statement, values: values, read: read)
     }
 
-    /// The first row, read; nil when there is none.
+    /// Returns the first row, converted by `read`; `nil` if there is none.
     @_disfavoredOverload
     package func first<Value>(
         _ statement: SQLStatement, _ values: any SQLValue..., read: (Fields) throws -> Value
@@ -145,7 +157,7 @@ extension SQLSession {
         try all(statement, values: values, read: read).first
     }
 
-    /// All rows that can be read: one with a value that cannot be read never makes a list fail.
+    /// Returns all rows that can be read. A value that cannot be read never makes a list fail.
     package func readable<Value>(
         _ statement: SQLStatement, values: [any SQLValue], read: (Fields) throws -> Value
     ) throws -> [Value] {

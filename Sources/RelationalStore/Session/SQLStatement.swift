@@ -1,7 +1,7 @@
 /// The text of a statement, with `$1`, `$2` for its values.
 ///
-/// What is written as a literal is prepared on its first use and kept by the connection. A text that is put together for
-/// one run or audience is not worth that: `.once(text)`.
+/// A literal statement is prepared on its first use and kept by the connection. A text that is built for one run or
+/// audience is not kept: use `.once(text)`.
 package struct SQLStatement: ExpressibleByStringInterpolation, Hashable, Sendable {
     package let text: String
     package let isKept: Bool

@@ -1,23 +1,23 @@
 package import Model
 
-/// What can be given to a statement of either engine for `$1`. `nil` of an optional is NULL.
+/// A value for a parameter such as `$1` of either engine. `nil` of an optional is NULL.
 package protocol SQLValue: Sendable {
     var argument: SQLArgument { get }
 }
 
-/// A value with its type, which both engines know how to take. A moment is a whole number of milliseconds UTC.
+/// A value with its type, which both engines accept. A moment is a whole number of milliseconds UTC.
 package enum SQLArgument: Hashable, Sendable {
     case integer(Int64?)
     case real(Double?)
     case bool(Bool?)
     case text(String?)
     case bytes([UInt8]?)
-    /// Several as one value, see ``SQLDialect/isAny(_:)``.
+    /// Several texts as one value; see ``SQLDialect/isAny(_:)``.
     case texts([String])
     case integers([Int64])
 }
 
-/// A value whose type is known also where there is none.
+/// A value whose type is known even if the value is `nil`.
 package protocol TypedSQLValue: SQLValue {
     static func argument(_ value: Self?) -> SQLArgument
 }
@@ -54,7 +54,7 @@ extension Optional: SQLValue where Wrapped: TypedSQLValue {
     package var argument: SQLArgument { Wrapped.argument(self) }
 }
 
-/// What an array of is one value.
+/// A type whose arrays are one value.
 package protocol SQLElement: Sendable {
     static func argument(_ elements: [Self]) -> SQLArgument
 }

@@ -12,13 +12,19 @@ package struct RunStages<Session: SQLSession>: StageBook {
 
     private let db: Session
     private let run: Run
-    /// In whose name it is paused, and stages begin.
+    /// The actor for pauses and the starts of stages.
     private let actor: Actor
 
     package init(_ db: Session, _ run: Run, actor: Actor) {
         self.db = db
         self.run = run
         self.actor = actor
+    }
+
+    /// Locks the stages against changes by other transactions until this one ends.
+    package static func lock(_ db: Session, run: Int64) throws {
+        guard Session.dialect == .postgres else { return }
+        try db.execute("SELECT 1 FROM run_stage WHERE run_id = $1 ORDER BY stage FOR UPDATE", run)
     }
 
     package func records() throws -> [StageRecord] { try Self.records(db, run: run.id) }
@@ -36,13 +42,13 @@ package struct RunStages<Session: SQLSession>: StageBook {
         }
     }
 
-    /// With the run.
+    /// Creates the stages together with their run.
     package static func make(_ stages: [Stage], run: Int64, _ db: Session) throws {
         try db.execute(
             "INSERT INTO run_stage (run_id, stage) VALUES ($1, $2)", each: stages.indices.map { [run, $0] })
     }
 
-    /// The freeze has written so many of each stage.
+    /// Adds the numbers of frozen deliveries to the stages.
     package static func grow(_ sizes: [Int: Int], run: Int64, _ db: Session) throws {
         try db.execute(
             "UPDATE run_stage SET size = size + $3 WHERE run_id = $1 AND stage = $2",
@@ -104,7 +110,7 @@ package struct RunStages<Session: SQLSession>: StageBook {
         return Dictionary(groups) { _, last in last }
     }
 
-    /// The deliveries of a stage of the run: its number is given for `$1`, the stage's for `$2`.
+    /// The deliveries of a stage of the run. `$1` is the run's id, `$2` the stage's number.
     private var ofStage: String {
         let table = Session.dialect.deliveries(of: run.id, "INDEXED BY delivery_stage")
         return "FROM \(table) WHERE \(Session.dialect.isOf(parameter: 1)) AND stage = $2 AND stage IS NOT NULL"
@@ -125,14 +131,14 @@ package struct RunStages<Session: SQLSession>: StageBook {
             """, stage)
     }
 
-    /// Not by an APNs that was in trouble.
+    /// The condition for rejections that are not caused by trouble at APNs (429, 5xx).
     private static var isRefused: String {
         "(state = \(DeliveryState.rejected.code) AND status <> 429 AND status < 500)"
     }
     private static var isTooLarge: String {
         "(state = \(DeliveryState.suppressed.code) AND reason = '\(SuppressionReason.payloadTooLarge.rawValue)')"
     }
-    /// Sent before, and then left out.
+    /// The condition for deliveries that were sent and then suppressed.
     private static var isLost: String {
         """
         (state = \(DeliveryState.suppressed.code) AND attempt > 0 AND NOT \(isTooLarge)
@@ -140,8 +146,8 @@ package struct RunStages<Session: SQLSession>: StageBook {
         """
     }
 
-    /// A delivery of an early stage is never fresh, so those in flight lie side by side in the index of waiting
-    /// deliveries.
+    /// Returns the deliveries in flight by environment. A delivery of an early stage is never fresh, so those in flight
+    /// are adjacent in the index of waiting deliveries.
     package func unanswered(of stage: Int) throws -> [PushEnvironment: Int] {
         let table = Session.dialect.deliveries(of: run.id, "INDEXED BY delivery_waiting")
         var found: [PushEnvironment: Int] = [:]
@@ -243,18 +249,19 @@ package struct RunStages<Session: SQLSession>: StageBook {
     }
 
     package func pause(_ halt: RunHalt, reason: String, at now: Timestamp) throws {
-        // A person's word is stronger than a verdict.
+        // A person's decision overrides a verdict.
         guard try RunOwner.locked(db, run.id).state == .running else { return }
         try RunStateChange(db, run.id, now: now).note(.paused, reason: reason, actor: actor, halt: halt)
     }
 
-    /// Locks the run before the chain of events, as everybody does who changes its state.
+    /// Records an event. It locks the run before the event chain, as every transaction does that changes the run's
+    /// state.
     package func note(_ detail: String, at now: Timestamp) throws {
         _ = try RunOwner.locked(db, run.id)
         try db.record(.runStage, run: run.id, by: actor, detail, now: now)
     }
 
-    /// A person lets a run go on that a stage had stopped.
+    /// Records that a person resumed a run that a stage had paused.
     static func release(_ run: Int64, by actor: Actor, _ db: Session) throws {
         try db.execute(
             """

@@ -41,7 +41,7 @@ extension CapScan {
 }
 
 extension CapCover {
-    /// Devices whose rows are looked at together.
+    /// The number of devices whose rows are read together.
     private static let batchRows = 10_000
 
     init<Session: SQLSession>(_ db: Session, _ scan: CapScan) throws {
@@ -54,18 +54,18 @@ extension CapCover {
             """, oldest
         ) { (id: try $0.int64(0), cappedSince: try $0.timestamp(1)) }
         for found in runs {
-            // One that cannot be read is a fault of its own.
+            // A run that cannot be read is reported by another check.
             guard let run = try RunRow.list(db, "WHERE id = $1", found.id).readable.first,
                 let since = since(found.cappedSince, run)
             else { continue }
-            // Its outcomes are being pruned at this moment.
+            // The run's outcomes are being pruned now.
             guard try db.hasDeliveries(of: run.id) else { continue }
             var last: Int64? = 0
             while let after = last { last = try look(db, run.id, since: since, after: after) }
         }
     }
 
-    /// The last device looked at; nil: there are no more.
+    /// Returns the last device read; `nil` if there are no more.
     private mutating func look<Session: SQLSession>(
         _ db: Session, _ run: Int64, since: Timestamp, after: Int64
     ) throws -> Int64? {
@@ -86,11 +86,11 @@ extension CapCover {
     }
 }
 
-/// The silent ledger against deliveries and leases: a budget that is kept is worth nothing unless every background push
-/// is in the ledger, and nothing stays in it that is over.
+/// Compares the silent ledger with deliveries and leases. Every background push must be in the ledger, or the budget is
+/// not kept. No slot may stay open after its push has ended.
 ///
-/// It reads out of each run's definition whether its pushes are background pushes. So that it cannot pass by finding no
-/// such run, every run that the ledger or a silent lease names must be among them.
+/// The definition of each run says whether its pushes are background pushes. Every run in the ledger or in a silent
+/// lease must have such a definition. The check therefore cannot pass by finding no such run.
 struct LedgerCover<Session: SQLSession> {
     static var name: String { "silent_ledger" }
     static var promise: String {
@@ -98,9 +98,9 @@ struct LedgerCover<Session: SQLSession> {
     }
 
     private(set) var faults: [StoreFault] = []
-    /// The same of runs whose budget is on no record: the ledger may have forgotten their pushes by a shorter window.
+    /// The faults of runs whose budget is not recorded: the ledger may have forgotten their pushes by a shorter window.
     private(set) var doubts: [StoreFault] = []
-    /// Background pushes that were looked for in the ledger.
+    /// The number of background pushes compared with the ledger.
     private(set) var compared = 0
     private var backgroundRuns: Set<Int64> = []
 
@@ -110,7 +110,8 @@ struct LedgerCover<Session: SQLSession> {
         try findStranded(db)
     }
 
-    /// Older ones may be pruned: when the device got its next, or on the day its outcomes were.
+    /// Finds recent background pushes that are not in the ledger. Older rows may be pruned when the device gets its
+    /// next push.
     private mutating func findUncovered(_ db: Session, _ budgets: SilentBudgets) throws {
         let latest =
             try db.first("SELECT coalesce(max(reserved_at), 0) FROM silent_ledger") { try $0.timestamp(0) }
@@ -127,9 +128,9 @@ struct LedgerCover<Session: SQLSession> {
         ) { (run: try $0.int64(0), topic: try $0.textOrNil(1), isCovered: try $0.bool(2)) }
         for run in runs {
             backgroundRuns.insert(run.run)
-            // Pruned, or being so at this moment.
+            // The outcomes were pruned, or are being pruned now.
             guard run.isCovered, try db.hasDeliveries(of: run.run) else { continue }
-            // What a shorter window has forgotten is not missing.
+            // A push that a shorter window has forgotten is not missing.
             let window = [recorded?.shortestWindow, budgets[run.topic].window].compactMap(\.self).min() ?? .zero
             let isSure = recorded.map { $0[run.run] != nil } ?? true
             try compare(db, run.run, since: latest - window, isSure: isSure)
@@ -161,8 +162,8 @@ struct LedgerCover<Session: SQLSession> {
         }
     }
 
-    /// Finds runs with background pushes whose definition does not say so. The ids of runs stay when a device is
-    /// merged.
+    /// Finds runs with background pushes whose definition is not for background pushes. Run ids stay the same when
+    /// devices are merged.
     private mutating func findUnread(_ db: Session) throws {
         let named = try db.all(
             """

@@ -1,7 +1,7 @@
 import Model
 import Store
 
-/// A promise that one statement can check: it selects `run`, `device` and `what` of each row that breaks it.
+/// A promise that one statement checks. It selects `run`, `device` and `what` of each row that breaks the promise.
 struct RowCheck<Session: SQLSession>: Sendable {
     let name: String
     let promise: String
@@ -13,7 +13,7 @@ struct RowCheck<Session: SQLSession>: Sendable {
         self.sql = sql
     }
 
-    /// Counts beyond `faultsMax` without keeping.
+    /// Finds faults. Beyond `faultsMax` it only counts them.
     func find(_ db: Session, faultsMax: Int) throws -> Verification.Check {
         var faults: [StoreFault] = []
         var count = 0
@@ -27,12 +27,12 @@ struct RowCheck<Session: SQLSession>: Sendable {
 
     private static var dialect: SQLDialect { Session.dialect }
     private static var none: String { "CAST(NULL AS bigint)" }
-    /// On SQLite an index that is damaged or missing must not hide what it should have prevented.
+    /// On SQLite a damaged or missing index must not hide the faults that it should have prevented.
     private static var byRow: String { dialect.hint("NOT INDEXED") }
 }
 
 extension RowCheck {
-    /// What devices, their tokens and the sets they are in promise.
+    /// The promises of devices, their tokens and their segments.
     static var devices: [RowCheck] {
         [
             RowCheck(
@@ -92,7 +92,7 @@ extension RowCheck {
         ] + (dialect == .sqlite ? [] : [belongings])
     }
 
-    /// On SQLite foreign keys say the same.
+    /// A check that foreign keys make on SQLite.
     private static var belongings: RowCheck {
         RowCheck(
             "belongings", "what belongs to a device or to a segment has one",
@@ -172,11 +172,11 @@ extension RowCheck {
         ]
     }
 
-    /// What each delivery promises on its own.
+    /// The promises of each single delivery.
     ///
     /// - Parameters:
-    ///   - run: nil: of all runs, which SQLite has in one table.
-    ///   - goesByCallersClock: the ledger's times are by the clock that a run is made by.
+    ///   - run: the run to check; `nil` for all runs, which SQLite has in one table.
+    ///   - goesByCallersClock: whether the ledger's times come from the same clock as the run's creation time.
     static func deliveries(of run: Int64?, goesByCallersClock: Bool) -> [RowCheck] {
         let table = dialect.deliveries(of: run ?? 0, as: "delivery")
         let isOfRun = run.map { "silent_ledger.run_id = \($0)" } ?? "true"
@@ -257,14 +257,14 @@ extension RowCheck {
     }
 }
 
-/// What the engines keep in their own ways.
+/// The differences between the engines' structures.
 extension SQLDialect {
-    /// The highest number that a device ever had.
+    /// The highest id that a device ever had.
     fileprivate var lastDevice: String {
         word("(SELECT seq FROM sqlite_sequence WHERE name = 'device')", "(SELECT last_value FROM device_id_seq)")
     }
 
-    /// A further case of what may be wrong with a run.
+    /// A further case for faults of a run.
     fileprivate var senderFault: String {
         word(
             "",
@@ -275,8 +275,8 @@ extension SQLDialect {
             """)
     }
 
-    /// Rows of `run_id` and `what` that belong to a run, besides those that both engines have. SQLite hops along the
-    /// primary key, from run to run, instead of reading every delivery.
+    /// Rows of `run_id` and `what` that belong to a run, in addition to those of both engines. SQLite skips along the
+    /// primary key from run to run, and does not read every delivery.
     fileprivate var orphanRows: String {
         word(
             "UNION SELECT id, 'deliveries' FROM named WHERE id IS NOT NULL",

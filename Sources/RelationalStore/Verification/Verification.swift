@@ -26,7 +26,7 @@ extension RelationalStore {
         }
     }
 
-    /// An error while reading is a fault of its own, unless another process or the network caused it.
+    /// Runs a check. An error while reading is reported as a fault, unless another process or the network caused it.
     package func check(
         _ name: String, _ promise: String, _ find: @escaping @Sendable (Session) throws -> Verification.Check
     ) async throws -> Verification.Check {
@@ -37,8 +37,8 @@ extension RelationalStore {
         }
     }
 
-    /// Looks run by run on PostgreSQL, each in a snapshot of its own, and puts the findings together by promise. SQLite
-    /// has all deliveries in one table, so each promise is one look at it.
+    /// Checks deliveries. PostgreSQL checks each run in a separate snapshot, and combines the results by promise.
+    /// SQLite has all deliveries in one table, so one read checks each promise.
     private func deliveries(faultsMax: Int) async throws -> [Verification.Check] {
         let isCallers = goesByCallersClock
         var checks = RowCheck<Session>.deliveries(of: nil, goesByCallersClock: isCallers).map {
@@ -50,7 +50,7 @@ extension RelationalStore {
             let rows = RowCheck<Session>.deliveries(of: run, goesByCallersClock: isCallers)
             for (index, rows) in rows.enumerated() {
                 let found = try await check(rows.name, rows.promise) { db in
-                    // Pruned since the runs were listed.
+                    // The run was pruned after the runs were listed.
                     if let run, try OutcomeSummary(db, run).prunedAt() != nil {
                         return Verification.Check(rows.name, rows.promise, faults: [])
                     }
@@ -70,7 +70,7 @@ extension RelationalStore {
         }
     }
 
-    /// Run by run, so that none of the snapshots lasts.
+    /// Checks the counts run by run, so that each snapshot is short.
     private func sums() async throws -> Verification.Check {
         var faults: [StoreFault] = []
         for run in try await runIDs("true") {
@@ -138,7 +138,7 @@ extension RelationalStore {
         ]
     }
 
-    /// Keeps the first faults of each and adds the end of each device's token.
+    /// Keeps the first faults of each check, and adds the token end of each fault's device.
     private func cut(_ checks: [Verification.Check], to faultsMax: Int) async throws -> [Verification.Check] {
         var checks = checks
         for index in checks.indices {
@@ -152,7 +152,7 @@ extension RelationalStore {
         return checks
     }
 
-    /// Nil also where damage hides the device: what is wrong has been said by then.
+    /// Returns `nil` also if damage hides the device: other faults already report the damage.
     private func tokenEnd(of device: Int64) async throws -> String? {
         do {
             return try await snapshot(.expensive) { db in
@@ -166,15 +166,15 @@ extension RelationalStore {
     }
 }
 
-/// What each store's chain of events promises.
+/// The promise of each store's event chain.
 package enum EventRecord {
     package static let name = "events"
     package static let promise = "the record of who did what is whole, and as it was written"
 }
 
 extension StoreError {
-    /// Whether `verify` reports it and goes on. An error by another process or the network ends `verify`, which may
-    /// succeed when it is asked again.
+    /// Whether `verify` reports the error and continues. An error of another process or the network ends `verify`,
+    /// which may succeed when it is retried.
     fileprivate var isFault: Bool {
         switch self {
         case .unreachable, .outcomeUnknown: false

@@ -3,13 +3,13 @@ import GRDBSQLite
 import Model
 import Store
 
-/// A connection of its own for one `audience_sql`: the file is opened for reading only, statements see the rows of one
-/// app in the views of ``AnalystView`` and nothing else, and are stopped after a time limit.
+/// A separate connection for one `audience_sql`. The file is opened for reading only. Statements see only the rows of
+/// one app, in the views of ``AnalystView``, and are stopped after a time limit.
 ///
 /// Used by one thread; closed when released.
 final class AnalystConnection {
     private static let textMaxBytes: Int32 = 1_000_000
-    /// How often the time is looked at, in steps of SQLite's machine: far below a millisecond.
+    /// The number of SQLite virtual machine steps between two checks of the time; they take far below a millisecond.
     private static let stepsPerLook: Int32 = 10_000
 
     private let handle: OpaquePointer
@@ -19,9 +19,9 @@ final class AnalystConnection {
 
     /// - Parameters:
     ///   - address: see ``StoreReading/address(of:)``.
-    ///   - app: the topic of the campaign, whose app's rows are seen.
-    ///   - isCancelled: asked now and then, on the thread of ``select(_:now:each:)``, whether the read that this is for
-    ///     has been cancelled.
+    ///   - app: the topic of the campaign. Statements see the rows of its app.
+    ///   - isCancelled: whether the read that this connection serves is cancelled. It is called about every 50 ms, on
+    ///     the thread of ``select(_:now:each:)``.
     init(
         address: String, app: String, timeLimit: Duration, isCancelled: @escaping () -> Bool = { false }
     ) throws {
@@ -43,7 +43,7 @@ final class AnalystConnection {
         sqlite3_busy_timeout(handle, Int32(StoreLimits.busyTimeoutSeconds * 1000))
         sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Self.textMaxBytes)
         try makeViews(nonce, app: app)
-        // SQLite declares these at their first use, which the guard would refuse.
+        // SQLite declares these functions at their first use, which the guard would refuse.
         for function in AudienceGuard.tableFunctions { try execute("SELECT 1 FROM \(function)('[]')") }
         watch()
     }
@@ -52,7 +52,7 @@ final class AnalystConnection {
         sqlite3_close_v2(handle)
     }
 
-    /// Hands out what the statement selects. Throws `StoreError.audienceSQL`, or what `each` throws.
+    /// Passes each selected device to `each`. Throws `StoreError.audienceSQL`, or the error of `each`.
     func select(_ sql: String, now: Timestamp, each: (Int64) throws -> Void) throws {
         let statement = try compile(sql)
         defer { sqlite3_finalize(statement) }
@@ -65,7 +65,7 @@ final class AnalystConnection {
             case SQLITE_ROW: row += 1
             case SQLITE_INTERRUPT where deadline.wasCancelled: throw CancellationError()
             case SQLITE_INTERRUPT: throw StoreError.audienceSQL(.tooSlow(limit: deadline.limit))
-            // The message quotes values of rows.
+            // SQLite's own message quotes values of rows.
             case let code: throw StoreError.audienceSQL(.invalid(Self.unfit(code)))
             }
             guard sqlite3_column_type(statement, 0) == SQLITE_INTEGER else {
@@ -75,7 +75,8 @@ final class AnalystConnection {
         }
     }
 
-    /// For each view: one of all apps, one of this app over it, and the name that the query knows over that.
+    /// Creates three views for each name: one of all apps, one over it of this app, and one over that with the public
+    /// name.
     private func makeViews(_ nonce: String, app: String) throws {
         let run = "temp.\"\(nonce) run\""
         let topics = app.topics.sorted().map(Self.quoted).joined(separator: ", ")
@@ -209,10 +210,10 @@ final class AnalystConnection {
     }
 }
 
-/// A time limit on one statement, which also ends with the read that it is for. It measures how long something takes, which
-/// is no question of the date: the monotonic clock is read here.
+/// A time limit on one statement, which also ends when its read is cancelled. It measures a duration, which does not
+/// depend on the date, so it reads the monotonic clock.
 final class AudienceDeadline {
-    /// How often it is asked whether the read was cancelled.
+    /// The interval between two checks for cancellation.
     private static let askEvery: Duration = .milliseconds(50)
 
     let limit: Duration

@@ -2,23 +2,28 @@ import Model
 import RelationalStore
 import Store
 
-/// What analysts may read, under the names of ``AnalystViewNames``: views of the store without tokens, free of joins and codes. Times are milliseconds UTC.
+/// The views of the store that analysts may read, under the names of ``AnalystViewNames``. They have no tokens, joins
+/// or codes. Times are milliseconds UTC. Their columns are:
 ///
-/// | view | columns |
-/// |---|---|
-/// | `device_view` | id, topic, environment, status, status_reason, installation_id, user_id, locale, time_zone, country, app_version, os_version, model, alerts_allowed, badge, registered_at, last_seen_at, attributes (JSON), and app_version_key, os_version_key, which compare as versions do |
-/// | `tag_view` | device_id, tag |
-/// | `segment_view` | segment, device_id: of imported segments, defined ones hold no devices |
-/// | `delivery_view` | run_id, campaign, occurrence, device_id, environment, state, status, reason, attempts, variant, changed_at, and what the delivery was: text_locale, locale, app_version, time_zone, country, wave_at, stage, doubts. Test runs are left out |
-/// | `run_view` | id, campaign, occurrence, state, is_test, created_at, started_at, finished_at, holdout_seed, variant_seed |
+/// - `device_view`: id, topic, environment, status, status_reason, installation_id, user_id, locale, time_zone,
+///   country, app_version, os_version, model, alerts_allowed, badge, registered_at, last_seen_at, attributes (JSON),
+///   app_version_key and os_version_key. The keys compare in version order.
+/// - `tag_view`: device_id, tag.
+/// - `segment_view`: segment, device_id. It has imported segments only; defined segments hold no devices.
+/// - `delivery_view`: run_id, campaign, occurrence, device_id, environment, state, status, reason, attempts, variant,
+///   changed_at, text_locale, locale, app_version, time_zone, country, wave_at, stage, doubts. Test runs are left out.
+/// - `run_view`: id, campaign, occurrence, state, is_test, created_at, started_at, finished_at, holdout_seed,
+///   variant_seed.
 ///
-/// `state` is pending (also while it is in flight), accepted, rejected, unknown or suppressed. `locale`, `app_version`,
-/// `time_zone` and `country` are the device's at the freeze, `text_locale` is that of the chosen text, and `stage` counts
-/// from 1; each is NULL if it is not known or there is none. `doubts` counts the attempts whose answer was lost: if it is
-/// above 0, the push may have arrived in any state. The seeds are those of ``CampaignSplit``.
+/// `state` is pending (also while in flight), accepted, rejected, unknown or suppressed. `locale`, `app_version`,
+/// `time_zone` and `country` are the device's values at the freeze. `text_locale` is the locale of the chosen text, and
+/// `stage` counts from 1. Each of them is NULL if it is not known or does not exist.
 ///
-/// A store has the same views, for a SQLite shell: those of its migrations, which are frozen. A change here needs a
-/// migration that makes them anew.
+/// `doubts` counts the attempts whose response was lost. If it is above 0, the push may have arrived in any state. The
+/// seeds are those of ``CampaignSplit``.
+///
+/// A store also has these views for a SQLite shell. Its migrations create them and are frozen. A change here needs a
+/// migration that recreates them.
 struct AnalystView {
     let name: String
     private let columns: String
@@ -32,8 +37,8 @@ struct AnalystView {
         self.rest = rest
     }
 
-    /// The rows of one app. A column that is no key is read as NULL in any other row: SQLite may evaluate an
-    /// expression of the query before the condition, and the expression may fail or take long because of a value.
+    /// Returns a view of the rows of one app. In all other rows, a column that is not a key reads as NULL. SQLite may
+    /// evaluate an expression of the query before the condition, and a value may make the expression fail or take long.
     ///
     /// - Parameters:
     ///   - inner: the view of all apps.
@@ -57,7 +62,7 @@ struct AnalystView {
     private static let status = SQLConstants.word(
         of: "status", DeviceStatus.allCases.map { ($0.code, $0.rawValue) })
 
-    /// The outer join is left out where the topic is not asked for.
+    /// SQLite leaves out the outer join if the query does not read the topic.
     private static let device = AnalystView(
         "device_view",
         """
@@ -102,7 +107,7 @@ struct AnalystView {
         """, from: "delivery JOIN", "run ON run.id = delivery.run_id LEFT JOIN",
         "delivery_profile ON delivery_profile.id = delivery.profile", rest: "WHERE run.is_test = 0")
 
-    /// A delivery that the freeze left out is in no stage, as in ``DeliveryBreakdown``.
+    /// The condition for a delivery that the freeze suppressed. It is in no stage, as in ``DeliveryBreakdown``.
     private static let frozenOut =
         "delivery.state = \(DeliveryState.suppressed.rawValue) AND delivery.attempt = 0 AND delivery.reason IN ("
         + SQLConstants.list(FreezePolicy.reasons.map(\.rawValue)) + ")"

@@ -1,15 +1,15 @@
 import GRDBSQLite
 
-/// Says no to everything an `audience_sql` has no business with. SQLite asks while it compiles the statement.
+/// Refuses everything that an `audience_sql` must not do. SQLite calls it while it compiles the statement.
 ///
-/// Tables of the store may be read through our inner views only. SQLite names the view a column is read through by the
-/// word in the text, and a common table expression may bear the name of a view; so the inner views have names nobody
-/// can guess, and only those count.
+/// The tables of the store may be read only through the inner views. SQLite reports the view that a column is read
+/// through by the name in the query text. A common table expression can have the name of a view. The inner views
+/// therefore have unguessable names, and only those names count.
 final class AudienceGuard {
     static let tableFunctions: Set<String> = ["json_each", "json_tree"]
     private static let schemaTables: Set<String> = ["sqlite_master", "sqlite_temp_master"]
-    /// Those that neither change nor reveal anything and give the same for the same row, so that an interrupted freeze
-    /// goes on with the audience it began with.
+    /// The allowed functions. They change and reveal nothing, and give the same result for the same row. An interrupted
+    /// freeze therefore continues with the same audience.
     private static let functions: Set<String> = [
         "->", "->>", "abs", "avg", "ceil", "ceiling", "char", "coalesce", "count", "cume_dist", "current_date",
         "current_time", "current_timestamp", "date", "datetime", "dense_rank", "exp", "first_value", "floor", "format",
@@ -25,7 +25,7 @@ final class AudienceGuard {
     private let views: Set<String>
     private let innerViews: Set<String>
     private var tablesRead: Set<String> = []
-    /// The first thing refused, in words.
+    /// A description of the first refused thing.
     private(set) var refusal: String?
 
     init(views: Set<String>, innerViews: Set<String>) {
@@ -33,7 +33,7 @@ final class AudienceGuard {
         self.innerViews = innerViews
     }
 
-    /// What `sqlite3_set_authorizer` is told.
+    /// Decides on what `sqlite3_set_authorizer` reports.
     func verdict(_ action: Int32, _ first: String, _ second: String, through context: String?) -> Int32 {
         guard let refused = refusal(of: action, first, second, through: context) else { return SQLITE_OK }
         refusal = refusal ?? refused
@@ -47,7 +47,7 @@ final class AudienceGuard {
         case SQLITE_FUNCTION: Self.functions.contains(second.lowercased()) ? nil : "the function \(second)()"
         case SQLITE_PRAGMA: "PRAGMA \(first)"
         case SQLITE_ATTACH: "ATTACH"
-        // No query does this, but for SQLite itself when it meets such a function for the first time.
+        // Only SQLite itself does this, when it meets such a function for the first time.
         case SQLITE_INSERT where Self.schemaTables.contains(first),
             SQLITE_UPDATE where Self.schemaTables.contains(first):
             "a table-valued function other than \(Self.tableFunctions.sorted().joined(separator: " and "))"
@@ -62,7 +62,7 @@ final class AudienceGuard {
             tablesRead.insert(table)
             return true
         }
-        // A table of which no column is needed in the end, asked about once more without saying through what.
+        // SQLite asks again, without the view, about a table of which it needs no column in the end.
         return column.isEmpty && tablesRead.contains(table)
     }
 

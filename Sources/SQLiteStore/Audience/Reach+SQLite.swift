@@ -1,89 +1,16 @@
-import GRDB
+package import GRDB
 package import Model
+package import RelationalStore
 package import Store
 
-extension SQLiteFileStore {
+extension Database {
     package func reach(
-        of audience: AudienceExpression, topic: String, pushType: PushType, now: Timestamp
-    ) async throws -> Reach {
-        try await read { db in
-            let selection = try AudienceSelection(db, audience, topic: topic, now: now)
-            var count = ReachCount(FreezePolicy(pushType))
-            var rows = ReachRows()
-            return try rows.count(selection, db, budget: nil, caps: nil, into: &count)
-        }
-    }
-
-    package func reach(
-        of campaign: Campaign, budget: Model.Configuration.SilentBudget?, caps: CapPreview?, waves: RecipientWaves?,
-        now: Timestamp
-    ) async throws -> Reach {
-        try await read { db in
-            try AudienceSelection.with(campaign, now: now, db) { selection in
-                let budget = campaign.pushType == .background ? budget : nil
-                let spending = try budget.map { try SilentSpending(db, $0, now: now) }
-                defer { spending?.close() }
-                var policy = FreezePolicy(campaign, waves: waves, seeds: selection.seeds)
-                try selection.tellUsers(&policy, cutShort: nil, db)
-                var count = ReachCount(policy, variants: campaign.variants.count)
-                var rows = ReachRows()
-                let forecast = try caps.map {
-                    CapForecast($0, classes: try CapLedger(db).classes(), now: now, gap: try BackupMarks.gap(db))
-                }
-                return try rows.count(selection, db, budget: spending, caps: forecast, into: &count)
-            }
-        }
-    }
-
-    package func sampleDevices(
-        of audience: AudienceExpression, topic: String, now: Timestamp, fields: [AudienceField], limit: Int
-    ) async throws -> [DeviceSample] {
-        try await read { db in
-            let selection = try AudienceSelection(db, audience, topic: topic, now: now)
-            return try Self.samples(selection, fields: fields, limit: limit, db)
-        }
-    }
-
-    package func sampleDevices(
-        of campaign: Campaign, now: Timestamp, fields: [AudienceField], limit: Int
-    ) async throws -> [DeviceSample] {
-        try await read { db in
-            try AudienceSelection.with(campaign, now: now, db) { selection in
-                try Self.samples(selection, fields: fields, limit: limit, db)
-            }
-        }
-    }
-
-    private static func samples(
-        _ selection: AudienceSelection, fields: [AudienceField], limit: Int, _ db: Database
-    ) throws -> [DeviceSample] {
-        let rows = try Row.fetchAll(
-            db,
-            sql: """
-                SELECT min(device.id), device.locale FROM device
-                WHERE \(selection.sql) AND device.status = \(DeviceStatus.active.code)
-                GROUP BY device.locale ORDER BY count(*) DESC, device.locale LIMIT \(limit)
-                """, arguments: StatementArguments(selection.arguments))
-        return try rows.map { row in
-            DeviceSample(device: row[0], locale: row[1], fields: try Self.fields(fields, of: row[0], db))
-        }
-    }
-
-    package func fields(_ fields: [AudienceField], ofDevice device: Int64) async throws -> [String?] {
-        try await read(.short) { db in try Self.fields(fields, of: device, db) }
-    }
-
-    private static func fields(_ fields: [AudienceField], of device: Int64, _ db: Database) throws -> [String?] {
-        guard !fields.isEmpty else { return [] }
-        var parameters = AudienceParameters()
-        let columns = fields.map { field in AudienceColumn.printed(field) { parameters.add($0) } }
-        let id = parameters.add(device)
-        let row = try RowStatement(
-            db, "SELECT \(columns.joined(separator: ", ")) FROM device WHERE id = \(id)",
-            arguments: StatementArguments(parameters.values))
-        defer { row.reset() }
-        guard try row.step() else { return fields.map { _ in nil } }
-        return fields.indices.map { row.text(Int32($0)) }
+        _ count: ReachCount, _ selection: AudienceSelection, window: RollingWindow?, caps: CapForecast?
+    ) throws -> Reach {
+        let spending = try window.map { try SilentSpending(self, $0) }
+        defer { spending?.close() }
+        var (count, rows) = (count, ReachRows())
+        return try rows.count(selection, self, budget: spending, caps: caps, into: &count)
     }
 }
 
@@ -97,15 +24,14 @@ private struct ReachRows {
         into count: inout ReachCount
     ) throws -> Reach {
         var caps = caps
-        let rows = try RowStatement(
-            db,
-            """
+        let audience = """
             SELECT device.id, device.environment, device.status, device.alerts_allowed, device.locale, device.time_zone,
                 \(count.goesByUser || caps != nil ? "device.user_id" : "NULL")
             FROM device
             WHERE \(selection.sql)
             ORDER BY device.id
-            """, arguments: StatementArguments(selection.arguments))
+            """
+        let rows = try db.prepare(.once(audience), selection.values)
         defer { rows.reset() }
         while try rows.step() {
             let device = rows.int64(0)
@@ -134,15 +60,15 @@ private struct ReachRows {
     }
 }
 
-/// Which devices have used up their silent budget at one moment. Devices are asked for in rising order of id: the ledger
-/// is read along with them, so that nothing is kept.
+/// The devices that have used up their silent budget at one moment. Callers must query in ascending order of id. The
+/// ledger is read in step with the calls, so that no rows are kept in memory.
 final class SilentSpending {
     private let rows: RowStatement
     private let window: RollingWindow
     private var hasRow: Bool
 
-    init(_ db: Database, _ budget: Model.Configuration.SilentBudget, now: Timestamp) throws {
-        window = RollingWindow(budget, at: now, gap: try BackupMarks.gap(db))
+    init(_ db: Database, _ window: RollingWindow) throws {
+        self.window = window
         rows = try RowStatement(
             db,
             """
@@ -162,14 +88,14 @@ final class SilentSpending {
     func close() { rows.reset() }
 }
 
-/// Small numbers for the texts of a column, so that a million rows naming a few dozen locales make no strings: equal
+/// Small numbers for the texts of a column, so that a million rows with a few dozen locales create no strings. Equal
 /// texts have equal numbers, from 0 in order of appearance.
 struct TextCodes {
-    /// By number; nil where the column was NULL.
+    /// The texts by number. `nil` where the column is NULL.
     private(set) var texts: [String?] = []
     private var codes: [UInt64: Int] = [:]
     private var null: Int?
-    /// Texts whose hash was taken; as good as never.
+    /// The numbers of texts whose hash another text already has, which is very rare.
     private var others: [String: Int] = [:]
 
     mutating func code(_ rows: RowStatement, _ column: Int32) -> Int {

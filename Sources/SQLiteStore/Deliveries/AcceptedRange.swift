@@ -2,18 +2,18 @@ import GRDB
 import Store
 import Model
 
-/// The plain acceptances among the outcomes of one lease, recorded with one statement: in a healthy run that is nearly
-/// all there is, and a statement for each costs more than the rest of the account together.
+/// The plain acceptances among the outcomes of one lease, recorded with one statement. In a healthy run, nearly all
+/// outcomes are plain acceptances. A statement for each costs more than the rest of the recording together.
 ///
-/// A byte per device between the first and the last says which of them it is about, and which locale each got: no row
-/// that was not named can be touched, whatever lies between.
+/// One byte per device between the first and the last selects the devices and gives their locales. The statement
+/// changes no row that was not named, whatever rows are in between.
 struct AcceptedRange {
-    /// Below this many a statement each is no dearer.
+    /// The minimum number of acceptances. Below it, a statement for each costs no more.
     private static let countMin = 16
-    /// Rows looked at for each one changed, at most: retries lie scattered.
+    /// The maximum number of rows read for each changed row, because retries are scattered.
     private static let sparsenessMax = 8
-    /// In the byte of a device: 0 is not meant, 1 has no locale, from 2 on the locale. Higher ones would not be single
-    /// characters to SQLite.
+    /// The highest locale index that fits in a device's byte. 0 means that the device is not selected, 1 that it has no
+    /// locale, and 2 and above are the locale. SQLite would not read higher bytes as single characters.
     private static let localeIndexMax = 125
 
     /// The status of every acceptance.
@@ -34,7 +34,7 @@ struct AcceptedRange {
     private let count: Int
     private var codes: [UInt8]
 
-    /// Nil when there are too few, or when they lie too far apart.
+    /// Returns `nil` if there are too few acceptances, or if they are too scattered.
     init?(_ settlements: ArraySlice<Settlement>) {
         guard settlements.count >= Self.countMin, let model = settlements.first(where: Self.isPlain) else { return nil }
         number = model.leaseNumber
@@ -57,7 +57,7 @@ struct AcceptedRange {
         self.count = codes.count { $0 != 0 }
     }
 
-    /// False, and nothing is changed, when any of them has its outcome already.
+    /// Returns `false` and changes nothing if any of the deliveries already has its outcome.
     func record(run: Int64, now: Timestamp, _ db: Database) throws -> Bool {
         var isWhole = false
         try db.inSavepoint {
@@ -77,7 +77,7 @@ struct AcceptedRange {
         return isWhole
     }
 
-    /// Whether this outcome is among those recorded; true once for each device.
+    /// Returns whether this outcome is among those recorded; `true` only once for each device.
     mutating func take(_ settlement: Settlement) -> Bool {
         let index = Int(settlement.device - first)
         guard codes.indices.contains(index), Self.isPlain(settlement), settlement.leaseNumber == number,

@@ -3,7 +3,8 @@ import Model
 import RelationalStore
 import Store
 
-/// The visible pushes under a frequency cap that left, or may have, in the transaction of `db`; see ``Store/CapBook``.
+/// The visible pushes under a frequency cap that left or may have left, in the transaction of `db`; see
+/// ``Store/CapBook``.
 struct CapLedger {
     private let db: Database
 
@@ -11,12 +12,12 @@ struct CapLedger {
         self.db = db
     }
 
-    /// What the caps say of these candidates, and are to reserve.
+    /// Returns the caps' limits for these candidates, ready for reservations.
     func open(
         _ request: CapRequest, _ candidates: [[LeaseCandidate]], run: Int64, at now: Timestamp,
         after steps: [ClockStep], gap: RestoreGap?
     ) throws -> CapLease {
-        var classes = try classes()
+        var classes = try db.capClasses()
         if classes[request.rule.code] == nil {
             try record(request.rule)
             classes[request.rule.code] = request.rule.pushClass
@@ -45,14 +46,7 @@ struct CapLedger {
         try write(book)
     }
 
-    func story(of device: StoredDevice) throws -> [DeviceStory.CappedPush] {
-        let person = device.record.userID.map { CapKey.person(topic: device.record.topic, user: $0) } ?? 0
-        var book = CapBook()
-        try read(CapBook.keys(device: device.id, person: person), into: &book)
-        return book.story(device: device.id, person: person, classes: try classes())
-    }
-
-    /// Those of the devices of which a push may still count for a cap.
+    /// Returns the devices that have a push that may still count for a cap.
     func counting(_ devices: some Sequence<Int64>, at now: Timestamp) throws -> Set<Int64> {
         var book = CapBook()
         return try Set(
@@ -62,8 +56,8 @@ struct CapLedger {
             })
     }
 
-    /// Whether from now on all that is sent of a run is leased under caps. To be called when a lease is on record: what is
-    /// still on its way without caps tells that it is not.
+    /// Records whether all further sends of a run are leased under caps. Call this once a lease is on record. An
+    /// uncapped request in flight means that they are not.
     func note(_ run: Int64, isCapped: Bool, at now: Timestamp) throws {
         let change = try RowStatement(
             db,
@@ -78,8 +72,8 @@ struct CapLedger {
         try change.run()
     }
 
-    /// Nothing in these rows can count any more: all of it is older than two of the longest windows, however the clock was
-    /// set meanwhile. From then on they prove nothing.
+    /// Deletes rows that cannot count any more: they are older than two of the longest windows, however the clock was
+    /// set. The ledger then proves nothing about that time, so `capped_since` moves up.
     func prune(at now: Timestamp) throws {
         let past = RollingWindow(
             limit: 1, length: FrequencyCap.windowMax, for: .frequencyCap, at: now,
@@ -93,7 +87,7 @@ struct CapLedger {
                 """, arguments: ["past": past.milliseconds])
     }
 
-    /// Rows that were read before are left as they are; one that is not there has no pushes.
+    /// Reads the rows of the keys. A row that was read before stays as it is; a missing row has no pushes.
     func read(_ keys: [CapKey], into book: inout CapBook) throws {
         let rows = try PageStatement(db)
         for key in keys { try rows.read(key, into: &book) }
@@ -117,15 +111,6 @@ struct CapLedger {
         }
     }
 
-    /// By the code of their rule.
-    func classes() throws -> [UInt32: String] {
-        let rows = try RowStatement(db, "SELECT code, class FROM cap_rule")
-        defer { rows.reset() }
-        var classes: [UInt32: String] = [:]
-        while try rows.step() { classes[UInt32(truncatingIfNeeded: rows.int64(0))] = rows.text(1) }
-        return classes
-    }
-
     private func record(_ rule: CapRule) throws {
         try db.execute(
             sql: "INSERT INTO cap_rule (code, topic, class, caps) VALUES (:code, :topic, :class, :caps)",
@@ -135,7 +120,7 @@ struct CapLedger {
     }
 }
 
-/// Reads rows that were not read before.
+/// Reads only rows that were not read before.
 private struct PageStatement {
     private let rows: RowStatement
     private let kind, id: Int32

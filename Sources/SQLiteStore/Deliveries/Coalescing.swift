@@ -3,10 +3,11 @@ import RelationalStore
 import Store
 import Model
 
-/// Of the background pushes of one collapse key that wait for a device's silent budget, only the newest run's goes on
-/// waiting: the app learns nothing from two in a row. A device belongs to one app, so its id stands for the app.
+/// Keeps only the newest run's background push among those with one collapse key that wait for a device's silent
+/// budget. A second push would tell the app nothing new. A device belongs to one app, so its id also identifies the
+/// app.
 ///
-/// Those in flight, and those put off for another reason, are left alone.
+/// Pushes in flight, and pushes put off for another reason, are not changed.
 final class Coalescing {
     private static let waiting = """
         run_id = :run AND device_id = :device AND state = \(DeliveryState.pending.rawValue) AND not_before IS NOT NULL
@@ -23,7 +24,7 @@ final class Coalescing {
     private let db: Database
     private let run: Int64
     private let now: Timestamp
-    /// Unfinished runs of the same key; looked up when the first delivery has to wait.
+    /// The running and paused runs with the same key; looked up when the first delivery has to wait.
     private var others: [Int64]?
     private var replaced: [Int64: Int] = [:]
 
@@ -33,7 +34,7 @@ final class Coalescing {
         self.now = now
     }
 
-    /// Whether a newer run's waits already.
+    /// Returns whether a newer run's push to the device already waits.
     func newerWaits(_ device: Int64) throws -> Bool {
         let rows = try RowStatement(db, Self.findSQL)
         defer { rows.reset() }
@@ -45,7 +46,7 @@ final class Coalescing {
         return false
     }
 
-    /// Older ones give way to this run's.
+    /// Suppresses the waiting pushes of older runs in favour of this run's push.
     func replaceOlder(_ device: Int64) throws {
         let update = try RowStatement(db, Self.replaceSQL)
         for older in try runs() where older < run {
@@ -57,7 +58,7 @@ final class Coalescing {
         }
     }
 
-    /// Writes the accounts of the runs that lost deliveries; once, at the end.
+    /// Updates the counts of the runs that lost deliveries. Call it once, at the end.
     func countReplaced() throws {
         for (older, count) in replaced {
             var change = DeliveryCounts()

@@ -7,7 +7,7 @@ struct DeliveryProfiles {
 
     init(_ db: Database) { self.db = db }
 
-    /// Returns their numbers, in order; stores those that are new.
+    /// Returns the numbers of the profiles, in order, and stores new profiles.
     func numbers(of profiles: [DeliveryProfile]) throws -> [Int64] {
         try profiles.map { profile in
             let arguments: StatementArguments = [

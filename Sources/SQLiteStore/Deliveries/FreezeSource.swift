@@ -3,14 +3,14 @@ import Model
 import RelationalStore
 import Store
 
-/// The devices a run is for, in order of id, read from one snapshot.
+/// The devices of a run's audience, in order of id, read from one snapshot.
 struct FreezeSource {
     struct Entry {
         var device: Int64
         var environment: Int64
         var generation: Int64
         var decision: FreezePolicy.Decision
-        /// Into the profiles of its batch.
+        /// The index into the profiles of its batch.
         var profile = 0
     }
 
@@ -23,48 +23,47 @@ struct FreezeSource {
     private var policy: FreezePolicy
     private var batchRows = StoreLimits.freezeFirstBatchRows
     private(set) var isAtEnd = false
-    /// The last device written down already.
+    /// The last device that is already frozen.
     private let behind: Int64
-    /// Of a correction.
+    /// The send order of a correction; `nil` for any other run.
     private let turns: CorrectionTurns?
 
     init(_ db: Database, _ run: Run, _ selection: AudienceSelection) throws {
-        var arguments = selection.arguments
-        arguments["after"] =
-            try Int64.fetchOne(
-                db, sql: "SELECT coalesce(max(device_id), 0) FROM delivery WHERE run_id = :run",
-                arguments: ["run": run.id])?
-            .databaseValue ?? .null
+        let written =
+            try db.first("SELECT coalesce(max(device_id), 0) FROM delivery WHERE run_id = $1", run.id) {
+                try $0.int64(0)
+            } ?? 0
         policy = FreezePolicy(
             run.definition.campaign, waves: RecipientWaves(run.definition, startedAt: run.startedAt ?? run.createdAt),
             seeds: selection.seeds)
-        let written = arguments["after"].flatMap { Int64.fromDatabaseValue($0) } ?? 0
         try selection.tellUsers(&policy, cutShort: written > 0 ? run.id : nil, db)
         let hasStages = policy.hasStages
         turns = try run.definition.correction.map {
             CorrectionTurns(try RunRow.require(db, $0.run), plannedAt: run.definition.plannedAt)
         }
-        // The sample depends on all who were seen before.
+        // The sample depends on all devices seen before, so a run with stages reads them again.
         behind = hasStages ? written : 0
-        if hasStages { arguments["after"] = Int64(0).databaseValue }
-        rows = try RowStatement(
-            db,
+        let corrected = run.definition.correction.map { correction in
             """
+            (
+                SELECT changed_at FROM delivery AS sent
+                WHERE sent.run_id = \(correction.run) AND sent.device_id = device.id
+            )
+            """
+        }
+        let audience = """
             SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed,
                 \(run.definition.wall == nil && !hasStages ? "NULL" : "device.time_zone"),
                 \(hasStages ? "device.locale" : "NULL"),
-                \(turns == nil ? "NULL" : Self.correctedSQL),
+                \(corrected ?? "NULL"),
                 \(policy.goesByUser ? "device.user_id" : "NULL"),
                 device.locale, device.app_version, device.time_zone, device.country
             FROM device
-            WHERE device.id > :after AND \(selection.sql)
+            WHERE device.id > \(hasStages ? 0 : written) AND \(selection.sql)
             ORDER BY device.id
-            """, arguments: StatementArguments(arguments))
+            """
+        rows = try db.prepare(.once(audience), selection.values)
     }
-
-    /// When the run corrected put its outcome on record.
-    private static let correctedSQL =
-        "(SELECT changed_at FROM delivery AS sent WHERE sent.run_id = :corrected AND sent.device_id = device.id)"
 
     mutating func nextBatch() throws -> Batch {
         var batch = Batch()
@@ -83,7 +82,7 @@ struct FreezeSource {
         return batch
     }
 
-    /// By a hash of its texts: nothing is copied for a profile that is known.
+    /// Finds the profile by a hash of its texts, so that a known profile copies nothing.
     private func profile(_ profiles: inout BatchProfiles<UInt64>) -> Int {
         var hash: UInt64 = 0
         for column in Self.profileColumns { hash = (hash ^ rows.textHash(column)) &* 0x9e37_79b9_7f4a_7c15 }
@@ -108,32 +107,15 @@ struct FreezeSource {
     func close() { rows.reset() }
 }
 
-extension FreezeSource {
-    /// One device chosen by hand.
-    static func entry(
-        ofDevice device: Int64, _ campaign: Campaign, variant: Int?, _ db: Database
-    ) throws -> Batch {
-        let row = try Row.fetchOne(
-            db,
-            sql: """
-                SELECT topic.name, environment, token_generation, status, alerts_allowed, user_id, locale, app_version,
-                    time_zone, country
-                FROM device JOIN topic ON topic.id = device.topic_id WHERE device.id = :device
-                """, arguments: ["device": device])
-        guard let row else { throw StoreError.noSuchDevice(device) }
-        let topic: String = row[0]
-        guard topic == campaign.deviceTopic else {
-            throw StoreError.deviceOfOtherTopic(device, topic: topic, expected: campaign.deviceTopic)
-        }
-        let decision = FreezePolicy(campaign, waves: nil).decideByHand(
-            device: device, status: DeviceStatus(code: row[3]), alertsAllowed: row[4] as Int64? != 0, user: row[5],
-            variant: variant)
-        var batch = Batch()
-        _ = batch.profiles.index(0) {
-            DeliveryProfile(locale: row[6], appVersion: row[7], timeZone: row[8], country: row[9])
-        }
-        batch.entries = [Entry(device: device, environment: row[1], generation: row[2], decision: decision)]
-        return batch
+extension FreezeSource.Batch {
+    /// Creates a batch of one device chosen by a person.
+    init(_ chosen: ChosenDevice) {
+        _ = profiles.index(0) { chosen.profile }
+        entries = [
+            FreezeSource.Entry(
+                device: chosen.device, environment: chosen.environment, generation: chosen.generation,
+                decision: chosen.decision)
+        ]
     }
 }
 

@@ -1,23 +1,9 @@
 import GRDB
 import Store
 import Model
+import RelationalStore
 
-/// A pending delivery that might be leased, with its device as it is now.
-struct LeaseCandidate {
-    /// Nil: the device is not there any more.
-    var status: DeviceStatus?
-    /// Of its token, as it is now.
-    var environment: PushEnvironment?
-    /// Put off before; it stands in the index of waiting deliveries.
-    var isWaiting: Bool
-    /// Read only where quiet hours ask for it.
-    var zone: String?
-    /// Read only where frequency caps ask for it.
-    var user: String?
-    var delivery: LeasedDelivery
-}
-
-/// Reads candidates, waiting ones and fresh ones.
+/// Reads lease candidates, both waiting and fresh.
 struct LeaseCandidates {
     private let db: Database
     private let request: LeaseRequest
@@ -27,7 +13,7 @@ struct LeaseCandidates {
         self.request = request
     }
 
-    /// Those put off whose time has come, longest due first.
+    /// Returns put-off deliveries that are due, longest due first.
     func due(limit: Int) throws -> [LeaseCandidate] {
         try read(
             from: "delivery INDEXED BY delivery_waiting",
@@ -35,7 +21,7 @@ struct LeaseCandidates {
             limit: limit, isWaiting: true)
     }
 
-    /// Those of stages that have begun, up to this one, which were held until then.
+    /// Returns deliveries that were held until their stage began, for stages up to this one.
     func held(upTo stage: Int, limit: Int) throws -> [LeaseCandidate] {
         try read(
             from: "delivery INDEXED BY delivery_waiting",
@@ -45,7 +31,7 @@ struct LeaseCandidates {
                 """, limit: limit, isWaiting: true)
     }
 
-    /// Those behind the cursor never put off, in order of device.
+    /// Returns deliveries behind the cursor that were never put off, in order of device.
     func fresh(limit: Int) throws -> [LeaseCandidate] {
         try read(
             from: "delivery",
@@ -79,8 +65,8 @@ struct LeaseCandidates {
     }
 
     private func statement(from table: String, where condition: String, limit: Int) throws -> RowStatement {
-        var parameters = AudienceParameters()
-        let fields = request.fields.map { field in ", " + AudienceColumn.printed(field) { parameters.add($0) } }
+        var attributes = AudienceCondition()
+        let fields = request.fields.map { field in ", " + DeviceColumn(.sqlite).printed(field) { attributes.add($0) } }
         let rows = try RowStatement(
             db,
             """
@@ -98,9 +84,7 @@ struct LeaseCandidates {
                 AND delivery.state = \(DeliveryState.pending.rawValue) AND \(condition)
             LIMIT :limit
             """)
-        for (name, value) in parameters.values {
-            try rows.bind(String.fromDatabaseValue(value), rows.parameter(":\(name)"))
-        }
+        try rows.bind(attributes.values)
         try rows.bind(request.run, rows.parameter(":run"))
         try rows.bind(request.environment.code, rows.parameter(":environment"))
         try rows.bind(Int64(limit), rows.parameter(":limit"))

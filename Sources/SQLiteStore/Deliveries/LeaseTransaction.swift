@@ -3,8 +3,8 @@ import Model
 import RelationalStore
 import Store
 
-/// One chunk of a lease: looks at up to `limit` pending deliveries, puts aside what may not be sent, and writes the
-/// rest down as in flight.
+/// One chunk of a lease. It reads up to `limit` pending deliveries, sets aside those that may not be sent, and records
+/// the rest as in flight.
 struct LeaseTransaction {
     private let db: Database
     private let request: LeaseRequest
@@ -18,7 +18,7 @@ struct LeaseTransaction {
         coalescing = Coalescing(db, run: request.run, now: request.now)
     }
 
-    /// The lease, and whether nothing is left to look at for now.
+    /// Returns the lease, and whether no delivery is left to read for now.
     func take() throws -> (lease: Lease, isExhausted: Bool) {
         try RunOwner.locked(db, request.run).require(request.owner)
         if let order = try StopRecord.order(db, run: request.run) {
@@ -26,7 +26,7 @@ struct LeaseTransaction {
         }
         var request = request
         var paces = try SharedPaces(db, request)
-        // What was set until now is on record before a stage's hold is looked at.
+        // Record all clock steps so far before checking a stage's hold.
         let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
         if let wait = request.clockWait(after: steps) {
             return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
@@ -59,7 +59,7 @@ struct LeaseTransaction {
         let caps = try request.caps.map { asked in
             try CapLedger(db).open(asked, [due, fresh], run: request.run, at: request.now, after: steps, gap: gap)
         }
-        // A pace holds back what is sent, not what is found not to be sent.
+        // A pace limits the deliveries that are sent, not those that are found unsendable.
         for index in due.indices where chunk.taken.count < takenMax { try decide(due[index], &chunk, caps) }
         var looked = 0
         while looked < fresh.count, chunk.taken.count < takenMax {
@@ -87,7 +87,8 @@ struct LeaseTransaction {
         return (lease, isExhausted)
     }
 
-    /// Nil: the run has no stages. Once the last has begun, which is nearly all of a run, there is little to ask.
+    /// Returns `nil` if the run has no stages. For most of a run the last stage has begun, and then one statement
+    /// decides.
     private func pass(_ steps: [ClockStep]) throws -> StagePass? {
         if request.hasStages, let last = try SQLiteStages.lastBegun(db, run: request.run, of: request.stages) {
             return .open(stage: last, isLast: true, most: .max)
@@ -95,31 +96,31 @@ struct LeaseTransaction {
         return try gate(steps)?.pass()
     }
 
-    /// Nil: the run has no stages.
+    /// Returns `nil` if the run has no stages.
     private func gate(_ steps: [ClockStep]) throws -> StageGate? {
         guard request.hasStages else { return nil }
         let run = try RunRow.require(db, request.run)
         return StageGate(run, RunStages(db, run, actor: Actor(request.owner)), at: request.now, after: steps)
     }
 
-    /// Nothing of the stages that have begun is to be sent now.
+    /// Continues when no delivery of the stages that have begun can be sent now.
     private func goOn(_ steps: [ClockStep]) throws -> (lease: Lease, isExhausted: Bool) {
         let empty = Lease(id: 0, deliveries: [], cursor: request.after)
         return try gate(steps)?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
     }
 
-    /// What was decided so far.
+    /// The decisions so far.
     private struct Chunk {
         var policy: LeasePolicy
         let steps: [ClockStep]
         var taken: [LeasedDelivery] = []
         var suppressed: [SuppressionReason: Int] = [:]
-        /// Of those, the devices of early stages that had been sent to before.
+        /// The suppressed devices of early stages that an earlier attempt was sent to.
         var leftOut: [Int64] = []
-        /// The devices among the suppressed deliveries that are gone.
+        /// The devices of suppressed deliveries that are gone.
         var gone: [Int64] = []
         var moved = 0
-        /// A delivery of an early stage moved that had been sent to before.
+        /// Whether a moved delivery of an early stage had an earlier attempt.
         var hasMovedAsked = false
 
         init(_ policy: LeasePolicy, after steps: [ClockStep], capacity: Int) {
@@ -129,7 +130,7 @@ struct LeaseTransaction {
         }
     }
 
-    /// Asks the policy and writes down what it says.
+    /// Gets the policy's decision and records it.
     private func decide(_ candidate: LeaseCandidate, _ chunk: inout Chunk, _ caps: CapLease?) throws {
         let device = candidate.delivery.device
         let decision = try chunk.policy.decide(
@@ -163,8 +164,8 @@ struct LeaseTransaction {
         }
     }
 
-    /// Fresh deliveries are taken in order of device, so none in flight lies behind this one. A cursor given too low,
-    /// or by a sender that did not take part so far, leases nothing twice.
+    /// Returns the last fresh device in flight. Fresh deliveries are leased in order of device, so no delivery in
+    /// flight is behind it. A cursor that is too low, or of a new sender, therefore leases nothing twice.
     private func freshInFlight() throws -> Int64 {
         try Int64.fetchOne(
             db.cachedStatement(
@@ -209,7 +210,7 @@ struct LeaseTransaction {
         try RunRow.add(change, to: request.run, at: request.now, db)
     }
 
-    /// While it waits its reason says what for; that it waited stays on record.
+    /// Puts a delivery off. The reason says what it waits for; `held_for` records that permanently.
     private func putOff(_ device: Int64, until moment: Timestamp, for cause: SuppressionReason?) throws {
         let update = try RowStatement(
             db,
@@ -226,7 +227,7 @@ struct LeaseTransaction {
         try update.run()
     }
 
-    /// It waits there, and its time has come: the cursor of that environment may be behind it.
+    /// Moves a delivery to another environment and makes it due now, because that environment's cursor may be past it.
     private func move(_ device: Int64, to environment: PushEnvironment) throws {
         let update = try RowStatement(
             db,
@@ -241,7 +242,7 @@ struct LeaseTransaction {
         try update.run()
     }
 
-    /// Out of the index of those that wait.
+    /// Marks a waiting delivery as in flight, so that no query for due deliveries finds it.
     private func takeUpAgain(_ device: Int64) throws {
         let update = try RowStatement(
             db, "UPDATE delivery SET not_before = :in_flight WHERE run_id = :run AND device_id = :device")
@@ -266,8 +267,9 @@ struct LeaseTransaction {
         try update.run()
     }
 
-    /// At the end of what is frozen the cursor jumps to the last delivery, whatever its environment and state, so that
-    /// the next call does not read them again; freezing only ever adds behind it.
+    /// Returns the next cursor. At the end of the frozen deliveries it jumps to the last delivery, whatever its
+    /// environment and state. The next call then does not read them again. The freeze only adds deliveries behind the
+    /// cursor.
     private func cursor(behind fresh: [LeaseCandidate], after: Int64, isExhausted: Bool) throws -> Int64 {
         guard isExhausted else { return fresh.last?.delivery.device ?? after }
         let last = try Int64.fetchOne(

@@ -2,11 +2,12 @@ import GRDB
 import Model
 import Store
 
-/// What a lease asks of a run's stages first.
+/// The queries about a run's stages that a lease makes first.
 enum SQLiteStages {
-    /// The last stage, where it has begun and none is halted; nil: ``StageGate/pass()`` knows.
+    /// Returns the last stage if it has begun and no stage is halted. Returns `nil` if ``StageGate/pass()`` has to
+    /// decide.
     ///
-    /// - Parameter count: of the campaign's stages.
+    /// - Parameter count: the number of the campaign's stages.
     static func lastBegun(_ db: Database, run: Int64, of count: Int) throws -> Int? {
         let row = try Row.fetchOne(
             db.cachedStatement(

@@ -3,8 +3,8 @@ import Model
 import RelationalStore
 import Store
 
-/// Records outcomes in the transaction of `db`: one update for the plain acceptances of a
-/// lease and one for each other delivery, the rest per batch or for the few it concerns.
+/// Records outcomes in the transaction of `db`. It makes one update for the plain acceptances of a lease and one for
+/// each other delivery. The rest is updated once per batch, or for the few deliveries concerned.
 struct SettlementBatch {
     private let db: Database
     private let run: Int64
@@ -29,8 +29,8 @@ struct SettlementBatch {
         var attempts = SettledAttempts()
         var staged: [(Settlement, PushEnvironment)] = []
         var capped: [CapOutcome] = []
-        var gone: [Int64] = []
-        // Settlements come by lease, so each is met once, or a few times.
+        var gone: [(settlement: Settlement, since: Timestamp)] = []
+        // Settlements are grouped by lease, so this loop meets each lease once or a few times.
         var start = settlements.startIndex
         while start < settlements.endIndex {
             let id = settlements[start].lease
@@ -40,14 +40,16 @@ struct SettlementBatch {
         }
         try count(staged)
         try caps.settle(capped, run: run, at: now)
-        change.reopen(try UserFallbacks(db, run: run, at: now).replace(gone))
+        try FoundGone(db, run: run).note(gone)
+        let rejected = gone.map(\.settlement).filter { $0.verdict == .rejected }.map(\.device)
+        change.reopen(try UserFallbacks(db, run: run, at: now).replace(rejected))
         return try RunRow.add(change, attempts, to: run, at: now, db)
     }
 
     private func record(
         _ settlements: ArraySlice<Settlement>, ofLease id: Int64, _ change: inout DeliveryCounts,
         _ attempts: inout SettledAttempts, _ staged: inout [(Settlement, PushEnvironment)],
-        _ capped: inout [CapOutcome], _ gone: inout [Int64]
+        _ capped: inout [CapOutcome], _ gone: inout [(settlement: Settlement, since: Timestamp)]
     ) throws {
         guard var lease = try OpenLease(db, id, run: run) else {
             for settlement in settlements { try extendLedger(settlement, &capped) }
@@ -69,15 +71,12 @@ struct SettlementBatch {
             if lease.isSilent { try settleLedger(settlement) }
             if lease.isCapped { capped.append(CapOutcome(settlement)) }
             if lease.hasUnproven, settlement.verdict == .accepted { try prove(settlement) }
-            if case .gone(let since) = settlement.effect {
-                try FoundGone(db, run: run).note(settlement, since: since)
-                if settlement.verdict == .rejected { gone.append(settlement.device) }
-            }
+            if case .gone(let since) = settlement.effect { gone.append((settlement, since)) }
         }
         try lease.write(db)
     }
 
-    /// Of a stage that is to prove itself.
+    /// Counts the outcomes of early stages for their evaluation.
     private func count(_ staged: [(Settlement, PushEnvironment)]) throws {
         guard !staged.isEmpty else { return }
         let run = try RunRow.require(db, run)
@@ -93,7 +92,7 @@ struct SettlementBatch {
         }
     }
 
-    /// A late outcome: the push may have left after its lease was closed by somebody else.
+    /// Records a late outcome: the push may have left after another process closed its lease.
     private func extendLedger(_ settlement: Settlement, _ capped: inout [CapOutcome]) throws {
         guard settlement.mayHaveReachedAPNs else { return }
         capped.append(CapOutcome(settlement))
@@ -116,7 +115,7 @@ struct SettlementBatch {
     }
 }
 
-/// The one update a delivery gets per outcome.
+/// The one update that a delivery gets per outcome.
 struct SettlementStatement {
     private static let sql = """
         UPDATE delivery SET
@@ -146,7 +145,7 @@ struct SettlementStatement {
         try update.bind(now.milliseconds, update.parameter(":now"))
     }
 
-    /// False when this lease of the delivery has its outcome already.
+    /// Returns `false` if this lease of the delivery already has its outcome.
     func record(_ settlement: Settlement) throws -> Bool {
         try update.bind(settlement.device, device)
         try update.bind(Int64(settlement.leaseNumber) - 1, before)
@@ -174,17 +173,17 @@ struct SettlementStatement {
     }
 }
 
-/// A lease while outcomes of it are being recorded.
+/// A lease while its outcomes are being recorded.
 struct OpenLease {
     let id: Int64
     let hasUnproven: Bool
     let isSilent: Bool
     let isCapped: Bool
     let environment: PushEnvironment
-    /// Outcomes recorded now.
+    /// The number of outcomes recorded in this batch.
     var settled = 0
 
-    /// Nil when the lease is over, or another run's.
+    /// Returns `nil` if the lease is over or belongs to another run.
     init?(_ db: Database, _ id: Int64, run: Int64) throws {
         let row = try Row.fetchOne(
             db.cachedStatement(
@@ -199,7 +198,7 @@ struct OpenLease {
         isCapped = row[3]
     }
 
-    /// The lease ends with its last outcome.
+    /// Updates the lease. The lease ends with its last outcome.
     func write(_ db: Database) throws {
         guard settled > 0 else { return }
         try db.cachedStatement(sql: "DELETE FROM lease WHERE id = :lease AND open <= :settled")
@@ -207,47 +206,5 @@ struct OpenLease {
         guard db.changesCount == 0 else { return }
         try db.cachedStatement(sql: "UPDATE lease SET open = open - :settled WHERE id = :lease")
             .execute(arguments: ["lease": id, "settled": settled])
-    }
-}
-
-/// The status of a device, as answers of APNs change it.
-struct DeviceStatusStatement {
-    struct Facts {
-        var status: DeviceStatus
-        var registration: TokenRegistration
-    }
-
-    private let reading, writing: RowStatement
-
-    init(_ db: Database) throws {
-        reading = try RowStatement(
-            db,
-            """
-            SELECT status, token_generation, registered_at, heard_at, last_seen_at
-            FROM device LEFT JOIN token_heard ON device_id = id WHERE id = :device
-            """)
-        writing = try RowStatement(
-            db, "UPDATE device SET status = :status, status_reason = :reason, status_at = :at WHERE id = :device")
-    }
-
-    /// Nil: the device is no longer stored.
-    func read(_ device: Int64) throws -> Facts? {
-        defer { reading.reset() }
-        try reading.bind(device, reading.parameter(":device"))
-        guard try reading.step() else { return nil }
-        return Facts(
-            status: DeviceStatus(code: reading.int64(0)),
-            registration: TokenRegistration(
-                generation: reading.int(1), registeredAt: Timestamp(stored: reading.int64OrNil(2)),
-                heardAt: Timestamp(stored: reading.int64OrNil(3)), lastSeenAt: Timestamp(stored: reading.int64OrNil(4)))
-        )
-    }
-
-    func write(_ device: Int64, _ status: DeviceStatus, reason: String?, at moment: Timestamp) throws {
-        try writing.bind(device, writing.parameter(":device"))
-        try writing.bind(status.code, writing.parameter(":status"))
-        try writing.bind(reason, writing.parameter(":reason"))
-        try writing.bind(moment.milliseconds, writing.parameter(":at"))
-        try writing.run()
     }
 }

@@ -4,7 +4,7 @@ import RelationalStore
 import Store
 import Model
 
-/// The background pushes of each device that left, or may have.
+/// The background pushes of each device that left or may have left.
 struct SilentLedger {
     private let db: Database
 
@@ -12,8 +12,8 @@ struct SilentLedger {
         self.db = db
     }
 
-    /// When the outcome of each of the device's pushes came; nil for one in flight. What the budget can forget is
-    /// deleted on the way: one device's few rows lie on one page.
+    /// Returns when the outcome of each of the device's pushes came; `nil` for a push in flight. Also deletes the rows
+    /// that the budget can forget: one device's few rows are on one page.
     func ends(
         of device: Int64, at now: Timestamp, _ budget: Model.Configuration.SilentBudget?, after steps: [ClockStep]
     ) throws -> [Timestamp?] {
@@ -24,7 +24,7 @@ struct SilentLedger {
         return ends
     }
 
-    /// Takes a slot of the budget for this lease of the delivery.
+    /// Reserves a slot of the budget for this lease of the delivery.
     func reserve(_ delivery: LeasedDelivery, run: Int64, at now: Timestamp) throws {
         let insertion = try RowStatement(
             db,
@@ -37,7 +37,7 @@ struct SilentLedger {
         try insertion.run()
     }
 
-    /// The outcome is known, or was lost: from `now` on the push is certainly in the past.
+    /// Closes the slot when the outcome is known or lost. The push is certainly over at `now`.
     func close(device: Int64, run: Int64, number: Int, at now: Timestamp) throws {
         let update = try RowStatement(
             db,
@@ -50,7 +50,7 @@ struct SilentLedger {
         try update.run()
     }
 
-    /// The push certainly never reached APNs.
+    /// Releases the slot of a push that certainly never reached APNs.
     func giveBack(device: Int64, run: Int64, number: Int) throws {
         let deletion = try RowStatement(
             db, "DELETE FROM silent_ledger WHERE device_id = :device AND run_id = :run AND lease_number = :number")
@@ -61,7 +61,7 @@ struct SilentLedger {
     /// The number of the latest runs whose budgets stay on record.
     private static let recordedRuns = 1_000
 
-    /// Records the budget that pushes of the run are reserved under: ``LedgerScan`` holds them against it, too.
+    /// Records the budget that the run's pushes are reserved under; ``LedgerScan`` also checks pushes against it.
     func record(_ budget: Model.Configuration.SilentBudget, run: Int64) throws {
         let key = "\(RecordedBudgets.keyPrefix)\(run)"
         let known: [Model.Configuration.SilentBudget] = try StoredFact.value(key, db) ?? []

@@ -3,13 +3,13 @@ import Model
 import RelationalStore
 import Store
 
-/// The badge counts of the devices that pushes of a run reached, see ``BadgeRule``.
+/// The badge counts of the devices that pushes of a run reached; see ``BadgeRule``.
 struct BadgeCount {
     private let db: Database
     private let run: Int64
     private let rule: BadgeRule
 
-    /// `nil`: the run's pushes change no count.
+    /// Returns `nil` if the run's pushes change no badge count.
     init?(_ db: Database, run: Int64) throws {
         let hash = try Int64.fetchOne(
             db.cachedStatement(sql: "SELECT definition_hash FROM run WHERE id = :run"), arguments: ["run": run])

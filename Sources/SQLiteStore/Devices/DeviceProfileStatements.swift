@@ -2,7 +2,7 @@ import GRDB
 import Model
 import Store
 
-/// Writes what a record says about its device: one statement for a new device, one for a known.
+/// Writes the fields of a record: one statement for a new device, one for a known device.
 struct DeviceProfileStatements {
     private struct Parameters {
         let id, topic, environment, token, installation, user, alertsAllowed, registeredAt, lastSeenAt: Int32
@@ -59,7 +59,7 @@ struct DeviceProfileStatements {
         return db.lastInsertedRowID
     }
 
-    /// False when the stored device says all this already.
+    /// Returns `false` if the stored device already has all these values.
     mutating func update(_ device: Int64, with record: DeviceRecord) throws -> Bool {
         let isErased = try erase(record.erased, of: device)
         var record = record
@@ -70,7 +70,7 @@ struct DeviceProfileStatements {
         return update.changes > 0 || isErased
     }
 
-    /// All attributes that the device has then; `nil`: the record says nothing of them.
+    /// Returns all attributes that the device has after the update. Returns `nil` if the record does not change them.
     private func attributes(of record: DeviceRecord, beside device: Int64) throws -> [String: String]? {
         let erasesSome = record.erased.contains { if case .attribute = $0 { true } else { $0 == .attributes } }
         guard record.attributes != nil || erasesSome else { return nil }
@@ -90,7 +90,7 @@ struct DeviceProfileStatements {
         return stored.attributes
     }
 
-    /// All but attributes. True: something was there.
+    /// Erases the fields, except attributes. Returns `true` if one of them had a value.
     private func erase(_ fields: Set<DeviceRecord.Erasure>, of device: Int64) throws -> Bool {
         let columns = fields.flatMap(\.columns).sorted()
         guard !columns.isEmpty else { return false }
@@ -131,8 +131,7 @@ struct DeviceProfileStatements {
         )
         """
 
-    /// The comparison at the end leaves a row alone that would be written as it is: importing the same file again
-    /// costs no page.
+    /// The final comparison skips a row that would not change, so that importing the same file again writes no page.
     private static let updateSQL = """
         UPDATE device SET
             installation_id = coalesce(:installation_id, installation_id),

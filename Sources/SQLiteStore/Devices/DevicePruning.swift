@@ -33,13 +33,13 @@ extension SQLiteFileStore {
     }
 }
 
-/// Finds and deletes devices nobody needs any more. Their deliveries stay.
+/// Finds and deletes devices that are no longer needed. Their deliveries stay.
 struct DevicePruning {
     typealias Reason = PrunePolicy.Reason
 
     let policy: PrunePolicy
 
-    /// The matching devices behind `after`, in order of id.
+    /// Returns the matching devices behind `after`, in order of id.
     func candidates(_ db: Database, after: Int64, limit: Int) throws -> [(device: Int64, reason: Reason)] {
         let rows = try statement(db, where: "device.id > :after ORDER BY device.id LIMIT :limit")
         defer { rows.reset() }
@@ -51,7 +51,7 @@ struct DevicePruning {
         return found.map { ($0.device, capped.contains($0.device) ? .kept : $0.reason) }
     }
 
-    /// Nil when the device does not match any more: it was registered or seen in between.
+    /// Deletes a device. Returns `nil` if it no longer matches, because it was registered or seen in the meantime.
     func delete(_ device: Int64, _ db: Database) throws -> Reason? {
         let rows = try statement(db, where: "device.id = :device")
         try rows.bind(device, rows.parameter(":device"))
@@ -71,7 +71,7 @@ struct DevicePruning {
         }
     }
 
-    /// Tags, memberships and old tokens go with the device.
+    /// Deletes the device. The schema's cascade also deletes its tags, memberships and old tokens.
     static let deletions = [
         """
         UPDATE segment SET members = members - 1
@@ -86,7 +86,8 @@ struct DevicePruning {
         PrunePolicy.reason(isGone: rows.int64(1) != 0, hasCountingPush: rows.int64(2) != 0)
     }
 
-    /// A device of which neither is known was not seen at any time; it is kept.
+    /// Prepares the query for devices to prune. A device without `last_seen_at` and `registered_at` has no known time
+    /// and is kept.
     private func statement(_ db: Database, where condition: String) throws -> RowStatement {
         let rows = try RowStatement(
             db,

@@ -6,7 +6,7 @@ import Store
 struct DeviceRegistration {
     typealias Effect = RegisteredDevice.Effect
 
-    /// What a record did, and to which device.
+    /// The effect of a record, and the device it applied to.
     typealias Registered = (effect: Effect, device: Int64)
 
     private let db: Database
@@ -14,7 +14,7 @@ struct DeviceRegistration {
     private let identity: DeviceIdentity
     private var profile: DeviceProfileStatements
     private var topics: [String: Int64] = [:]
-    /// Devices whose token was named, and nobody said when it was registered.
+    /// Devices whose token a record named without `registered_at`.
     private var heard: [Int64] = []
 
     init(_ db: Database, now: Timestamp) throws {
@@ -40,7 +40,7 @@ struct DeviceRegistration {
         }
     }
 
-    /// For a device that is new for certain.
+    /// Inserts a device that is certainly new.
     mutating func insert(_ record: DeviceRecord) throws -> Registered {
         let device = try profile.insert(record, topic: id(ofTopic: record.topic))
         if record.registeredAt == nil { heard.append(device) }
@@ -48,14 +48,14 @@ struct DeviceRegistration {
         return (.inserted, device)
     }
 
-    /// The record names the token that the device has.
+    /// Updates the device from a record that names the device's current token.
     private mutating func confirm(_ known: RegistrationPolicy.Known, with record: DeviceRecord) throws -> Registered {
         if known.isHeardOf(by: record) { heard.append(known.id) }
         return (try update(known.id, with: record) ? .updated : .unchanged, known.id)
     }
 
-    /// Puts on record what was heard of: to be called behind the last record. In one statement, because most imports
-    /// name thousands of devices and change few.
+    /// Records the devices in `heard`. Call it after the last record. It uses one statement, because most imports name
+    /// thousands of devices and change few.
     mutating func finish() throws {
         guard !heard.isEmpty else { return }
         let insertion = try RowStatement(
@@ -81,7 +81,7 @@ struct DeviceRegistration {
     private mutating func merge(
         _ holder: RegistrationPolicy.Known, into known: RegistrationPolicy.Known, with record: DeviceRecord
     ) throws -> Registered {
-        // Later there is no such device.
+        // Record this now: the merge deletes a device that `heard` may name.
         try finish()
         try DeviceMerge(db, now: now).absorb(holder.id, into: known.id)
         try setToken(of: known.id, to: record)
@@ -140,7 +140,7 @@ struct DeviceRegistration {
     }
 }
 
-/// Finds the stored devices a record may mean.
+/// Finds the stored devices that a record may mean.
 struct DeviceIdentity {
     typealias Known = RegistrationPolicy.Known
 
@@ -184,8 +184,8 @@ struct DeviceIdentity {
     }
 }
 
-/// Two stored devices turn out to be one installation: the one that goes leaves its tags, segments and silent budget
-/// to the one that stays.
+/// Merges two stored devices that are one installation. The deleted device leaves its tags, segments and silent budget
+/// to the kept device.
 struct DeviceMerge {
     private let db: Database
     private let now: Timestamp
@@ -195,7 +195,7 @@ struct DeviceMerge {
         self.now = now
     }
 
-    /// Deletes `gone`; deliveries naming it stay, and are suppressed when their turn comes.
+    /// Deletes `gone`. Its deliveries stay, and are suppressed when a lease reads them.
     func absorb(_ gone: Int64, into kept: Int64) throws {
         let both: StatementArguments = ["gone": gone, "kept": kept]
         try db.execute(
@@ -222,8 +222,8 @@ struct DeviceMerge {
         try db.execute(sql: "DELETE FROM device WHERE id = :gone", arguments: ["gone": gone])
     }
 
-    /// Inherited entries count from now on, and have negative numbers, so that they never meet the device's own for
-    /// the same run.
+    /// Copies the ledger entries of the deleted device, reserved as of now. Their lease numbers are negative, so that
+    /// they never collide with the device's own entries for the same run.
     private func inheritLedger(of gone: Int64, by kept: Int64) throws {
         let entries = try Row.fetchAll(
             db,

@@ -5,9 +5,7 @@ package import Store
 extension SQLiteFileStore {
     package func removeDevice(_ id: Int64, now: Timestamp, by actor: Actor) async throws -> DeviceRemoval? {
         try await write { db in
-            let row = try Row.fetchOne(
-                db, sql: StoredDeviceRow.select(where: "device.id = :device"), arguments: ["device": id])
-            guard let device = try row.map(StoredDeviceRow.device) else { return nil }
+            guard let device = try StoredDevices(db).find(id) else { return nil }
             let removal = try Self.remove(id, now: now, db)
             try EventLog.record(
                 db, kind: .deviceRemoved, run: nil, actor: actor, detail: device.words, now: now)
@@ -30,7 +28,8 @@ extension SQLiteFileStore {
             return .deleted
         }
         try DevicePruning.run(emptyings, device, db)
-        // Never before its last registration: then nothing would be known of it that took it out.
+        // `status_at` is never before the last registration. Otherwise the registration would look newer than the
+        // removal.
         try db.execute(
             sql: """
                 UPDATE device SET

@@ -4,30 +4,31 @@ package import Store
 
 /// An import of many devices.
 ///
-/// Rows of devices lie one behind the other, but their tokens, installations and users come in no order, so that each new
-/// row changes a page anywhere in three indexes: the larger they are, the more each device costs. So the first load of a
-/// store puts these indexes off and makes them at the end, by sorting, which costs the same for each device however many
-/// there are. Until then a filter in memory tells devices that are new for certain; the others, few, are put aside and
-/// registered at the end as any are, in the order they came in.
+/// Rows of devices are stored in sequence, but their tokens, installations and users have no order. Each new row
+/// therefore changes a random page in three indexes. The larger the indexes are, the more each device costs.
+///
+/// The first load of a store therefore drops these indexes and creates them at the end, by sorting. Sorting costs the
+/// same for each device, however many there are. Until then, a filter in memory finds the devices that are certainly
+/// new. The few other records are set aside. They are registered normally at the end, in their original order.
 ///
 ///     undecided   -> loading (the store has no device, and the first batch is a large one) | plain
-///     loading     -> plain (the end, too many put aside, or somebody has made the indexes)
+///     loading     -> plain (the end, too many set aside, or another process has created the indexes)
 ///     plain       each batch as ``DeviceRegistry/importDevices(_:now:dryRun:)`` does it
 ///
-/// Meanwhile nobody else registers devices: without the indexes nothing would keep a token from being there twice, and each
-/// look-up would read all rows. Whoever tries is told that the store is busy.
+/// During the load, no other caller can register devices; such a caller gets the error that the store is busy. Only the
+/// indexes prevent duplicate tokens, and a look-up that cannot use them reads all rows.
 ///
-/// Every batch is a transaction, as ever. Where the process ends in the middle, whoever opens the store next for writing
-/// makes the indexes, see ``PutOffIndexes``; until then everything works, and finds devices slowly.
+/// Every batch is a transaction. If the process exits during the load, the next process that opens the store for
+/// writing creates the indexes; see ``PutOffIndexes``. Until then everything works, but finds devices slowly.
 actor FirstLoad: DeviceImport {
-    /// Smaller ones cost little either way.
+    /// The minimum size of the first batch. Smaller imports cost little either way.
     private static let firstBatchMin = 10_000
-    /// Records kept in memory, of those that may be about a device met before.
+    /// The maximum number of set-aside records in memory. Their devices may have been met before.
     private static let asideMax = 100_000
 
     private enum Phase {
         case undecided, plain
-        /// - Parameter last: the id of the last device that this load has made.
+        /// - Parameter last: the id of the last device that this load has created.
         case loading(KeyFilter, last: Int64)
     }
 
@@ -52,7 +53,8 @@ actor FirstLoad: DeviceImport {
         }
         let added = fresh
         let made: Int64? = try await store.writeImporting { db in
-            // Somebody has opened the store and made them: from here on others may register devices.
+            // If another process has opened the store and created the indexes, other callers may have registered
+            // devices.
             guard try Self.lastDevice(db) == last, try !PutOffIndexes(db).names().isEmpty else { return nil }
             var registration = try DeviceRegistration(db, now: now)
             for record in added { _ = try registration.insert(record) }
@@ -60,7 +62,7 @@ actor FirstLoad: DeviceImport {
             return try Self.lastDevice(db)
         }
         guard let made else {
-            // Theirs may be among these.
+            // The devices of those callers may be among these records.
             var counts = try await finish(now: now)
             counts.add(try await store.importDevices(records, now: now))
             return counts
@@ -78,7 +80,8 @@ actor FirstLoad: DeviceImport {
     func finish(now: Timestamp) async throws -> ImportCounts {
         guard case .loading = phase else { return ImportCounts() }
         phase = .plain
-        // Also when the import is cancelled: without them everything is slow, and nobody else can register a device.
+        // Do this even if the import is cancelled. Until the indexes exist, the store is slow, and no other caller can
+        // register a device.
         try await Task { [store] in try await store.makePutOffIndexes() }.value
         let records = aside
         aside = []
@@ -104,7 +107,7 @@ actor FirstLoad: DeviceImport {
     }
 }
 
-/// The indexes of devices that a first load does without.
+/// The indexes of devices that a first load drops and creates later.
 struct PutOffIndexes {
     private let db: Database
 
@@ -123,7 +126,7 @@ struct PutOffIndexes {
         try String.fetchAll(db.cachedStatement(sql: "SELECT name FROM put_off_index ORDER BY name"))
     }
 
-    /// Does nothing where somebody else has made it.
+    /// Creates the index. Does nothing if another process has created it.
     func make(_ name: String) throws {
         let sql = try String.fetchOne(
             db, sql: "SELECT sql FROM put_off_index WHERE name = :name", arguments: ["name": name])
@@ -136,18 +139,18 @@ struct PutOffIndexes {
 extension SQLiteFileStore {
     package func deviceImport() async throws -> any DeviceImport { FirstLoad(self) }
 
-    /// Each in a transaction of its own, since others wait meanwhile.
+    /// Creates each index in a separate transaction, because other writers wait in the meantime.
     fileprivate func makePutOffIndexes() async throws {
         for name in try await read(.short, { try PutOffIndexes($0).names() }) {
             try await writeImporting { try PutOffIndexes($0).make(name) }
         }
     }
 
-    /// When the store is opened.
+    /// Creates the dropped indexes when the store is opened.
     static func makePutOffIndexes(_ pool: DatabasePool, _ tell: (String) -> Void) throws {
         let (names, devices) = try pool.read { db in
             let names = try PutOffIndexes(db).names()
-            // Devices of a first load have their numbers in a row.
+            // Devices of a first load have consecutive ids.
             return (names, names.isEmpty ? 0 : try Int.fetchOne(db, sql: "SELECT max(id) FROM device") ?? 0)
         }
         guard !names.isEmpty else { return }
@@ -158,8 +161,9 @@ extension SQLiteFileStore {
     }
 }
 
-/// Tells a device that was not met before from one that may have been: never wrong about the first (a Bloom filter).
-/// Of ten million devices it takes some hundred for known that are not, of fifty million one in a hundred.
+/// A Bloom filter that finds devices that are certainly new. It may treat a new device as known, but never a known one
+/// as new. Among ten million keys, it treats about fifty new keys as known. Among fifty million, it does so for up to
+/// one in a hundred.
 ///
 /// Used by one task.
 final class KeyFilter {
@@ -168,7 +172,7 @@ final class KeyFilter {
 
     private var words = [UInt64](repeating: 0, count: bits / 64)
 
-    /// Puts down the token and the installation of a record; false: one of them may have been put down before.
+    /// Adds the token and the installation of a record. Returns `false` if one of them may have been added before.
     func add(_ record: DeviceRecord) -> Bool {
         var token = Hasher()
         token.combine(record.token.bytes)
@@ -179,7 +183,7 @@ final class KeyFilter {
         var installation = Hasher()
         installation.combine(name)
         installation.combine(record.topic)
-        // Both are put down, whatever the first one says.
+        // Add both keys, whatever the result for the token.
         return put(UInt64(bitPattern: Int64(installation.finalize()))) && isTokenNew
     }
 

@@ -4,7 +4,7 @@ import GRDBSQLite
 import Store
 import Synchronization
 
-/// How connections to the store are set up.
+/// The configuration of connections to the store.
 enum StoreConnection {
     static func configuration(
         readOnly: Bool, log: LogLimits = LogLimits()
@@ -17,7 +17,7 @@ enum StoreConnection {
         configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
         // Reopening a reader would lose its cache and its compiled statements.
         configuration.persistentReadOnlyConnections = true
-        // The connections keep their configuration, and with it the keeper.
+        // The connections retain their configuration, and with it the keeper.
         let keeper = LogKeeper(log)
         configuration.prepareDatabase { db in
             let cacheKiB =
@@ -31,12 +31,13 @@ enum StoreConnection {
     }
 }
 
-/// Connections for reads of one kind alone, open for as long as one is under way.
+/// Connections for one kind of read only, open while such a read is in progress.
 ///
-/// A freeze keeps its connection until a whole audience is written down, and a plan keeps its own until it has read all
-/// devices. On the connections of short reads they would leave none for the sender, for a stop or for a health check.
-/// They are closed in between: SQLite takes its log into the file when the last connection of all goes, if that one may
-/// write.
+/// A freeze keeps its connection until a whole audience is frozen, and a plan keeps one until it has read all devices.
+/// If they used the connections of short reads, the sender, a stop and a health check would have none.
+///
+/// The connections are closed in between: SQLite copies its log into the file when the last connection closes, if that
+/// connection may write.
 final class OwnReaders: Sendable {
     private struct Opened {
         var pool: DatabasePool?
@@ -54,7 +55,7 @@ final class OwnReaders: Sendable {
         self.readersMax = readersMax
     }
 
-    /// One snapshot; cancellable. Beyond the number of readers it waits until another read is over.
+    /// Reads one snapshot; cancellable. Waits for another read to finish if all connections are in use.
     func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         do {
             let pool = try begin()
@@ -90,27 +91,27 @@ final class OwnReaders: Sendable {
         opened.withLock { opened in
             opened.reads -= 1
             guard opened.reads == 0 else { return }
-            // One that cannot be closed is when nobody has it any more.
+            // If the pool cannot be closed now, it closes when its last reference is released.
             try? opened.pool?.close()
             opened.pool = nil
         }
     }
 }
 
-/// Keeps the write-ahead log small, also under readers that never leave a gap.
+/// Keeps the write-ahead log small, even if readers overlap all the time.
 ///
-/// SQLite's own rule copies the log into the file every so often, but starts it again from the top only when nobody happens to
-/// read from it: with readers that overlap, it grows for ever. So beyond a size the writer waits, shortly, for those that
-/// read at that moment; who comes after them finds everything in the file and leaves the log alone. A reader that stays
-/// longer costs the wait again only after the log has grown by as much once more.
+/// By default, SQLite copies the log into the file regularly, but restarts it from the top only if no reader is using
+/// it. With overlapping readers, the log would grow without limit. Beyond a size, the writer therefore waits shortly
+/// for the current readers. Later readers find everything in the file and do not use the log. A reader that stays
+/// longer causes another wait only after the log has grown by the same size again.
 final class LogKeeper: Sendable {
     private struct State {
-        /// Pages at which the log is next started again.
+        /// The size of the log, in pages, at which it is next restarted.
         var restartAt: Int32
         var restarts = 0
     }
 
-    /// How often a commit waited to start the log again.
+    /// The number of times that a commit waited to restart the log.
     var restarts: Int { state.withLock { $0.restarts } }
 
     private let limits: LogLimits
@@ -129,13 +130,13 @@ final class LogKeeper: Sendable {
                 guard let context else { return SQLITE_OK }
                 let keeper = Unmanaged<LogKeeper>.fromOpaque(context).takeUnretainedValue()
                 keeper.committed(pages: pages, connection, schema)
-                // A checkpoint that could not be made is no fault of the commit.
+                // A failed checkpoint must not fail the commit.
                 return SQLITE_OK
             },
             Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// Runs on the connection's thread, after its commit.
+    /// Checkpoints the log. It runs on the connection's thread, after its commit.
     private func committed(pages: Int32, _ connection: OpaquePointer?, _ schema: UnsafePointer<CChar>?) {
         guard pages >= limits.checkpointPages else { return }
         let mustRestart = state.withLock { state in
@@ -157,53 +158,52 @@ final class LogKeeper: Sendable {
 
 /// Sizes of the log, in pages of 4 KiB.
 struct LogLimits: Hashable {
-    /// Copied into the file from here on: see ``StoreLimits/walAutocheckpointPages``.
+    /// The size from which the log is copied into the file; see ``StoreLimits/walAutocheckpointPages``.
     var checkpointPages = Int32(StoreLimits.walAutocheckpointPages)
-    /// Started again from the top from here on: what ``StoreLimits/walKeptBytes`` leaves of it.
+    /// The size from which the log is restarted from the top: the size that ``StoreLimits/walKeptBytes`` keeps of it.
     var restartPages = Int32(StoreLimits.walKeptBytes / 4096)
-    /// How long a commit may wait for those who read at that moment.
+    /// The number of milliseconds that a commit may wait for the current readers.
     var restartWaitMs: Int32 = 250
 }
 
-/// The numbers the store works within, each with its reason.
+/// The limits of the store, each with its reason.
 package enum StoreLimits {
-    /// Page cache of the one writing connection: whoever sends goes through the devices in order and needs no more.
+    /// The page cache of the one writing connection. A sender reads the devices in order and needs no more.
     static let writerCacheKiB = 8_192
-    /// The same while an import is under way, which writes all over the indexes: holds their inner pages for some millions of
-    /// devices; twice as much is no faster.
+    /// The page cache of the writing connection during an import, which writes to all pages of the indexes. It holds
+    /// their inner pages for some millions of devices; twice as much is no faster.
     static let importCacheKiB = 32_768
-    /// Page cache of a reading connection: readers mostly scan once.
+    /// The page cache of a reading connection: readers mostly scan once.
     static let readerCacheKiB = 8_192
-    /// Connections for short reads: pages, the API, the sender, and one to spare.
+    /// The number of connections for short reads: pages, the API, the sender, and one to spare.
     static let readersMax = 4
-    /// Connections for expensive reads. Above ``ReadTurns/atOnceMax``, so that the daemon's own never wait for outside
-    /// callers, and so that a campaign that takes long to count leaves some to the others.
+    /// The number of connections for expensive reads. It is above ``ReadTurns/atOnceMax``, so that the daemon's own
+    /// reads never wait for outside callers. A campaign that takes long to count also leaves some for the others.
     static let expensiveReadersMax = ReadTurns.atOnceMax + 4
-    /// Audiences written down at the same time. Above the number of runs that are slow to select at the same time, so
-    /// that these hold no other run: reading goes on side by side, and each batch waits for the one writing connection.
-    /// More of them wait for their turn, see ``FreezeDelayed``.
+    /// The number of audiences frozen at the same time. It is above the number of runs that are slow to select at the
+    /// same time, so that these delay no other run. Freezes read in parallel, and each batch waits for the one writing
+    /// connection. Further freezes wait for their turn; see ``FreezeDelayed``.
     static let freezesMax = 32
-    /// Above the number of runs that start in the same moment: a full line puts a run off at once.
+    /// The number of freezes that may wait. It is above the number of runs that start at the same moment: a full queue
+    /// puts a run off immediately.
     static let freezesWaitingMax = 1_000
-    /// The log goes back into the file after 16 MiB. SQLite's default of 4 MiB copies hot index pages four times
-    /// as often during an import; much more makes each reader search a longer log.
+    /// The log is copied into the file after 16 MiB. SQLite's default of 4 MiB copies hot index pages four times as
+    /// often during an import. With a much larger size, each reader searches a longer log.
     static let walAutocheckpointPages = 4_096
-    /// A log that grew behind a long read is cut back to this size at its next reset.
+    /// A log that grew during a long read is truncated to this size at its next reset.
     static let walKeptBytes = 67_108_864
-    /// Longer than any transaction of ours takes: another process may be importing.
+    /// Longer than any transaction of Fanfare takes, because another process may be importing.
     package static let busyTimeoutSeconds = 15.0
 
     /// The first batch of a freeze is small, so that the first push leaves early.
     static let freezeFirstBatchRows = 2_000
     static let freezeBatchRows = 20_000
-    static let exportBatchRows = 5_000
-    /// Devices deleted per transaction: each touches pages of several indexes.
+    /// The number of devices deleted per transaction: each touches pages of several indexes.
     static let pruneBatchRows = 2_000
-    /// Outcomes deleted per transaction: they lie side by side.
+    /// The number of outcomes deleted per transaction: they are stored side by side.
     static let outcomesPruneBatchRows = 50_000
-    /// Pages given back to the disk per transaction.
+    /// The number of pages released to the disk per transaction.
     static let shrinkBatchPages = 10_000
-    /// How long an `audience_sql` may take.
+    /// The time limit of an `audience_sql`.
     package static let audienceSQLTime = AudienceSQLText.timeLimit
-    static let matchingDevicesMax = 20
 }

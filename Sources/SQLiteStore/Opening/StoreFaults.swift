@@ -4,7 +4,8 @@ import GRDBSQLite
 import Store
 
 extension StoreError {
-    /// The error as our own kind where it has one; cancellation and errors of callers' closures pass unchanged.
+    /// Returns the matching `StoreError`, if there is one. Cancellation and errors of callers' closures pass
+    /// unchanged.
     static func translated(_ error: any Error, path: String) -> any Error {
         if let value = UnreadableValue(error) { return StoreError.corrupt(path: path, reason: "\(value)") }
         guard let fault = error as? DatabaseError else { return error }
@@ -26,7 +27,7 @@ extension StoreError {
         }
     }
 
-    /// SQLite says which call failed, and not why: what is left on the disk tells the common reason.
+    /// SQLite reports which call failed, but not why. The disk shows the common reason.
     private static func inputOutput(_ fault: DatabaseError, _ path: String) -> StoreError {
         let code = fault.extendedResultCode
         let isWriting = [
@@ -49,9 +50,9 @@ extension StoreError {
     }
 }
 
-/// Why a file, or one of those beside it, cannot be opened by this user.
+/// The reason why this user cannot open a file or one of the files beside it.
 struct Openness {
-    /// Less than this and SQLite cannot even make the shared memory of a log.
+    /// With less free space, SQLite cannot even create the shared memory of a log.
     private static let neededBytes: UInt = 65_536
     /// `ST_RDONLY`.
     private static let readOnlyFlag: UInt = 1
@@ -61,7 +62,7 @@ struct Openness {
     init(_ path: String) { self.path = path }
 
     var fault: StoreError {
-        // Asked with the same call that failed.
+        // Find out with the same call that failed.
         let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
         let code = errno
         if file >= 0 { close(file) }

@@ -2,14 +2,14 @@ import Foundation
 import GRDB
 import Store
 
-/// The file of a store before anything is written to it: what it is, and whether this version may open it.
+/// The file of a store before anything is written to it: its identity, and whether this version may open it.
 struct StoreFile {
-    /// `application_id` of the file header, "FNFR": other programs' databases are left alone.
+    /// `application_id` of the file header, "FNFR". Databases of other programs are not changed.
     static let applicationID = 0x464E_4652
 
     let path: String
 
-    /// Looks at what has the name, before SQLite does. Throws unless it is a file, or there is none and one may be made.
+    /// Checks the path before SQLite opens it. Throws unless it is a file, or there is none and one may be created.
     func requireFile(for access: StoreAccess) throws {
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         var isFolder: ObjCBool = false
@@ -26,14 +26,14 @@ struct StoreFile {
         }
         guard facts.st_mode & S_IFMT == S_IFREG else { throw StoreError.notAFile(path: path) }
         guard facts.st_size > 0 || access.makes else { throw StoreError.noStore(path: path, isEmptyFile: true) }
-        // SQLite would open it for reading instead, and fail at the first write.
+        // SQLite would open the file for reading instead, and fail at the first write.
         if access != .reading, Openness.isOnReadOnlyFileSystem(path) {
             throw StoreError.readOnlyFileSystem(path: path)
         }
     }
 
-    /// Looks at the file through a connection that cannot write. Throws for anything that is not an empty file, no
-    /// file, or a store of a known version.
+    /// Checks the file through a connection that cannot write. Throws unless the file is missing, empty, or a store of
+    /// a known version.
     func inspect(for access: StoreAccess) throws {
         guard FileManager.default.fileExists(atPath: path) else { return }
         var configuration = GRDB.Configuration()
@@ -43,11 +43,12 @@ struct StoreFile {
         try queue.read { try checkIdentity($0, for: access) }
     }
 
-    /// The store's files are for its owner's eyes only, whatever the umask: makes an empty one so where there is none, since
-    /// SQLite gives the log and the shared memory the mode of the file they belong to, and closes those that are open to
-    /// others. Returns what others could read until now, and whether they still can; nil: nothing.
+    /// Makes the store's files readable by their owner only, whatever the umask. It creates an empty file if there is
+    /// none, because SQLite gives the log and the shared memory the mode of the main file. It closes files that are
+    /// open to other accounts. Returns what they could read until now, and whether they still can; `nil` if they could
+    /// read nothing.
     ///
-    /// Never by a descriptor: to close one would drop the locks that another connection of this process holds.
+    /// It never opens a descriptor: closing it would drop the locks that another connection of this process holds.
     func keepPrivate() throws -> String? {
         try Self.makeEmpty(path)
         var found: [String] = []
@@ -64,10 +65,10 @@ struct StoreFile {
         return found.isEmpty ? nil : found.joined(separator: "; ")
     }
 
-    /// A file that is there stays as it is.
+    /// Creates an empty file. Leaves an existing file unchanged.
     static func makeEmpty(_ path: String) throws {
         if mknod(path, S_IFREG | 0o600, 0) == 0 {
-            // The umask may have taken away what the owner needs.
+            // The umask may have removed permissions that the owner needs.
             chmod(path, 0o600)
         } else if errno != EEXIST {
             throw StoreError.cannotOpen(path: path, reason: String(cString: strerror(errno)))
@@ -78,7 +79,7 @@ struct StoreFile {
         let application = try Int.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
-        // Without tables it is what is left of one that was begun, or an empty database of anybody's.
+        // A database without tables is an unfinished store, or an empty database of another program.
         guard application == Self.applicationID || (tables == 0 && access.makes) else {
             throw StoreError.notAStore(path: path)
         }

@@ -6,28 +6,30 @@ import Synchronization
 
 /// The connections of a process that only reads.
 ///
-/// Beside a writer they take part in its log: SQLite then opens the shared memory for reading where it may not be
-/// written, and no lock is waited for. Where nobody has the store open there is no log, and SQLite would make one to read,
-/// which needs a folder that may be written; so it is read as a file that stands still (`immutable`), and after each read
-/// it is seen whether it did.
+/// While another process writes, they read through its log. SQLite then opens the shared memory for reading if it may
+/// not be written, and waits for no lock.
+///
+/// If no process has the store open, there is no log. SQLite would create one to read, which needs a writable folder.
+/// The file is therefore read as unchanging (`immutable`). After each read, this type checks that the file did not
+/// change.
 final class StoreReading: Sendable {
     private struct Opened {
         var pool: DatabasePool
-        /// As the file was when it was opened to be read standing still; nil: through the log.
+        /// The state of the file when it was opened as `immutable`; `nil` if it is read through the log.
         var still: FileState?
     }
 
     private let path: String
     private let opened: Mutex<Opened>
 
-    /// Throws for anything but a store of this version.
+    /// Throws unless the file is a store of this version.
     init(path: String) throws {
         self.path = path
         opened = Mutex(try Self.open(path))
         do {
             try pool.read { try StoreFile(path: path).checkIdentity($0, for: .reading) }
         } catch {
-            // What SQLite says of damage may come from a checkpoint in the middle of the look.
+            // A checkpoint during the read may look like damage to SQLite.
             try requireStill(opened.withLock(\.still))
             throw error
         }
@@ -45,7 +47,7 @@ final class StoreReading: Sendable {
 
     func close() throws { try pool.close() }
 
-    /// Somebody may have begun to write since the last read.
+    /// Returns the connections to use now. Another process may have begun to write since the last read.
     private func current() throws -> (DatabasePool, FileState?) {
         try opened.withLock { opened in
             if let still = opened.still, FileState(path) != still { opened = try Self.open(path) }
@@ -53,7 +55,7 @@ final class StoreReading: Sendable {
         }
     }
 
-    /// What was read may be of two moments, or no sense at all.
+    /// Throws if the file changed during the read: the result may mix two moments, or be invalid.
     private func requireStill(_ still: FileState?) throws {
         guard let still, FileState(path) != still else { return }
         throw StoreError.changedMeanwhile(path: path)
@@ -69,9 +71,9 @@ final class StoreReading: Sendable {
         return Opened(pool: try DatabasePool(path: stillAddress(path), configuration: configuration), still: state)
     }
 
-    /// To read a log that was left without its index, as in a copy of the files, SQLite makes the index. One that belongs
-    /// to another user than the store would keep its owner out, so only the owner makes it here, or root, for whom SQLite
-    /// gives it to the owner.
+    /// Throws if this user must not create the index of a log. SQLite creates it to read a log that was left without
+    /// it, as in a copy of the files. An index that belongs to another user would prevent the store's owner from
+    /// writing. Only the owner may therefore create it here, or root, for whom SQLite gives it to the owner.
     private static func requireIndex(ofLogOf path: String) throws {
         var facts = stat()
         guard stat(path + "-shm", &facts) != 0, stat(path, &facts) == 0, ![0, facts.st_uid].contains(geteuid()) else {
@@ -83,7 +85,7 @@ final class StoreReading: Sendable {
                 + "any command of its owner makes it")
     }
 
-    /// For another connection that reads just what this one does.
+    /// Returns an address for another connection that reads exactly what this one reads.
     static func address(of db: Database) -> String {
         guard let name = sqlite3_db_filename(db.sqliteConnection, "main") else { return "" }
         let path = String(cString: name)
@@ -96,18 +98,18 @@ final class StoreReading: Sendable {
     }
 }
 
-/// What tells whether somebody has written to a store: every write begins with a log beside it, and what is taken over
-/// from the log changes the file.
+/// The state that shows whether another process has written to a store. Every write begins with a log beside the file,
+/// and a checkpoint of the log changes the file.
 private struct FileState: Hashable {
     private var inode: UInt64 = 0
     private var bytes: Int64 = 0
     private var seconds = 0
     private var nanoseconds = 0
-    /// Nothing in a log or a rollback journal: what the file holds is all there is.
+    /// Whether the log and the rollback journal are empty, so that the file is complete.
     let isAtRest: Bool
 
     init(_ path: String) {
-        // The log first: it is removed only after everything is in the file.
+        // Check the log first: it is removed only after everything is in the file.
         var facts = stat()
         isAtRest = ["-wal", "-journal"].allSatisfy { stat(path + $0, &facts) != 0 || facts.st_size == 0 }
         guard stat(path, &facts) == 0 else { return }

@@ -11,7 +11,7 @@ extension SQLiteFileStore {
                 UPDATE run SET outcomes_pruned_at = coalesce(outcomes_pruned_at, $2) WHERE id = $1 AND requests IS NOT NULL
                 """, run, now)
             guard marked > 0 else { return false }
-            // A run that was cancelled may have left some.
+            // A cancelled run may have left some rows.
             try FoundGone(db, run: run).forget()
             return true
         }

@@ -4,15 +4,14 @@ import GRDB
 import RelationalStore
 import Store
 
-/// Ties each event to all before it, so that nobody takes one out of the record, changes it or puts one in between
-/// unseen.
+/// Links each event to all earlier events, so that removing, changing or inserting one is detected.
 ///
-/// The hash of an event is SHA-256 over the hash before it and its row as text; that of the last, and how many there
-/// are, stand apart, so that one taken from the end is missed as well. Whoever can write to the file and knows this can
-/// forge the whole: it keeps mistakes and repairs by hand apart from what happened. Part of the schema, and frozen with
-/// it.
+/// The hash of an event is SHA-256 over the previous hash and the event's row as text. The last hash and the number of
+/// events are stored separately, so that removing the last event is also detected. A person who can write to the file
+/// and knows this scheme can forge the whole chain. The chain detects mistakes and manual repairs. It is part of the
+/// schema, and frozen with it.
 struct EventChain {
-    /// `quote` leaves no two rows with one text.
+    /// `quote` never gives two different rows the same text.
     private static let text = [
         "id", "at", "kind", "run_id", "actor", "detail", "files", "uid", "user", "command", "origin",
     ]
@@ -22,7 +21,7 @@ struct EventChain {
 
     init(_ db: Database) { self.db = db }
 
-    /// To be called once for each event, behind its insertion.
+    /// Appends an event to the chain. Call it once for each event, after its insertion.
     func append(_ event: Int64) throws {
         let row = try Row.fetchOne(
             db.cachedStatement(
@@ -36,12 +35,12 @@ struct EventChain {
             .execute(arguments: ["hash": hash])
     }
 
-    /// Ties together what an earlier version wrote.
+    /// Chains the events that an earlier version wrote.
     func adopt() throws {
         for event in try Int64.fetchAll(db, sql: "SELECT id FROM event ORDER BY id") { try append(event) }
     }
 
-    /// Every place where the chain does not hold.
+    /// Returns every place where the chain is broken.
     func faults() throws -> Verification.Check {
         var faults: [StoreFault] = []
         var last = Data()

@@ -2,10 +2,11 @@ import GRDB
 import Model
 import Store
 
-/// Who did what, when.
+/// The log of actions: the actor, the action and the time.
 enum EventLog {
-    /// - Parameter number: of the event; `nil`: the next one.
-    /// - Returns: its number.
+    /// Records an event and returns its number.
+    ///
+    /// - Parameter number: the event's number; `nil` for the next one.
     @discardableResult
     static func record(
         _ db: Database, number: Int64? = nil, kind: EventKind, run: Int64?, actor: Actor, detail: String,

@@ -23,7 +23,8 @@ extension SQLiteFileStore {
         return owned.filter { $0.owner.map { !isAlive($0) } ?? true }
     }
 
-    /// There is one sender at a time: whoever else stands under the run or a lease is gone, as its owner knows.
+    /// Returns the owners of the run and of its leases. A file store has one sender at a time, so the caller knows that
+    /// every other owner is dead.
     package func takeOverLeases(of run: Int64, besides owner: String?) async throws -> Set<String> {
         try await read(.short) { db in
             try String.fetchSet(

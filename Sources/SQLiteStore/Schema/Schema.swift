@@ -3,7 +3,8 @@ import GRDB
 import GRDBSQLite
 import Store
 
-/// The numbered migrations; `user_version` of the file says how many were applied. Never edited after release.
+/// The numbered migrations. `user_version` of the file is the number of applied ones. They are never edited after
+/// release.
 enum Schema {
     static let migrations: [String] = [
         SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql, SchemaVersion5.sql,
@@ -12,8 +13,8 @@ enum Schema {
 
     static var version: Int { migrations.count }
 
-    /// Applies what is missing, each migration in a transaction of its own; safe when two processes start together. A
-    /// store that has something to lose is copied beside itself first, and stays as it was where that fails.
+    /// Applies the missing migrations, each in a separate transaction; safe if two processes start together. A store
+    /// that has data to lose is first copied beside itself. If the copy fails, the store stays as it was.
     static func migrate(_ pool: DatabasePool, path: String, _ migrations: [String] = migrations) throws {
         let found = try pool.read(version)
         if found == 0 { try makeShrinkable(pool) }
@@ -29,10 +30,10 @@ enum Schema {
         }
     }
 
-    /// Whether a store of an older version is there, and not a new file.
+    /// Returns whether the file is a store of an older version, and not a new file.
     static func isOlder(_ db: Database) throws -> Bool { try 1..<version ~= version(db) }
 
-    /// Throws if a newer program has migrated the store since this one opened it. To be asked in each transaction.
+    /// Throws if a newer program has migrated the store since this one opened it. Call it in each transaction.
     static func requireKnown(_ db: Database) throws {
         let found = try Int.fetchOne(db.cachedStatement(sql: "PRAGMA user_version")) ?? 0
         guard found <= version else {
@@ -41,10 +42,10 @@ enum Schema {
         }
     }
 
-    /// The value of `auto_vacuum` with which free pages are given back a few at a time.
+    /// The value of `auto_vacuum` with which free pages are released a few at a time.
     static let incrementalVacuum = 2
 
-    /// Only before the first table: later it takes a rewrite of the file.
+    /// Makes the file shrinkable. This is possible only before the first table; later it needs a rewrite of the file.
     private static func makeShrinkable(_ pool: DatabasePool) throws {
         try pool.writeWithoutTransaction { db in
             guard try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") == 0 else { return }
@@ -57,14 +58,14 @@ enum Schema {
         try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
     }
 
-    /// As `fanfare.sqlite.v1.backup`, or with a number behind it where there is one already.
+    /// Copies the store to `fanfare.sqlite.v1.backup`, or appends a number if that file exists.
     private static func backUp(_ pool: DatabasePool, path: String, version: Int) throws {
         var number = 1
         while true {
             let name = "\(path).v\(version).backup" + (number == 1 ? "" : "-\(number)")
             do {
                 let summary = try StoreCopy(source: pool, path: name, sourcePath: path).make(overwriting: false)
-                // Another process was faster, backup and all.
+                // Another process has already made its backup and migrated.
                 if summary.version != version { unlink(name) }
                 return
             } catch StoreError.backupExists {
@@ -88,8 +89,8 @@ enum Schema {
     }
 }
 
-/// Indexes for the runs of one campaign, newest first, so that a store with many runs answers as fast as a new one.
-/// Frozen, as ``SchemaVersion1`` is.
+/// Indexes for the runs of one campaign, newest first, so that a store with many runs responds as fast as a new one.
+/// Frozen, like ``SchemaVersion1``.
 enum SchemaVersion2 {
     static let sql = """
         -- The latest run of a campaign, and the latest in one state; test runs are left out of the second.

@@ -1,6 +1,6 @@
-/// The first schema, frozen: stores were made with it, so its text never changes. It calls no code and interpolates
-/// nothing. Times are milliseconds UTC; environment 0 is production, 1 sandbox; device status 0 is active, 1 suspended,
-/// 2 gone; delivery state is `DeliveryState.rawValue`.
+/// The first schema. It is frozen, because stores were created with it. It calls no code and interpolates nothing.
+/// Times are milliseconds UTC. Environment 0 is production, 1 sandbox. Device status 0 is active, 1 suspended, 2 gone.
+/// Delivery state is `DeliveryState.rawValue`.
 enum SchemaVersion1 {
     static let sql = devices + segments + runs + feeds + webhooks + deliveries + views
 
@@ -307,8 +307,8 @@ enum SchemaVersion1 {
 
         """
 
-    /// For analysts with a SQLite shell, under the names that `audience_sql` knows them by: ``AnalystView``, as of this
-    /// version.
+    /// The views for analysts with a SQLite shell, under the names that `audience_sql` uses: ``AnalystView``, as of
+    /// this version.
     private static let views = """
         CREATE VIEW device_view AS SELECT device.id AS id, topic.name AS topic, CASE environment WHEN 0 THEN 'production' ELSE 'sandbox' END AS environment,
         CASE status WHEN 0 THEN 'active' WHEN 1 THEN 'suspended' ELSE 'gone' END AS status, status_reason,

@@ -1,6 +1,6 @@
-/// What a crash may cost: leases are fenced by a count of their own, so that an attempt is a request and nothing else.
-/// And when a device was last heard of, when the wall clock was set, what a sender waits for, and what all share of a pace.
-/// Frozen, as ``SchemaVersion1`` is.
+/// Crash recovery: leases are fenced by a separate count, so that an attempt is always one request. This version also
+/// records when a device was last heard of, clock steps, what a sender waits for, and shared paces. Frozen, like
+/// ``SchemaVersion1``.
 enum SchemaVersion3 {
     static let sql = deliveries + devices + lateness + providerTokens + clocks + holds + paces + proofs
 

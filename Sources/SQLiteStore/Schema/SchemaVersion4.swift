@@ -1,5 +1,5 @@
-/// What the pages and the API need: who may ask, what became of a run over time, and indexes for a page of a long list.
-/// Frozen, as ``SchemaVersion1`` is.
+/// Tables and indexes for the pages and the API: access, a run's outcomes over time, and pages of long lists. Frozen,
+/// like ``SchemaVersion1``.
 enum SchemaVersion4 {
     static let sql = access + timeline + listings
 

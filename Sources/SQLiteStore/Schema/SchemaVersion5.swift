@@ -1,4 +1,4 @@
-/// Stages of a run, frequency caps, and approval of plans. Frozen, as ``SchemaVersion1`` is.
+/// Stages of a run, frequency caps, and approval of plans. Frozen, like ``SchemaVersion1``.
 enum SchemaVersion5 {
     static let sql = """
         -- Index into the campaign's stages; NULL for the last one, and in a run without stages. While its stage has not

@@ -1,4 +1,4 @@
-/// What hardening against attacks needs to remember. Frozen, as ``SchemaVersion1`` is.
+/// Data for the hardening against attacks. Frozen, like ``SchemaVersion1``.
 enum SchemaVersion6 {
     static let sql = """
         -- The first of several automatic pauses without a response from APNs in between, see Run.haltedAt.

@@ -1,4 +1,4 @@
-/// What a device was when a delivery was frozen, and what a run's deliveries add up to by it.
+/// The profile of a device at its delivery's freeze, and the totals of a run's deliveries by profile.
 enum SchemaVersion7 {
     static let sql = """
         -- Empty texts: not known.

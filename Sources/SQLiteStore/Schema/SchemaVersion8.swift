@@ -1,4 +1,4 @@
-/// What a delivery was, in the analysts' view. Frozen, as ``SchemaVersion1`` is.
+/// The profile, stage and doubts of a delivery, in the analysts' view. Frozen, like ``SchemaVersion1``.
 enum SchemaVersion8 {
     static let sql = """
         DROP VIEW delivery_view;

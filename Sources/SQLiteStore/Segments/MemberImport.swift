@@ -4,10 +4,10 @@ import Model
 import Store
 import Synchronization
 
-/// An import of members in progress: nothing of it shows before ``commit(now:)``, and all of it after.
+/// An import of members in progress. None of it is visible before ``commit(now:)``, and all of it afterwards.
 ///
-/// Batches wait in a temporary table of the writing connection; they vanish with the import or the process. One task
-/// at a time.
+/// Batches are stored in a temporary table of the writing connection; they vanish with the import or the process. Used
+/// by one task at a time.
 final class MemberImport: SegmentImport {
     private let store: SQLiteFileStore
     private let id: Int64
@@ -27,12 +27,12 @@ final class MemberImport: SegmentImport {
     deinit {
         let id = id
         store.pool.asyncWriteWithoutTransaction { db in
-            // Nobody is left to tell; rows of a dead import are harmless, since no other import reads them.
+            // An error here has no receiver. Rows of a dead import are harmless, since no other import reads them.
             _ = Result { try Self.forget(id, db) }
         }
     }
 
-    /// Takes the next members, some thousands a call.
+    /// Appends the next members, some thousands per call.
     package func append(_ keys: [SegmentMemberKey]) async throws {
         let id = id
         let topic = topic
@@ -46,7 +46,7 @@ final class MemberImport: SegmentImport {
         }
     }
 
-    /// Makes the change, in one transaction.
+    /// Applies the change in one transaction.
     package func commit(now: Timestamp) async throws -> SegmentImportCounts {
         let (id, name, mode) = (id, name, mode)
         let before = counts.withLock { $0 }
@@ -74,7 +74,7 @@ final class MemberImport: SegmentImport {
     }
 }
 
-/// The members of a static segment as ``SegmentContents`` compares them.
+/// The digest of a static segment's members, as ``SegmentContents`` compares them.
 private struct MemberDigest {
     private(set) var count = 0
     let text: String
@@ -102,7 +102,7 @@ private struct MemberDigest {
     }
 }
 
-/// The temporary table an import of members is gathered in.
+/// The temporary table that collects an import of members.
 struct SegmentStage {
     private let segmentImport: Int64
     private let topic: String?
@@ -133,7 +133,7 @@ struct SegmentStage {
         return db.lastInsertedRowID
     }
 
-    /// False when no device is stored for the key.
+    /// Returns `false` if no device is stored for the key.
     mutating func add(_ key: SegmentMemberKey) throws -> Bool {
         switch key {
         case .installation(let id): try add(byInstallation) { try byInstallation.bind(id, $0) }
@@ -150,7 +150,8 @@ struct SegmentStage {
         return statement.changes > 0
     }
 
-    /// A member given twice is written twice, so that a key that names a device always counts as matched.
+    /// Returns the statement that adds a member. A repeated member is written again, so that a key that names a device
+    /// always counts as matched.
     private static func insertion(where condition: String) -> String {
         """
         INSERT OR REPLACE INTO temp.segment_stage (import_id, device_id)

@@ -1,10 +1,10 @@
 package import GRDB
 package import Model
-// An importer of the store needs its methods, most of which are those of every relational store.
+// A module that imports this store needs its methods; most of them are in `RelationalStore`.
 @_exported public import RelationalStore
 package import Store
 
-/// A transaction of SQLite for the statements that both engines share. Each connection prepares a statement once.
+/// A transaction of SQLite for the statements that both engines share. Each connection prepares a kept statement once.
 extension Database: SQLSession {
     package static var dialect: SQLDialect { .sqlite }
 
@@ -35,7 +35,7 @@ extension Database: SQLSession {
 
     package var goesByCallersClock: Bool { true }
 
-    /// One transaction writes at a time.
+    /// Does nothing: only one transaction writes at a time.
     package func lock(table: String) {}
 
     package func record(
@@ -75,19 +75,18 @@ extension Database: SQLSession {
             """, each: holds.map { [run, $0.environment.code, $0.endpoint, $0.status, $0.since, $0.nextTryAt] })
     }
 
-    package func freezeTest(
-        _ device: Int64, of campaign: Campaign, variant: Int?, run: Int64, now: Timestamp
-    ) throws {
-        let batch = try FreezeSource.entry(ofDevice: device, campaign, variant: variant, self)
-        _ = try FreezeBatch(self, run: run, now: now).insert(batch, isLast: true)
+    package func freeze(_ chosen: ChosenDevice, run: Int64, now: Timestamp) throws {
+        _ = try FreezeBatch(self, run: run, now: now).insert(FreezeSource.Batch(chosen), isLast: true)
+    }
+
+    package static func sql(of audience: ResolvedAudience, _ condition: inout AudienceCondition) -> String {
+        AudienceCompiler.sql(audience, &condition)
     }
 
     package func pruneCaps(at now: Timestamp) throws { try CapLedger(self).prune(at: now) }
 
-    package func closeLeases(of run: Int64, now: Timestamp) throws { try LeaseRecovery(self, run, now: now).closeAll() }
-
-    package func leasesLeft(of run: Int64) throws -> [LeftLease] {
-        try LeaseRecovery(self, run, now: Timestamp(milliseconds: 0)).left()
+    package func settle(_ settlements: [Settlement], run: Int64, now: Timestamp) throws -> DeliveryCounts {
+        try SettlementBatch(self, run: run, now: now).record(settlements)
     }
 
     package func eventFaults() throws -> Verification.Check { try EventChain(self).faults() }
@@ -102,18 +101,25 @@ extension Database: SQLSession {
         return book
     }
 
-    private func prepare(_ statement: SQLStatement, _ values: [any SQLValue]) throws -> RowStatement {
+    /// Prepares a statement with its values. Reset it after its last row.
+    func prepare(_ statement: SQLStatement, _ values: [any SQLValue]) throws -> RowStatement {
         let prepared = try RowStatement(self, statement)
-        for (index, value) in values.enumerated() {
-            try prepared.bind(value.argument, prepared.parameter("$\(index + 1)"))
-        }
+        try prepared.bind(values)
         return prepared
     }
 }
 
 extension RowStatement {
-    /// - Parameter parameter: 0 where the text does not name it: on the other engine it may.
-    fileprivate func bind(_ argument: SQLArgument, _ parameter: Parameter) throws {
+    /// Binds the values of `$1` and on.
+    func bind(_ values: [any SQLValue]) throws {
+        for (index, value) in values.enumerated() { try bind(value.argument, parameter("$\(index + 1)")) }
+    }
+
+    /// Binds one value.
+    ///
+    /// - Parameter parameter: 0 if the statement's text does not name the parameter; only the other engine's text names
+    ///   it.
+    private func bind(_ argument: SQLArgument, _ parameter: Parameter) throws {
         guard parameter > 0 else { return }
         switch argument {
         case .integer(let value): try bind(value, parameter)
@@ -127,7 +133,7 @@ extension RowStatement {
     }
 }
 
-/// The row on which a statement stands. A value that is not what was asked for is an error, not the end of the process.
+/// The current row of a statement. A value of an unexpected type throws an error and does not end the process.
 package struct SQLiteFields: SQLFields {
     private let row: RowStatement
 
@@ -138,17 +144,22 @@ package struct SQLiteFields: SQLFields {
         return row.int64(Int32(column))
     }
     package func double(_ column: Int) throws -> Double {
-        try require(column, "a number", .real, .integer)
+        try require(column, "a number", .real, or: .integer)
         return row.double(Int32(column))
     }
     package func text(_ column: Int) throws -> String {
         try require(column, "a text", .text)
         return row.text(Int32(column)) ?? ""
     }
-    /// A text is read as its UTF-8.
+    /// Returns the bytes of a blob, or of a text in UTF-8.
     package func bytes(_ column: Int) throws -> [UInt8] {
-        try require(column, "bytes", .blob, .text)
+        try require(column, "bytes", .blob, or: .text)
         return row.bytes(Int32(column))
+    }
+
+    package func texts(_ column: Int) throws -> [String] {
+        let list = try text(column)
+        return list == "[]" ? [] : try StoredJSON.value(list)
     }
 
     package func int64OrNil(_ column: Int) throws -> Int64? { try isNull(column) ? nil : int64(column) }
@@ -163,9 +174,11 @@ package struct SQLiteFields: SQLFields {
 
     private func isNull(_ column: Int) -> Bool { row.isNull(Int32(column)) }
 
-    private func require(_ column: Int, _ what: String, _ storages: RowStatement.Storage...) throws {
+    private func require(
+        _ column: Int, _ what: String, _ storage: RowStatement.Storage, or other: RowStatement.Storage? = nil
+    ) throws {
         let found = row.storage(Int32(column))
-        guard !storages.contains(found) else { return }
+        guard found != storage, found != other else { return }
         throw UnreadableValue("a stored value is \(found.words), and not \(what): column \(column) of \(row.sql)")
     }
 }

@@ -4,10 +4,10 @@ import RelationalStore
 import Store
 import GRDBSQLite
 
-/// A compiled statement driven through SQLite's own functions, for the loops that touch every row of an audience:
-/// there GRDB's cost per row (arguments, rows, observation) is several times SQLite's.
+/// A compiled statement driven through SQLite's own functions, for loops over every row of an audience. In such loops,
+/// GRDB's cost per row (arguments, rows, observation) is several times SQLite's.
 ///
-/// To be used inside one access to `db`, by its thread only. Values bound stay bound over ``reset()``.
+/// Use it only inside one access to `db`, on its thread. Bound values stay bound after ``reset()``.
 struct RowStatement {
     typealias Parameter = Int32
 
@@ -15,7 +15,7 @@ struct RowStatement {
     private let handle: OpaquePointer
     private let connection: OpaquePointer?
 
-    /// Compiled once per connection and kept.
+    /// Compiles the statement once per connection and keeps it.
     init(_ db: Database, _ sql: String) throws {
         statement = try db.cachedStatement(sql: sql)
         handle = statement.sqliteStatement
@@ -23,7 +23,7 @@ struct RowStatement {
         sqlite3_reset(handle)
     }
 
-    /// Compiled for this use; the arguments are all bound at once.
+    /// Compiles the statement for this use and binds all arguments.
     init(_ db: Database, _ sql: String, arguments: StatementArguments) throws {
         statement = try db.makeStatement(sql: sql)
         try statement.setArguments(arguments)
@@ -31,7 +31,7 @@ struct RowStatement {
         connection = db.sqliteConnection
     }
 
-    /// Kept where the statement says so.
+    /// Compiles the statement, and keeps it if `SQLStatement.isKept` is true.
     init(_ db: Database, _ statement: SQLStatement) throws {
         self.statement =
             statement.isKept ? try db.cachedStatement(sql: statement.text) : try db.makeStatement(sql: statement.text)
@@ -42,7 +42,8 @@ struct RowStatement {
 
     var sql: String { statement.sql }
 
-    /// The index of a named parameter (`:run`); binding to a name the statement does not have is an error.
+    /// Returns the index of a named parameter (`:run`), or 0 if the statement does not have it. Binding to 0 is an
+    /// error.
     func parameter(_ name: String) -> Parameter {
         sqlite3_bind_parameter_index(handle, name)
     }
@@ -85,7 +86,7 @@ struct RowStatement {
             })
     }
 
-    /// True when there is a row to read, false at the end.
+    /// Returns `true` if there is a row to read, `false` at the end.
     func step() throws -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
@@ -94,7 +95,7 @@ struct RowStatement {
         }
     }
 
-    /// Runs a statement that returns nothing, ready for the next values.
+    /// Runs a statement without reading rows, and resets it for the next values.
     func run() throws {
         let code = sqlite3_step(handle)
         guard code == SQLITE_DONE || code == SQLITE_ROW else {
@@ -105,19 +106,19 @@ struct RowStatement {
         sqlite3_reset(handle)
     }
 
-    /// A statement left in the middle of its rows keeps its snapshot: always reset.
+    /// Resets the statement. A statement that is not reset keeps its snapshot, so always reset it.
     func reset() {
         sqlite3_reset(handle)
     }
 
-    /// Rows changed by the last ``run()`` on this connection.
+    /// The number of rows changed by the last ``run()`` on this connection.
     var changes: Int { Int(sqlite3_changes(connection)) }
 
-    /// What a value is stored as.
+    /// The storage class of a value.
     enum Storage: Hashable {
         case integer, real, text, blob, null
 
-        /// For an error.
+        /// The description for an error message.
         var words: String {
             switch self {
             case .integer: "a whole number"
@@ -145,20 +146,20 @@ struct RowStatement {
     func int(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
     func int64OrNil(_ column: Int32) -> Int64? { isNull(column) ? nil : int64(column) }
 
-    /// Any value as text; nil for NULL.
+    /// Returns any value as text; `nil` for NULL.
     func text(_ column: Int32) -> String? {
         guard let bytes = sqlite3_column_text(handle, column) else { return nil }
         let count = Int(sqlite3_column_bytes(handle, column))
         return String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
     }
 
-    /// The bytes of a text without a copy; nil for NULL. They are gone with the next step.
+    /// Calls `body` with the bytes of a text without a copy; `nil` for NULL. The bytes are invalid after the next step.
     func withText<Value>(_ column: Int32, _ body: (UnsafeBufferPointer<UInt8>?) -> Value) -> Value {
         guard let bytes = sqlite3_column_text(handle, column) else { return body(nil) }
         return body(UnsafeBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(handle, column))))
     }
 
-    /// FNV-1a of a text, without a copy; 0 for NULL.
+    /// Returns the FNV-1a hash of a text, without a copy; 0 for NULL.
     func textHash(_ column: Int32) -> UInt64 {
         withText(column) { $0.map { FNV1a.hash(bytes: $0.span) } ?? 0 }
     }
@@ -168,7 +169,7 @@ struct RowStatement {
         return Array(UnsafeRawBufferPointer(start: address, count: Int(sqlite3_column_bytes(handle, column))))
     }
 
-    /// SQLITE_TRANSIENT, which C writes as a cast of -1: SQLite takes its own copy.
+    /// SQLITE_TRANSIENT, which C defines as a cast of -1: SQLite makes its own copy.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     private func check(_ code: Int32) throws {

@@ -137,7 +137,7 @@ extension SQLiteFileStore {
         }
     }
 
-    /// Other tables give the number behind the highest that is there.
+    /// Returns whether SQLite records the last id of the table. Other tables assign the id after their highest one.
     private static func isCounted(_ table: String, _ db: Database) throws -> Bool {
         try Bool.fetchOne(
             db,
@@ -147,7 +147,7 @@ extension SQLiteFileStore {
 
 }
 
-/// What the facts of a store say of moves.
+/// The facts of a store about moves.
 enum MoveMarks {
     static func departure(_ db: Database) throws -> StoreMove? {
         try StoredFact.value(MoveRecord.departure, db)
@@ -158,7 +158,7 @@ enum MoveMarks {
         return try StoredFact.value(MoveRecord.arrival, db) ?? StoredFact.value(MoveRecord.arrived, db)
     }
 
-    /// Throws where the store is not to be used: for reading, a store that was left will do.
+    /// Throws if the store must not be used. A store that has moved away may still be read.
     static func requireUsable(_ db: Database, isReading: Bool) throws {
         let isMarked = try Bool.fetchOne(
             db.cachedStatement(

@@ -1,7 +1,7 @@
 import GRDB
 import Store
 
-/// Rows of one table as they go to another store, or come from one.
+/// Rows of one table, read for another store or written from one.
 struct TransferRows {
     private let db: Database
     private let table: TransferTable
@@ -57,7 +57,7 @@ struct TransferRows {
         }
     }
 
-    /// Along the key, whatever else the planner finds.
+    /// Returns the query in order of the key, whatever other path the planner finds.
     private func select(isFirst: Bool) -> String {
         let key = names(table.key)
         let marks = Array(repeating: "?", count: table.keyColumns).joined(separator: ", ")

@@ -3,22 +3,23 @@ import Model
 import RelationalStore
 package import Store
 
-/// The mark that tells a copy from the store it was made of.
+/// The mark that distinguishes a copy from the store it was made from.
 enum BackupMarks {
     private static let key = "backup"
 
     static func mark(_ db: Database) throws -> BackupMark? { try StoredFact.value(key, db) }
 
-    /// Returns the time that the store knows nothing of since its latest restore; `nil` if there was none.
+    /// Returns the period that the store lost at its latest restore; `nil` if there was no restore.
     static func gap(_ db: Database) throws -> RestoreGap? { try StoredFact.value(RestoreGap.key, db) }
 
-    /// A copy of a copy keeps the time of the first.
+    /// Marks a copy. A copy of a copy keeps the time of the first copy.
     static func set(_ mark: BackupMark, _ db: Database) throws {
         guard try db.tableExists("meta"), try self.mark(db) == nil else { return }
         try StoredFact.set(key, mark, db)
     }
 
-    /// Turns a copy into a store: what was open waits for a person, and nothing of the time since the copy starts by itself.
+    /// Turns a copy into a store. Open runs wait for a person, and nothing from the time since the copy starts
+    /// automatically.
     static func end(_ db: Database, now: Timestamp) throws -> RestoredStore? {
         guard let mark = try mark(db) else { return nil }
         let policy = RestorePolicy(mark)
@@ -36,7 +37,7 @@ enum BackupMarks {
         let gap = RestoreGap(madeAt: mark.madeAt, restoredAt: now)
         try StoredFact.set(RestoreGap.key, gap, db)
         try skipNumbers(of: gap, db)
-        // Before the events of the pauses, whose numbers then lie behind those of the gap, too.
+        // Record this before the events of the pauses, so that their ids are also behind those of the gap.
         let lastEvent = try Int64.fetchOne(db, sql: "SELECT max(id) FROM event") ?? 0
         try EventLog.record(
             db, number: lastEvent + gap.leap(of: "event"), kind: .storeRestored, run: nil, actor: actor,
@@ -47,7 +48,7 @@ enum BackupMarks {
         }
         try db.execute(
             sql: "UPDATE schedule_mark SET since = max(since, :now)", arguments: ["now": now.milliseconds])
-        // As a feed that is polled for the first time: its items are known, and start nothing.
+        // Treat each feed as polled for the first time: its items are known, and start no run.
         try db.execute(sql: "UPDATE feed SET is_read = 0, etag = NULL, last_modified = NULL")
         try db.execute(
             sql: "UPDATE approval SET state = :lapsed WHERE state = :open",
@@ -59,7 +60,8 @@ enum BackupMarks {
         return restored
     }
 
-    /// A session that was ended in the lost time must not work again. People sign in again, unlike machines with a token.
+    /// Ends all sessions, because a session that was ended in the lost time must not work again. People can sign in
+    /// again; machines use tokens.
     private static func endSessions(_ db: Database, now: Timestamp) throws {
         try db.execute(sql: "DELETE FROM web_session")
         try db.execute(
@@ -69,8 +71,8 @@ enum BackupMarks {
                 """, arguments: ["now": now.milliseconds, "link": AccessToken.linkPrefix])
     }
 
-    /// The lost time has used numbers that the copy does not know: `apns-id`, collapse ids and `webhook-id` are made of
-    /// such numbers, and must not name two things.
+    /// Skips ids that the lost time may have used and the copy does not know. `apns-id`, collapse ids and `webhook-id`
+    /// are made of such ids, and must not name two things.
     private static func skipNumbers(of gap: RestoreGap, _ db: Database) throws {
         let tables = try String.fetchAll(
             db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'")

@@ -4,11 +4,11 @@ package import Model
 import OutputFiles
 package import Store
 
-/// Puts a backup in the place of a store. The store that was there is kept beside it.
+/// A restoration that replaces a store with a backup. The old store is kept beside it.
 package struct StoreRestoration: Sendable {
     package struct Summary: Hashable, Sendable {
         package var copy: BackupSummary
-        /// Where the store that was there is now. `nil` if there was none.
+        /// The new path of the old store. `nil` if there was none.
         package var setAside: String?
     }
 
@@ -23,11 +23,12 @@ package struct StoreRestoration: Sendable {
         self.store = SQLiteFileStore.behindLink(store)
     }
 
-    /// Copies the backup beside the store, checks the copy, and renames. The caller makes sure that no sender lives.
-    /// Throws ``StoreError/inUse(path:reason:)`` while another process has the store open, and the refusal of a store that
-    /// has moved away.
+    /// Copies the backup beside the store, checks the copy, and renames it. The caller ensures that no sender is alive.
+    /// Throws ``StoreError/inUse(path:reason:)`` while another process has the store open. Also throws if the store has
+    /// moved away.
     ///
-    /// The new store has the owner, the group and the mode of the old one, or of its folder.
+    /// The new store has the owner and the group of the old one, or of its folder. It has the old store's mode for the
+    /// owner, and no access for other accounts.
     package func run(now: Timestamp) throws -> Summary {
         do {
             try requireOther()
@@ -55,7 +56,7 @@ package struct StoreRestoration: Sendable {
         }
     }
 
-    /// Whether the backup itself is wrong. All else that a copy meets, such as a full disk, belongs to the store.
+    /// Returns whether the backup itself is faulty. Every other error, such as a full disk, belongs to the store.
     private static func isAboutContent(_ error: any Error) -> Bool {
         guard let fault = error as? DatabaseError else { return false }
         return [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(fault.resultCode)
@@ -79,7 +80,8 @@ package struct StoreRestoration: Sendable {
             throw StoreError.translated(error, path: file)
         }
         defer { try? source.close() }
-        // A file that was copied by other means does not say when: it was last written at the latest then.
+        // A file that was copied by other means has no time of its own. Its content is at most as new as its last
+        // write.
         var facts = stat()
         let written = stat(file, &facts) == 0 ? Timestamp(milliseconds: Int64(facts.st_mtim.tv_sec) * 1000) : now
         var summary = try StoreCopy(source: source, path: store, sourcePath: file).write(part, madeAt: written)
@@ -97,12 +99,12 @@ package struct StoreRestoration: Sendable {
         _ = chown(part, facts.st_uid, facts.st_gid)
     }
 
-    /// Throws if the store has moved away, or another process has it open.
+    /// Moves the copy to the store's path. Throws if the store has moved away, or if another process has it open.
     private func place(_ part: String, now: Timestamp) throws -> String? {
         let aside = "\(store).before-\(now.iso8601.filter { $0.isNumber || $0 == "T" || $0 == "Z" })"
         let replaced = StoreReplacement(store: store, part: part, aside: aside)
         guard access(store, F_OK) == 0 else {
-            // A log without its store must not become the new store's.
+            // A log whose store is missing must not become the log of the new store.
             try replaced.setLogsAside()
             try replaced.adopt()
             try StoreCopy.synchronize(OutputPath.folder(of: store))
@@ -114,7 +116,7 @@ package struct StoreRestoration: Sendable {
                 try replaced.exchange()
             }
         } catch let error as DatabaseError where Self.isDamage(error) {
-            // A damaged store is what backups are for: it is set aside as it is.
+            // A damaged store is a reason to restore: set it aside as it is.
             try replaced.exchangeWithLogs()
         }
         try StoreCopy.synchronize(OutputPath.folder(of: store))
@@ -126,10 +128,10 @@ package struct StoreRestoration: Sendable {
     }
 }
 
-/// Gives the name of a store to another file, and another name to the store.
+/// Replaces the file at a store's path with another file, and renames the store.
 private struct StoreReplacement {
-    /// How often another process may be found at the store, with a pause after each: a command that only reads is done by
-    /// then.
+    /// The number of attempts while another process has the store open, with a pause after each. A command that only
+    /// reads finishes in that time.
     private static let triesMax = 50
     private static let pauseMicroseconds: UInt32 = 100_000
 
@@ -137,7 +139,7 @@ private struct StoreReplacement {
     let part: String
     let aside: String
 
-    /// Runs `body` while no other process reads the store or writes to it. All of the store is in its one file then.
+    /// Runs `body` while no other process reads or writes the store. The whole store is then in one file.
     func whileHeld(_ body: (Database) throws -> Void) throws {
         var configuration = GRDB.Configuration()
         configuration.busyMode = .timeout(StoreLimits.busyTimeoutSeconds)
@@ -148,7 +150,7 @@ private struct StoreReplacement {
                 guard try leaveLog(db) else { return false }
                 var isDone = false
                 try db.inTransaction(.exclusive) {
-                    // Another process may have opened the store again in between.
+                    // Another process may have opened the store again in the meantime.
                     guard try String.fetchOne(db, sql: "PRAGMA journal_mode") == "delete" else { return .rollback }
                     try body(db)
                     isDone = true
@@ -165,7 +167,8 @@ private struct StoreReplacement {
                 + "command again")
     }
 
-    /// Takes the log into the file, which SQLite does only for the last process that has the store open.
+    /// Copies the log into the file. SQLite does this only for the last process that has the store open. Returns
+    /// `false` if another process has it open.
     private func leaveLog(_ db: Database) throws -> Bool {
         do {
             return try String.fetchOne(db, sql: "PRAGMA journal_mode = DELETE") == "delete"
@@ -174,11 +177,11 @@ private struct StoreReplacement {
         }
     }
 
-    /// There is a store at every moment: the old one has two names before it loses the first.
+    /// Exchanges the files so that a store exists at every moment: the old one has two names before it loses the first.
     func exchange() throws {
         guard access(aside, F_OK) != 0 else { throw StoreError.cannotMake(path: aside, reason: "it is there already") }
         let isLinked = link(store, aside) == 0
-        // Some file systems have no second names.
+        // Some file systems do not support hard links.
         guard isLinked || rename(store, aside) == 0 else { throw failure(aside, "the old store cannot be set aside") }
         do {
             try adopt()
@@ -190,7 +193,7 @@ private struct StoreReplacement {
         }
     }
 
-    /// The same with the logs of a store that SQLite cannot read.
+    /// Exchanges the files, and sets aside the logs of a store that SQLite cannot read.
     func exchangeWithLogs() throws {
         try setLogsAside()
         do {

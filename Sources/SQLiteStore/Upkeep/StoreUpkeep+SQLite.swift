@@ -5,17 +5,18 @@ import OutputFiles
 import RelationalStore
 package import Store
 
-/// Writes a store into another file: one snapshot, complete and checked before it has its name.
+/// A copy of a store in another file: one snapshot, complete and checked before it gets its final name.
 struct StoreCopy {
     let source: any DatabaseReader
-    /// Of the copy.
+    /// The path of the copy.
     let path: String
-    /// Of the store, for errors about it.
+    /// The path of the store, for errors about it.
     let sourcePath: String
 
-    /// Senders and importers go on meanwhile. The copy is on disk when this returns.
+    /// Makes the copy while senders and importers continue. The copy is on disk when this returns.
     ///
-    /// ``StoreError/backupExists(path:)`` unless `overwriting`; what was there stays until the copy is whole.
+    /// Throws ``StoreError/backupExists(path:)`` unless `overwriting`. An existing file stays until the copy is
+    /// complete.
     func make(overwriting: Bool) throws -> BackupSummary {
         let target = OutputPath(path)
         do {
@@ -36,7 +37,7 @@ struct StoreCopy {
     private func replace(_ target: OutputPath) throws -> BackupSummary {
         let part = try target.draftPath()
         do {
-            // Its tokens are for the owner's eyes, from the first byte on.
+            // Only the owner may read the tokens in the copy, from the first byte on.
             try StoreFile.makeEmpty(part)
             var summary = try write(part, madeAt: Timestamp(Date()))
             try Self.synchronize(part)
@@ -49,7 +50,7 @@ struct StoreCopy {
         }
     }
 
-    /// Makes the copy beside the store, and then writes it through a device or a pipe.
+    /// Makes the copy beside the store, and then writes it to a device or a pipe.
     private func stream(to target: OutputPath) throws -> BackupSummary {
         let part = try OutputPath(sourcePath + ".backup").draftPath()
         defer { remove(part) }
@@ -80,14 +81,16 @@ struct StoreCopy {
         guard overwriting, !isFolder.boolValue, !isItself else { throw StoreError.backupExists(path: path) }
     }
 
-    /// - Parameter madeAt: the time of the content, where the source does not say that it is a copy itself.
+    /// Writes and checks the copy.
+    ///
+    /// - Parameter madeAt: the time of the content, unless the source is marked as a copy itself.
     func write(_ part: String, madeAt: Timestamp) throws -> BackupSummary {
         let copy = try DatabaseQueue(path: part)
         try source.backup(to: copy)
         let summary = try copy.writeWithoutTransaction { db in
             try Self.forgetProviderTokens(db)
             try BackupMarks.set(BackupMark(madeAt: madeAt), db)
-            // One file, with nothing beside it: it becomes a store in WAL mode again when it is opened as one.
+            // Make it a single file. It returns to WAL mode when it is opened as a store.
             try db.execute(sql: "PRAGMA journal_mode = DELETE")
             let faults = try String.fetchAll(db, sql: "PRAGMA integrity_check(5)").filter { $0 != "ok" }
             guard faults.isEmpty else {
@@ -105,19 +108,19 @@ struct StoreCopy {
         return summary
     }
 
-    /// A copy goes to other places, and is kept for longer than a token is of use.
+    /// Deletes the provider tokens: a copy goes to other places, and is kept longer than a token is useful.
     private static func forgetProviderTokens(_ db: Database) throws {
         guard try db.tableExists("provider_token") else { return }
         try db.execute(sql: "PRAGMA secure_delete = ON")
         try db.execute(sql: "DELETE FROM provider_token")
     }
 
-    /// What was begun is of no use, and what cannot be removed is not worth hiding the first error for.
+    /// Deletes an unfinished copy. It ignores failures, so that they do not hide the first error.
     private func remove(_ part: String) {
         for end in ["", "-journal", "-wal", "-shm"] { unlink(part + end) }
     }
 
-    /// A file, or a folder with the names in it.
+    /// Syncs a file to disk, or a folder with the names in it.
     static func synchronize(_ path: String) throws {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -134,7 +137,7 @@ extension SQLiteFileStore {
     package func backUp(to path: String, overwriting: Bool) async throws -> BackupSummary {
         let copy = StoreCopy(source: pool, path: path, sourcePath: self.path)
         return try await withCheckedThrowingContinuation { continuation in
-            // Copying blocks its thread for as long as the disk takes: not one of those that tasks share.
+            // Copying blocks its thread while the disk works, so do not use a thread that tasks share.
             DispatchQueue.global(qos: .utility).async {
                 continuation.resume(with: Result { try copy.make(overwriting: overwriting) })
             }
@@ -177,7 +180,7 @@ extension SQLiteFileStore {
         }
     }
 
-    /// What waits for a person or another server. Each statement reads an index or a small table.
+    /// Counts what waits for a person or another server. Each statement reads an index or a small table.
     private static func observeWaits(_ observation: inout StoreObservation, _ db: Database) throws {
         let halts = try Row.fetchAll(
             db,
@@ -203,8 +206,8 @@ extension SQLiteFileStore {
             stored: try Int64.fetchOne(db, sql: "SELECT at FROM event ORDER BY id LIMIT 1"))
     }
 
-    /// A slice per transaction, so that whoever sends goes on meanwhile. A store made before version 3 is rewritten as a
-    /// whole the first time, which keeps writers waiting.
+    /// Releases free pages in slices, one per transaction, so that senders continue. A store created before version 3
+    /// is rewritten completely the first time, which blocks writers.
     package func shrink() async throws {
         do {
             if try await pool.read({ try Int.fetchOne($0, sql: "PRAGMA auto_vacuum") }) == Schema.incrementalVacuum {

@@ -30,7 +30,7 @@ extension SQLiteFileStore {
     }
 }
 
-/// The tables, indexes and views of a store against those its version makes.
+/// Compares the tables, indexes and views of a store with those that its version creates.
 enum SchemaCheck {
     static let name = "schema"
     static let promise = "every table, index and view is the one this version made"
@@ -38,7 +38,8 @@ enum SchemaCheck {
     static func find(_ db: Database) throws -> Verification.Check {
         let expected = try made()
         let found = try objects(db)
-        // A first load is under way, or was killed: whoever opens the store for writing makes them.
+        // A first load is in progress, or was killed. The next process that opens the store for writing creates these
+        // indexes.
         let putOff = Set(try PutOffIndexes(db).names().map { "index \($0)" })
         let faults = Set(expected.keys).union(found.keys).sorted().compactMap { name -> StoreFault? in
             switch (expected[name], found[name]) {
@@ -50,7 +51,7 @@ enum SchemaCheck {
         return Verification.Check(name, promise, faults: faults)
     }
 
-    /// Of a new store, each with its statement.
+    /// Returns the objects of a new store, each with its statement.
     fileprivate static func made() throws -> [String: String] {
         try DatabaseQueue().write { fresh in
             for sql in Schema.migrations { try fresh.execute(sql: sql) }
@@ -64,8 +65,8 @@ enum SchemaCheck {
     }
 }
 
-/// What the columns of each table allow. SQLite knows nothing of a CHECK in a file that it only reads: there
-/// `integrity_check` leaves them out.
+/// Checks the values against the rules of each table's columns. SQLite does not check a CHECK in a file that it only
+/// reads: there `integrity_check` leaves them out.
 enum ValueCheck {
     static let name = "values"
     static let promise = "every value is one that its column allows"
@@ -78,7 +79,7 @@ enum ValueCheck {
             let table = String(object.dropFirst("table ".count))
             let rules = rules(of: sql)
             guard !rules.isEmpty else { continue }
-            // One look at each row for all rules; NULL is for NOT NULL to refuse.
+            // Read each row once for all rules. NULL breaks no CHECK: NOT NULL refuses it.
             let broken = rules.map { "coalesce(sum(NOT (\($0))), 0)" }.joined(separator: ", ")
             guard let counts = try Row.fetchOne(db, sql: "SELECT \(broken) FROM \(table) NOT INDEXED") else { continue }
             for (index, rule) in rules.enumerated() where counts[index] as Int > 0 {
@@ -88,7 +89,7 @@ enum ValueCheck {
         return Verification.Check(name, promise, faults: faults)
     }
 
-    /// What stands in the brackets of each CHECK.
+    /// Returns the expression in the brackets of each CHECK.
     private static func rules(of sql: String) -> [String] {
         sql.split(separator: "CHECK (", omittingEmptySubsequences: false).dropFirst().map { rest in
             var depth = 1

@@ -2,12 +2,12 @@ import APNs
 import Model
 import Synchronization
 
-/// The pushes of one lane from their lease to their recorded outcome: for each its run and delivery, found again by the
-/// push's tag without a search, and its entry in the journal, which is freed with the outcome's commit.
+/// The pushes of one lane, from their lease to their recorded outcome. The tag of a push finds its run and delivery
+/// without a search, and its journal entry, which is freed when the outcome is committed.
 ///
 /// A tag is the number of a chunk and the row within it.
 final class InFlightPushes: Sendable {
-    /// A class, so that an answer does not copy its rows.
+    /// A class, so that a completion does not copy its rows.
     private final class Chunk {
         let run: RunInProgress
         let sent: [SettlementPolicy.Sent]
@@ -30,9 +30,9 @@ final class InFlightPushes: Sendable {
     private struct State {
         var next: Int64 = 0
         var chunks: [Int64: Chunk] = [:]
-        /// Leased for this lane, and without a recorded outcome.
+        /// The number of deliveries leased for this lane without a recorded outcome.
         var leased = 0
-        /// Of those, such as will have none from this lane.
+        /// The number of these whose outcome this lane could not record.
         var abandoned = 0
     }
 
@@ -44,14 +44,14 @@ final class InFlightPushes: Sendable {
 
     private let journal: JournalSheet?
 
-    /// - Parameter journal: with an entry for each of `leasedMax` pushes; nil: nobody keeps one.
+    /// - Parameter journal: the journal segment, with an entry for each of `leasedMax` pushes. `nil` means no journal.
     init(leasedMax: Int, journal: JournalSheet?) {
         self.leasedMax = leasedMax
         self.journal = journal
     }
 
-    /// How many deliveries more the lane may have leased; waits until there is room for `enough`, or the task is
-    /// cancelled. 0: abandoned ones take up the room, which another lane has.
+    /// Returns how many more deliveries the lane may lease. Waits until there is room for `enough`, or the task is
+    /// cancelled. Returns 0 if abandoned deliveries take up all the room, so that another lane must lease.
     func room(atLeast enough: Int) async -> Int {
         while true {
             let seen = changed.version
@@ -64,12 +64,12 @@ final class InFlightPushes: Sendable {
         }
     }
 
-    /// So many were leased for this lane.
+    /// Counts deliveries leased for this lane.
     func took(_ count: Int) {
         state.withLock { $0.leased += count }
     }
 
-    /// These have their outcomes in the store.
+    /// Frees deliveries whose outcomes are in the store.
     func settled(_ sent: [SettlementPolicy.Sent]) {
         guard !sent.isEmpty else { return }
         journal?.free(sent.compactMap { $0.entry < 0 ? nil : $0.entry })
@@ -77,13 +77,13 @@ final class InFlightPushes: Sendable {
         changed.raise()
     }
 
-    /// The outcomes of these could not be recorded: their entries in the journal stay for whoever takes over.
+    /// Records that the outcomes of these deliveries could not be recorded. Their journal entries stay for a takeover.
     func abandoned(_ sent: [SettlementPolicy.Sent]) {
         state.withLock { $0.abandoned += sent.count }
         changed.raise()
     }
 
-    /// Enters the pushes of a chunk in the journal and numbers it; its push at row `n` carries the tag `base + n`.
+    /// Enters the pushes of a chunk in the journal and numbers the chunk. The push at row `n` gets the tag `base + n`.
     func open(_ chunk: inout PushComposer.Chunk, lease: Int64, of run: RunInProgress) {
         if let journal {
             let sent = chunk.sent
@@ -108,13 +108,13 @@ final class InFlightPushes: Sendable {
         state.withLock { _ = $0.chunks.removeValue(forKey: base >> Self.rowBits) }
     }
 
-    /// The deliveries behind these completions, run by run in their order; a chunk whose last one is taken is
-    /// forgotten.
+    /// Returns the deliveries of these completions, run by run and in order. A chunk is forgotten when its last
+    /// delivery is taken.
     func take(_ completions: [PushCompletion]) -> [Completed] {
         state.withLock { state in
             var completed: [Completed] = []
             var start = completions.startIndex
-            // Completions that follow one another are mostly of one chunk.
+            // Consecutive completions mostly belong to one chunk.
             while start < completions.endIndex {
                 let number = completions[start].tag >> Self.rowBits
                 let end = completions[start...].firstIndex { $0.tag >> Self.rowBits != number } ?? completions.endIndex
@@ -139,7 +139,7 @@ final class InFlightPushes: Sendable {
         completed[index].completions += completions
     }
 
-    /// Whether all that is in flight is of runs that are to stop, or something of it may not be sent in this
+    /// Returns whether every push in flight belongs to a run that is to stop, or one of them may not be sent in this
     /// environment.
     func hasHalted(in environment: PushEnvironment) -> Bool {
         state.withLock { state in

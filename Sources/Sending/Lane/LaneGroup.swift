@@ -3,10 +3,10 @@ package import Logging
 import Model
 import Store
 
-/// The lanes of one app, shared by all of its runs that go on in this process.
+/// The lanes of one app, shared by all of its runs in progress in this process.
 ///
-/// A run joins, its deliveries are leased by whichever lane is free, and it leaves when none of them is in flight. A
-/// lane's failure stops the runs of its environment; any other error stops the run it happened to.
+/// A run joins, any free lane leases its deliveries, and the run leaves when none of them is in flight. A lane's
+/// failure stops the runs of its environment. Any other error stops only the run in which it occurred.
 package final class LaneGroup: Sendable {
     package let sender: SendingSetup
     private let schedulers: [PushEnvironment: FairScheduler]
@@ -16,7 +16,7 @@ package final class LaneGroup: Sendable {
     private let clock: WallClock
     private let logger: Logger
 
-    /// - Parameter idleMax: a lane that had no work for so long is closed until there is some again; nil: it is kept open.
+    /// - Parameter idleMax: the idle time after which a lane is closed until there is work again. `nil` keeps it open.
     package init(
         sender: SendingSetup, idleMax: Duration? = nil, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger
@@ -37,7 +37,8 @@ package final class LaneGroup: Sendable {
             })
     }
 
-    /// Runs the lanes until ``close()`` and the last answer; cancelled, until what is on the wire is answered.
+    /// Runs the lanes until ``close()`` and the last response. If cancelled, returns when the requests on the wire are
+    /// answered.
     package func run() async {
         await withTaskGroup(of: Void.self) { group in
             for (environment, endpoint) in sender.endpoints {
@@ -55,12 +56,12 @@ package final class LaneGroup: Sendable {
         }
     }
 
-    /// The lanes finish what they have and take nothing more.
+    /// Lets the lanes finish what they have and take nothing more.
     package func close() {
         for scheduler in schedulers.values { scheduler.close() }
     }
 
-    /// Endpoints that give this process no responses.
+    /// The endpoints that give this process no responses.
     package var outages: [EndpointOutage] { schedulers.values.compactMap(\.outage) }
 
     private static func tell(_ change: EndpointReach.Change?, _ scheduler: FairScheduler, _ logger: Logger) {
@@ -74,26 +75,26 @@ package final class LaneGroup: Sendable {
         }
     }
 
-    /// Endpoints that the last sender of a run was to leave alone for a while.
+    /// Takes over the pauses of endpoints that the last sender of a run recorded.
     func takeOver(_ holds: [EndpointHold]) {
         for hold in holds { schedulers[hold.environment]?.takeOver(hold) }
     }
 
-    /// For a run that paused itself: one request per endpoint at first, unless this process has had answers from it.
+    /// Sends one request per endpoint first, for a run that paused itself, unless this process has had results from it.
     func probeFirst() {
         for scheduler in schedulers.values { scheduler.probeFirst() }
     }
 
-    /// Sends the run to its end, or until it is to stop; cancelled, it is stopped. Returns when nothing of it is in
-    /// flight.
+    /// Sends the run to its end, or until it is to stop. Cancelling the task stops the run. Returns when nothing of the
+    /// run is in flight.
     ///
     /// - Parameters:
-    ///   - request: for each environment, the template of its leases.
-    ///   - idleLimit: when nothing is due for longer, the run is stopped; nil: it is waited for.
+    ///   - request: returns the template of the leases for an environment.
+    ///   - idleLimit: if nothing is due for longer than this, the run is stopped. `nil` means that the call waits.
     func send(
         _ run: RunInProgress, idleLimit: Duration?, request: @Sendable (PushEnvironment) -> LeaseRequest
     ) async {
-        // Where several senders keep it together, it is the store that counts.
+        // If several senders share the pace, the store limits it.
         let pacer = run.store.isShared ? nil : run.campaign.pace.map(Pacer.init)
         let control = run.control
         control.changed.pass(on: changed)
@@ -145,7 +146,7 @@ package final class LaneGroup: Sendable {
         }
     }
 
-    /// At once, for the others may go on for long.
+    /// Logs refused credentials immediately, because the other environments may continue for long.
     private func log(_ refused: [PushEnvironment: String], of run: RunInProgress) {
         for (environment, reason) in refused where schedulers[environment] != nil {
             logger.error(

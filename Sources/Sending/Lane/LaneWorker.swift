@@ -4,15 +4,15 @@ import Model
 import Store
 import Synchronization
 
-/// Runs one lane for whichever runs have something to send: one task renders leases and hands them over, another
-/// records what came of them. The lane's bound on outstanding pushes, and that on leased ones, hold the first back
-/// until the second has caught up.
+/// Runs one lane for all runs that have something to send. One task renders leases and hands them over, and another
+/// task records the results. The limits on outstanding and leased pushes hold the first task back until the second has
+/// caught up.
 struct LaneWorker: Sendable {
     let name: String
     let scheduler: FairScheduler
-    /// A lane that had no work for so long is closed; nil: never.
+    /// The idle time after which the lane is closed. `nil` means never.
     let idleMax: Duration?
-    /// Deliveries per lease.
+    /// The maximum number of deliveries per lease.
     let leaseMax: Int
     let journal: PushJournal?
     let clock: WallClock
@@ -21,12 +21,13 @@ struct LaneWorker: Sendable {
     private static let restAfterFailure: Duration = .seconds(10)
     private static let restsMax = 6
 
-    /// Opens a lane with the first lease, so that an environment without devices opens none, and another one whenever
-    /// there is something to send again. Ends when the scheduler is closed, or the task is cancelled.
+    /// Opens a lane with the first lease, so that an environment without devices opens none. Opens another lane
+    /// whenever there is something to send again. Ends when the scheduler is closed or the task is cancelled.
     func run(opening open: @Sendable (String) -> any Lane) async {
         var failures = 0
         while let first = await scheduler.next(atMost: leaseMax, waitingAtMost: nil) {
-            // Whatever is leased is in doubt without the journal: two leases, one on the wire and one to follow it.
+            // Limit the leased deliveries, because each is in doubt if the journal is lost. Two leases are enough: one
+            // on the wire and one to follow.
             let leasedMax = 2 * leaseMax
             let sheet: JournalSheet?
             do {
@@ -50,12 +51,12 @@ struct LaneWorker: Sendable {
             }
             if let sheet { journal?.giveBack(sheet) }
             failures = isWorking ? 0 : failures + 1
-            // The others send on meanwhile; if they cannot either, their runs are stopped.
+            // Other lanes continue meanwhile. If they cannot connect either, their runs are stopped.
             if !isWorking { await scheduler.rest(Self.restAfterFailure * min(failures, Self.restsMax)) }
         }
     }
 
-    /// A full disk is waited for, as where the store is on it.
+    /// Returns a journal segment. A full disk becomes a store error that is waited for, because the store may be on it.
     private func newSheet(_ entries: Int) throws -> JournalSheet? {
         do {
             return try journal?.sheet(entries: entries)
@@ -64,9 +65,10 @@ struct LaneWorker: Sendable {
         }
     }
 
-    /// A lane that has ended takes nothing more: its feeder need not wait for the next lease.
+    /// Feeds and runs the lane. A lane that has ended takes nothing more, so its feeder does not wait for the next
+    /// lease.
     ///
-    /// Returns false when the lane could not connect.
+    /// Returns `false` if the lane could not connect.
     private func feedWhileRunning(
         _ lane: any Lane, _ first: FairScheduler.RunLease, _ inFlight: InFlightPushes
     ) async -> Bool {
@@ -79,11 +81,11 @@ struct LaneWorker: Sendable {
         }
     }
 
-    /// Runs the lane to the end of its work, or until all runs of which it holds something are to stop: then no request
-    /// starts any more, those on the wire may be answered within the lane's drain limit, and the others come back
-    /// unsent. While it has work of another run as well, the gate keeps back what is not to start.
+    /// Runs the lane to the end of its work, or until every run in flight on it is to stop. Then no request starts any
+    /// more: requests on the wire may be answered within the lane's drain limit, and the others come back unsent. While
+    /// the lane also has work of another run, the gate holds back the stopped run's requests.
     ///
-    /// Returns false when it could not connect.
+    /// Returns `false` if the lane could not connect.
     private func runLane(_ lane: any Lane, _ inFlight: InFlightPushes) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             group.addTask { await drive(lane) }
@@ -105,7 +107,7 @@ struct LaneWorker: Sendable {
         }
     }
 
-    /// False when it could not connect. The runs are stopped for it only when no other lane of the environment can.
+    /// Returns `false` if the lane could not connect. Stops the runs only if no other lane of the environment works.
     private func drive(_ lane: any Lane) async -> Bool {
         do {
             try await lane.run()
@@ -128,15 +130,15 @@ struct LaneWorker: Sendable {
         while true {
             let run = next.run
             var composer = composers[run.id] ?? run.composer()
-            // In this order: a process that sleeps between the two takes what may start for over too early, not too
-            // late.
+            // Read the boot clock first. If the process sleeps between the two reads, requests expire too early, not
+            // too late.
             let bootTime = BootClock.now()
             let composed = composer.compose(next.lease, now: clock.now(), bootTime: bootTime, for: run, inFlight)
             composers[run.id] = composer
             await run.suppressTooLarge(composed.tooLarge)
             inFlight.settled(composed.tooLarge)
             for (index, chunk) in composed.chunks.enumerated() {
-                // The chunk is open already: whoever stops the run after this look finds it there.
+                // The chunk is already open, so a stop after this check finds it there.
                 guard run.control.stopReason(in: scheduler.environment) == nil, await lane.send(chunk.batch) else {
                     for chunk in composed.chunks[index...] { inFlight.drop(base: chunk.base) }
                     let unsent = composed.chunks[index...].flatMap(\.sent)
@@ -145,7 +147,7 @@ struct LaneWorker: Sendable {
                     break
                 }
             }
-            // Half a lease is worth a transaction; a whole one would leave the connection idle meanwhile.
+            // Half a lease is worth a transaction. Waiting for room for a whole lease would leave the connection idle.
             let room = await inFlight.room(atLeast: max(1, leaseMax / 2))
             guard room > 0, let lease = await scheduler.next(atMost: room, waitingAtMost: idleMax) else { return }
             inFlight.took(lease.lease.deliveries.count)

@@ -4,8 +4,8 @@ import Model
 package import Store
 import Synchronization
 
-/// The provider tokens of this process: one source for each key, whatever the number of apps, environments and reloads;
-/// and through the store one token for each key in all processes.
+/// The provider tokens of this process: one source for each key, whatever the number of apps, environments and reloads.
+/// The store shares one token for each key among all processes.
 package final class ProviderTokens: Sendable {
     private let log: any ProviderTokenLog
     private let clock: ProviderTokenClock
@@ -18,7 +18,7 @@ package final class ProviderTokens: Sendable {
         self.logger = logger
     }
 
-    /// By the clocks of this machine.
+    /// Creates the provider tokens with the clocks of this machine.
     ///
     /// - Parameter now: the wall clock in milliseconds since 1970.
     package convenience init(
@@ -27,7 +27,7 @@ package final class ProviderTokens: Sendable {
         self.init(log: log, clock: ProviderTokenClock(now: now, bootID: BootClock.bootID), logger: logger)
     }
 
-    /// The same for the same key, wherever it was read from.
+    /// Returns the source of a key. The same key has the same source, wherever the key was read from.
     package func source(of key: SigningKey, teamID: String, keyID: String) throws -> ProviderTokenSource {
         let name = ProviderKey(teamID: teamID, keyID: keyID, fingerprint: try key.fingerprint())
         return sources.withLock { sources in
@@ -40,14 +40,14 @@ package final class ProviderTokens: Sendable {
         }
     }
 
-    /// How old they are; those that were never used have no age.
+    /// Returns the age of each token. Keys that were never used have no age.
     package func ages() -> [(key: ProviderKey, age: Duration)] {
         sources.withLock { $0 }.compactMap { key, source in source.age.map { (key, $0) } }
             .sorted { ($0.key.keyID, $0.key.fingerprint) < ($1.key.keyID, $1.key.fingerprint) }
     }
 }
 
-/// The token of one key, as the store has it.
+/// The token of one key, as recorded in the store.
 private struct RecordedProviderToken: ProviderTokenSharing {
     let log: any ProviderTokenLog
     let key: ProviderKey

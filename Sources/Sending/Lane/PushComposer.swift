@@ -2,11 +2,11 @@ import APNs
 package import Model
 import Store
 
-/// Turns the leases of one run into pushes: payload, headers, id. Used by one lane alone, so its cache needs no lock.
+/// Turns the leases of one run into pushes: payload, headers, id. Only one lane uses it, so its cache needs no lock.
 struct PushComposer {
-    /// A lease made ready.
+    /// A composed lease.
     struct Composed {
-        /// More than one only where the lease holds several waves.
+        /// The chunks. There is more than one only if the lease holds several waves.
         var chunks: [Chunk] = []
         /// Deliveries whose payload is over Apple's limit.
         var tooLarge: [SettlementPolicy.Sent] = []
@@ -15,9 +15,9 @@ struct PushComposer {
     /// Pushes that share all headers.
     struct Chunk {
         var wave: Timestamp?
-        /// The tag of its first push; those that follow count on.
+        /// The tag of the first push. The tags of the following pushes count on.
         var base: Int64 = 0
-        /// Of the first of its pushes that may not start any more.
+        /// The earliest moment after which a push of this chunk may not start any more.
         var startBefore: Timestamp?
         var batch: PushBatch
         var sent: [SettlementPolicy.Sent] = []
@@ -45,11 +45,11 @@ struct PushComposer {
         payloadMaxBytes = run.definition.campaign.pushType.payloadMaxBytes
     }
 
-    /// Tokens that were accepted before come first: a fresh connection is warmed up with them.
+    /// Composes a lease. Tokens accepted before come first, to warm up a fresh connection.
     ///
     /// - Parameters:
     ///   - now: the wall clock at `bootTime`.
-    ///   - pushes: takes note of each chunk, see ``InFlightPushes``.
+    ///   - pushes: records each chunk, see ``InFlightPushes``.
     mutating func compose(
         _ lease: Lease, now: Timestamp, bootTime: UInt64, for run: RunInProgress, _ pushes: InFlightPushes
     ) -> Composed {
@@ -62,7 +62,7 @@ struct PushComposer {
         for index in composed.chunks.indices {
             composed.chunks[index].batch.gate = run.control.gate
             if let end = composed.chunks[index].startBefore {
-                // By the clock that the moment is of: this machine's may be wrong.
+                // Use the store's clock, which set the moment: this machine's clock may be wrong.
                 let left = max(Duration.zero, end - (now + lease.storeAhead)).components
                 composed.chunks[index].batch.startBefore =
                     bootTime + UInt64(left.seconds) * 1_000_000_000 + UInt64(left.attoseconds / 1_000_000_000)
@@ -114,12 +114,12 @@ struct PushComposer {
     }
 }
 
-/// What the headers of every push of a run say (`ProviderProtocol` section 4).
+/// The headers shared by every push of a run (`ProviderProtocol` section 4).
 package struct RunHeaders: Hashable, Sendable {
     package let topic: String
     package let pushType: String
     package let priority: Int
-    /// In seconds; nil leaves the header out.
+    /// In seconds. `nil` omits the header.
     package let expiration: Int64?
     package let collapseID: String?
 
@@ -146,9 +146,9 @@ extension PushHeaders {
     }
 }
 
-/// The `apns-id` of a delivery, for whoever knows no transport.
+/// The `apns-id` of a delivery, for callers without a transport.
 package enum DeliveryID {
-    /// - Parameter namespace: the store's.
+    /// - Parameter namespace: the store's namespace.
     package static func text(namespace: (high: UInt64, low: UInt64), run: Int64, device: Int64, generation: Int)
         -> String
     {
@@ -157,9 +157,9 @@ package enum DeliveryID {
     }
 }
 
-/// What tells one content from another, on record with whatever was made from it.
+/// The hash that identifies content, recorded with everything made from it.
 package enum ContentHash {
-    /// SHA-256 in hex, as `sha256sum` prints it.
+    /// Returns the SHA-256 in hex, as `sha256sum` prints it.
     package static func sha256(_ bytes: [UInt8]) -> String {
         Digest.sha256(bytes).map { String(0x100 + Int($0), radix: 16).dropFirst() }.joined()
     }

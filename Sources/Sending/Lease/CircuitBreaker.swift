@@ -3,64 +3,67 @@ import Model
 import Store
 import Synchronization
 
-/// Holds all lanes to one endpoint back while the service is in trouble: 5xx answers, lost connections, too many new
-/// provider tokens (`ProviderProtocol` sections 3, 7 and 8).
+/// The circuit breaker of one endpoint. It holds back all lanes while the service is in trouble: 5xx responses, lost
+/// connections or too many new provider tokens. See `ProviderProtocol` sections 3, 7 and 8.
 ///
-///     closed --(several failures in a row)--> open --(time)--> half-open --(an answer)--> closed
+///     closed --(several failures in a row)--> open --(time)--> half-open --(a response)--> closed
 ///                                              ^----(failure)------'
 ///
-/// An answer with `Retry-After` opens it at once, and it stays open for no less than that.
+/// A response with `Retry-After` opens the breaker immediately, for at least that time.
 struct CircuitBreaker {
     /// What one response says about the service.
     enum Observation: Hashable {
-        /// It answers, whatever it thinks of this push.
+        /// The service responds, whatever it says about this push.
         case working
         case failed(Failure)
-        /// The provider token was changed too often: APNs asks for a pause.
+        /// The provider token was changed too often, and APNs asks for a pause.
         case tokenUpdates
-        /// It answers, and refuses the credential.
+        /// The service responds, and refuses the credential.
         case credentialRefused
         /// Nothing was sent.
         case nothing
 
-        /// APNs answers, whatever it thinks of the push and the credential.
+        /// Whether APNs responds, whatever it says about the push and the credential.
         var isResponse: Bool { self == .working || self == .credentialRefused }
 
-        /// One of which no more is known.
+        /// A failure without a known status.
         static let failure = Observation.failed(Failure())
     }
 
     struct Failure: Hashable {
-        /// Nil: there was no answer.
+        /// The status of the response. `nil` if there was no response.
         var status: Int?
-        /// How long it asks to be left alone.
+        /// How long the response asks the sender to wait.
         var retryAfter: RetryAfter?
     }
 
     enum Allowance: Hashable {
         case full
-        /// A few, to see whether the service is back.
+        /// A few requests, to check whether the service is back.
         case probe
-        /// One, to see whether the credential is accepted again.
+        /// One request, to check whether the credential is accepted again.
         case single
         case after(Duration)
     }
 
-    /// Times are ``WallClock/uptime``.
+    /// The state of the breaker. Times are ``WallClock/uptime``.
     private enum State {
-        /// Lets everything through; so many failures in a row. Goes to `open`.
+        /// Lets everything through, and counts consecutive failures. Changes to `open`.
         case closed(failures: Int)
-        /// Lets nothing through. Goes to `halfOpen` when the time is over, to `closed` with an answer to what was still
-        /// on the wire, unless an answer asked for this time.
+        /// Lets nothing through. Changes to `halfOpen` when the time is over. Changes to `closed` with a response to a
+        /// request on the wire, unless a response asked for this time.
         case open(level: Int, until: Duration)
-        /// A few are on their way; more may follow from `until` on. Goes to `closed`, or to the next level of `open`.
+        /// A few probes are in flight, and more may follow after `until`. Changes to `closed`, or to the next level of
+        /// `open`.
         case halfOpen(level: Int, until: Duration)
     }
 
-    /// In a row. Fewer open nothing: often only the first request after idle time draws a 500.
+    /// The number of consecutive failures that open the breaker: often only the first request after idle time gets a
+    /// 500.
     static let failuresMin = 5
     static let probeMax = 10
-    /// The first with its jitter at most 2 s; some 20 min in all before the endpoint counts as down.
+    /// The pauses. The first is at most 2 s with its jitter, and all add up to about 20 min before the endpoint counts
+    /// as down.
     static let delays: [Duration] = [
         .milliseconds(1600), .seconds(15), .seconds(30), .seconds(60), .seconds(300), .seconds(300), .seconds(300),
         .seconds(300),
@@ -70,23 +73,23 @@ struct CircuitBreaker {
     private static let probeDeadline: Duration = .seconds(30)
 
     private var state = State.closed(failures: 0)
-    /// Until when an answer has asked to be left alone: until then nothing closes it, however well others are answered.
+    /// Until when a response has asked the sender to wait. Good responses do not close the breaker before this time.
     private var askedUntil = Duration.zero
     private var failingSince: Timestamp?
     private var lastStatus: Int?
     /// When the next single request may start, by ``WallClock/uptime``. `nil` if nothing calls for one.
     private var nextSingle: Duration?
 
-    /// Whether fewer requests than asked for may start.
+    /// Whether fewer requests may start than a caller asks for.
     var isHeld: Bool {
         if case .closed = state { return nextSingle != nil }
         return true
     }
 
-    /// Since when nothing but failures came back; nil until a probe has failed after the longest of ``delays``.
+    /// Since when only failures arrive. `nil` until a probe has failed after the longest of ``delays``.
     private(set) var downSince: Timestamp?
 
-    /// - Parameter jitter: from 0 to 1, adds up to a fifth, so that hosts do not come back together.
+    /// - Parameter jitter: from 0 to 1. It adds up to a fifth to a pause, so that hosts do not come back together.
     mutating func observe(_ observation: Observation, at now: ClockReading, jitter: () -> Double) {
         note(observation, at: now)
         switch (observation, state) {
@@ -104,7 +107,7 @@ struct CircuitBreaker {
             state = .closed(failures: failures + 1)
         case (.failed(let failure), .closed): open(1, now, asked: failure.retryAfter, jitter)
         case (.tokenUpdates, .closed): open(Self.tokenUpdatesLevel, now, jitter)
-        // Answers to what was on the wire before it opened; one may ask for longer than the others.
+        // Responses to requests sent before the breaker opened. One may ask for a longer pause than the others.
         case (.failed(let failure), .open(let level, let until)):
             guard let asked = ask(failure.retryAfter, at: now) else { break }
             state = .open(level: level, until: max(until, now.uptime + asked))
@@ -128,7 +131,7 @@ struct CircuitBreaker {
         }
     }
 
-    /// Lets a single request through at first: more follow once it has an answer that does not refuse the credential.
+    /// Lets one request through first. More follow after a response that does not refuse the credential.
     mutating func probeFirst(at now: ClockReading) { nextSingle = now.uptime }
 
     mutating func allowance(at now: ClockReading) -> Allowance {
@@ -145,22 +148,22 @@ struct CircuitBreaker {
         }
     }
 
-    /// Who was to see whether the service is back had nothing to send after all: the next one may.
+    /// Returns an unused probe, so that the next caller can send it.
     mutating func probeUnused(at now: ClockReading) {
         if nextSingle != nil { probeFirst(at: now) }
         if case .halfOpen(let level, _) = state { state = .open(level: level, until: now.uptime) }
     }
 
-    /// What keeps everybody waiting while it is not closed, by the wall clock as it goes now.
+    /// The pause of a breaker that is not closed, by the present wall clock.
     struct Hold: Hashable {
         var since: Timestamp
-        /// Of the last answer; nil: there was none.
+        /// The status of the last failure. `nil` if it had no response.
         var status: Int?
         var nextTryAt: Timestamp
     }
 
-    /// Opens for as long as another process was to wait, and then lets a few through; not for longer than anybody may
-    /// be asked to wait, whatever the wall clock shows now.
+    /// Opens the breaker for the time that another process had to wait, and then lets a few requests through. The wait
+    /// is at most `RetryAfter.waitMax`, whatever the wall clock shows now.
     mutating func takeOver(_ hold: Hold, at now: ClockReading) {
         guard case .closed = state, hold.nextTryAt > now.wall else { return }
         failingSince = hold.since
@@ -176,14 +179,14 @@ struct CircuitBreaker {
         }
     }
 
-    /// Notes what an answer asks for, and returns how long that is from now.
+    /// Records the pause that a response asks for, and returns its length from now.
     private mutating func ask(_ retryAfter: RetryAfter?, at now: ClockReading) -> Duration? {
         guard let wait = retryAfter?.wait(from: now.wall.milliseconds) else { return nil }
         askedUntil = max(askedUntil, now.uptime + wait)
         return wait
     }
 
-    /// - Parameter asked: what the answer asks for; the pause is never shorter.
+    /// - Parameter asked: the minimum pause that the response asks for.
     private mutating func open(
         _ level: Int, _ now: ClockReading, asked: RetryAfter? = nil, _ jitter: () -> Double
     ) {
@@ -213,9 +216,9 @@ extension CircuitBreaker.Observation {
 final class EndpointBreaker: Sendable {
     private struct State {
         var breaker = CircuitBreaker()
-        /// The last answer that told something wanted fewer provider tokens.
+        /// Whether the last observation said that APNs wants fewer provider tokens.
         var wantsFewerTokens = false
-        /// What another process has heard is no news any more.
+        /// Whether this process has had results of its own. What another process knew is then out of date.
         var hasHeard = false
     }
 
@@ -224,7 +227,7 @@ final class EndpointBreaker: Sendable {
     private let jitter: @Sendable () -> Double
     private let state = Mutex(State())
 
-    /// - Parameter credential: what is sent with there, as people know it.
+    /// - Parameter credential: the description of the credential used there, for a person.
     init(endpoint: String, credential: String? = nil, jitter: @escaping @Sendable () -> Double) {
         self.endpoint = endpoint
         self.credential = credential
@@ -233,7 +236,7 @@ final class EndpointBreaker: Sendable {
 
     func hold(at now: ClockReading) -> CircuitBreaker.Hold? { state.withLock { $0.breaker.hold(at: now) } }
 
-    /// What the last sender of a run left behind; nothing once this process has had answers of its own.
+    /// Takes over the pause that the last sender of a run left. Does nothing once this process has results of its own.
     func takeOver(_ hold: CircuitBreaker.Hold, at now: ClockReading) {
         state.withLock { state in
             if !state.hasHeard { state.breaker.takeOver(hold, at: now) }
@@ -246,13 +249,13 @@ final class EndpointBreaker: Sendable {
 
     func probeUnused(at now: ClockReading) { state.withLock { $0.breaker.probeUnused(at: now) } }
 
-    /// For a run that was paused by itself: see whether the cause is gone, with one request. Answers that this process
-    /// has had of its own say more.
+    /// Checks with one request whether the cause is gone, for a run that paused itself. Does nothing once this process
+    /// has results of its own.
     func probeFirst(at now: ClockReading) {
         state.withLock { if !$0.hasHeard { $0.breaker.probeFirst(at: now) } }
     }
 
-    /// Returns why the runs must stop when the endpoint is down, and whether requests are held back no longer.
+    /// Returns why the runs must stop if the endpoint is down, and whether requests are no longer held back.
     func observe(
         _ observations: some Sequence<CircuitBreaker.Observation>, at now: ClockReading
     ) -> (stop: RunControl.StopReason?, isFreed: Bool) {

@@ -1,19 +1,19 @@
 package import Model
 import Store
 
-/// Notices that an endpoint gives no response although a lane waits for one: it refuses connections, or says nothing.
+/// Notices that an endpoint gives no response although a lane waits for one: it refuses connections or stays silent.
 ///
-/// The breaker judges responses and takes minutes. This only tells people, within 10 s: a run looks with each heartbeat,
-/// every 3 s.
+/// The breaker judges responses and takes minutes. This type only reports, within 10 s: a run checks with each
+/// heartbeat, once a second.
 struct EndpointReach: Hashable, Sendable {
     enum Change: Hashable, Sendable {
         case lost(since: Timestamp)
         case found
     }
 
-    /// An endpoint that has not responded for so long is told.
+    /// The time without a response after which an outage is reported.
     static let patience: Duration = .seconds(5)
-    /// A look that is older says nothing: runs that paused themselves look again every 5 minutes.
+    /// The maximum age of a check. Runs that paused themselves check again every 5 minutes.
     private static let lookMax: Duration = .seconds(360)
 
     private var waitingSince: Duration?
@@ -22,20 +22,20 @@ struct EndpointReach: Hashable, Sendable {
     private var downSince: Timestamp?
     private var isFoundUntold = false
 
-    /// A response has come.
+    /// Records a response.
     mutating func heard(at uptime: Duration) {
         heardAt = uptime
         waitingSince = nil
         if downSince != nil { (downSince, isFoundUntold) = (nil, true) }
     }
 
-    /// Returns ``Change/found`` if a response has come and was not told of: the run may be over before the next look.
+    /// Returns ``Change/found`` if a response came and was not reported yet. The run may be over before the next check.
     mutating func takeFound() -> Change? {
         defer { isFoundUntold = false }
         return isFoundUntold ? .found : nil
     }
 
-    /// Returns what is to be told, once.
+    /// Returns the change to report. Each change is returned once.
     ///
     /// - Parameter isWaiting: whether a lane has something to send, or waits for a response.
     mutating func look(isWaiting: Bool, at now: ClockReading) -> Change? {
@@ -53,7 +53,8 @@ struct EndpointReach: Hashable, Sendable {
         return .lost(since: moment)
     }
 
-    /// Since when the endpoint has given no response. `nil`: it has, or no sender has looked lately.
+    /// Returns since when the endpoint has given no response. Returns `nil` if it responds, or if no sender checked
+    /// lately.
     func outage(at uptime: Duration) -> Timestamp? {
         lookedAt.map { uptime - $0 < Self.lookMax } ?? false ? downSince : nil
     }

@@ -5,10 +5,10 @@ import Synchronization
 
 /// Hands the lanes of one environment the leases of all runs that share them: weighted fair queueing.
 ///
-/// Each run gets its share by its priority's weight, counted in pushes: 10 before 5 before 1, and nobody starves. A run
-/// that comes later, or had nothing to send for a while, does not catch up.
+/// Each run gets a share by its priority's weight, counted in pushes: 16 for priority 10, 4 for 5, and 1 for 1. No run
+/// starves. A run that joins later, or had nothing to send for a while, does not catch up.
 final class FairScheduler: Sendable {
-    /// A lease, and the run it belongs to.
+    /// A lease and its run.
     struct RunLease: Sendable {
         var lease: Lease
         var run: RunInProgress
@@ -18,9 +18,9 @@ final class FairScheduler: Sendable {
         var source: LeaseSource
         var run: RunInProgress
         var weight: Double
-        /// Pushes leased, divided by the weight: who has the least is next.
+        /// The number of pushes leased, divided by the weight. The run with the lowest number is next.
         var taken: Double
-        /// Set while there is nothing to lease; by ``WallClock/uptime``.
+        /// Set while there is nothing to lease. `until` is by ``WallClock/uptime``.
         var idle: (seen: UInt64, until: Duration?)?
 
         func isIdle(at now: Duration) -> Bool {
@@ -31,12 +31,12 @@ final class FairScheduler: Sendable {
 
     private struct State {
         var members: [Int64: Member] = [:]
-        /// What the run served last had taken before. Who joins starts here, and nobody falls behind it: idle time is
-        /// not made up for.
+        /// The number that the run served last had before its lease. A joining run starts here, and no run falls behind
+        /// it, so that idle time is not made up for.
         var floor = 0.0
-        /// Lanes that have had answers and are open.
+        /// The lanes that are open and have had responses.
         var working: Set<String> = []
-        /// Lanes that are open, by name.
+        /// The open lanes, by name.
         var open: [String: any Lane] = [:]
         var reach = EndpointReach()
         var isClosed = false
@@ -75,27 +75,27 @@ final class FairScheduler: Sendable {
         changed.raise()
     }
 
-    /// No more leases for anybody.
+    /// Ends leasing for all runs and lanes.
     func close() {
         state.withLock { $0.isClosed = true }
         changed.raise()
     }
 
-    /// Stops all runs of the environment when the endpoint turns out to be down for good.
+    /// Records observations, and stops all runs of the environment if the endpoint counts as down.
     func observe(_ observations: some Sequence<CircuitBreaker.Observation>) {
         let (reason, isFreed) = breaker.observe(observations, at: clock.reading())
         if let reason { stopAll(reason) }
-        // The answers were counted before: a run that looked in between waits for a moment that has come.
+        // Wake runs that checked before these responses were observed: the time they wait for may no longer apply.
         if isFreed { runs.forEach { $0.control.changed.raise() } }
     }
 
     private var runs: [RunInProgress] { state.withLock { $0.members.values.map(\.run) } }
 
-    /// One request at first, see ``CircuitBreaker/probeFirst(at:)``.
+    /// Lets one request through first, see ``CircuitBreaker/probeFirst(at:)``.
     func probeFirst() { breaker.probeFirst(at: clock.reading()) }
 
-    /// What keeps all runs of the environment waiting. An endpoint without responses has its next try behind it: the lanes
-    /// try all the time.
+    /// The pause that holds back all runs of the environment. The next try of an endpoint without responses is in the
+    /// past, because the lanes try all the time.
     var hold: EndpointHold? {
         if let hold = breaker.hold(at: clock.reading()) {
             return EndpointHold(
@@ -108,7 +108,7 @@ final class FairScheduler: Sendable {
         }
     }
 
-    /// Set while the endpoint gives no responses.
+    /// The outage, while the endpoint gives no responses.
     var outage: EndpointOutage? {
         let uptime = clock.uptime()
         return state.withLock { $0.reach.outage(at: uptime) }.map {
@@ -116,7 +116,7 @@ final class FairScheduler: Sendable {
         }
     }
 
-    /// Looks whether the endpoint responds. Returns what is to be told, once.
+    /// Checks whether the endpoint responds. Returns the change to report. Each change is returned once.
     func look() -> EndpointReach.Change? {
         let lanes = state.withLock { Array($0.open.values) }
         let isWaiting = lanes.contains { lane in
@@ -127,10 +127,10 @@ final class FairScheduler: Sendable {
         return state.withLock { $0.reach.look(isWaiting: isWaiting, at: now) }
     }
 
-    /// What the end of a run tells: nothing looks any more after it.
+    /// Returns an unreported ``EndpointReach/Change/found`` at the end of a run, because no check follows.
     func takeFound() -> EndpointReach.Change? { state.withLock { $0.reach.takeFound() } }
 
-    /// What the last sender of a run said, of the endpoint as it is configured now.
+    /// Takes over a pause that the last sender of a run recorded, if it is about this endpoint as configured now.
     func takeOver(_ hold: EndpointHold) {
         guard hold.environment == environment, hold.endpoint == breaker.endpoint else { return }
         breaker.takeOver(
@@ -146,7 +146,7 @@ final class FairScheduler: Sendable {
         state.withLock { $0.open[name] = lane }
     }
 
-    /// The lane had an answer.
+    /// Records that the lane had a response.
     func works(_ lane: String) {
         let now = clock.uptime()
         state.withLock { state in
@@ -166,7 +166,7 @@ final class FairScheduler: Sendable {
         state.withLock { !$0.working.subtracting([lane]).isEmpty }
     }
 
-    /// Returns after so long, or when the scheduler is closed or the task cancelled.
+    /// Returns after this time, or when the scheduler is closed or the task is cancelled.
     func rest(_ time: Duration) async {
         let end = clock.uptime() + time
         while !Task.isCancelled, !state.withLock({ $0.isClosed }) {
@@ -177,14 +177,15 @@ final class FairScheduler: Sendable {
         }
     }
 
-    /// The credential of the environment is of no use: none of the runs goes on here.
+    /// Stops all runs in this environment, because its credential is unusable.
     func refuseAll(_ reason: String) {
         for run in runs { run.control.refuse(environment, reason) }
     }
 
-    /// The next lease; waits for one, at most so long. Nil: none came in time, or the scheduler is closed.
+    /// Returns the next lease, and waits for one for at most `limit`. Returns `nil` if none came in time or the
+    /// scheduler is closed.
     ///
-    /// - Parameter most: deliveries that whoever asks has room for.
+    /// - Parameter most: the number of deliveries for which the caller has room.
     func next(atMost most: Int, waitingAtMost limit: Duration?) async -> RunLease? {
         let end = limit.map { clock.uptime() + $0 }
         while !Task.isCancelled, !state.withLock({ $0.isClosed }) {
@@ -202,7 +203,7 @@ final class FairScheduler: Sendable {
         return nil
     }
 
-    /// Asks the runs in the order of fairness; with no lease, when one of them has something again.
+    /// Asks the runs in the order of fairness. If there is no lease, returns when one of them has something again.
     private func ask(atMost most: Int) async -> (RunLease?, due: Duration?) {
         let now = clock.uptime()
         let (ready, idle) = state.withLock { state in
@@ -216,13 +217,14 @@ final class FairScheduler: Sendable {
                 charge(member, lease.deliveries.count)
                 return (RunLease(lease: lease, run: member.run), nil)
             case .nothing(let seen, let moment):
-                // How far off it is holds for as long as nobody sets the wall clock; then the run's change is raised.
+                // The distance holds as long as the wall clock is not set. If it is set, the run's change is raised.
                 let clocks = clock.reading()
                 let until = moment.map { clocks.uptime + ($0 - clocks.wall) }
                 state.withLock { $0.members[member.run.id]?.idle = (seen, until) }
                 due = [due, until].compactMap(\.self).min()
             case .yields(let looked):
-                // Rows looked at count as pushes do: a run that puts off takes its share of the gate and no more.
+                // Rows read count like pushes, so that a run with many deferred deliveries takes only its share of the
+                // gate.
                 charge(member, looked)
                 due = now
             case .exhausted:
@@ -243,7 +245,7 @@ final class FairScheduler: Sendable {
 }
 
 extension PushPriority {
-    /// Its share of the lanes beside the others.
+    /// The share of the lanes relative to the other priorities.
     fileprivate var laneWeight: Double {
         switch self {
         case .immediate: 16

@@ -2,31 +2,32 @@ package import Model
 import Store
 import Synchronization
 
-/// Leases deliveries of one run and environment, as far as its pace, those it shares with others, and the endpoint's
-/// circuit breaker allow.
+/// Leases deliveries of one run and environment, within its own pace, the shared paces, and the endpoint's circuit
+/// breaker.
 final class LeaseSource: Sendable {
     enum Next: Sendable {
         case lease(Lease)
-        /// Nothing now. Worth asking again when the run's control changes after `seen`, or at that moment.
+        /// Nothing now. Ask again when the run's control changes after `seen`, or at the given moment.
         case nothing(seen: UInt64, until: Timestamp?)
-        /// Nothing yet, and more is to be looked at: the other runs come first, then this one is asked again at once.
+        /// Nothing yet, but more rows are unread. The other runs come first, then this source is asked again
+        /// immediately.
         case yields(looked: Int)
         /// Nothing will ever come, or the run is to stop.
         case exhausted
     }
 
-    /// What waits for its silent budget may be replaced by another run meanwhile: the longest wait without a look.
+    /// The longest wait without a check: another run may replace deliveries that wait for their silent budget.
     static let lookAgainAfter: Duration = .seconds(30)
-    /// The same where other senders of the run give back and finish without a word to this one.
+    /// The same if other senders of the run may release or finish deliveries without a signal to this process.
     private static let sharedLook: Duration = .seconds(1)
-    /// Deliveries per lease past the run's expiry while the breaker is open; those of a wave that is not over yet are
-    /// sent all the same.
+    /// The number of deliveries per lease past the run's expiry while the breaker is open. Those of a wave that is not
+    /// over yet are still sent.
     private static let expiredMax = 200
-    /// Between two looks of a sender that is too slow to lease.
+    /// The time between two checks of a sender that is too slow to lease.
     private static let slowPause: Duration = .milliseconds(250)
-    /// Between two looks at a store that takes nothing.
+    /// The time between two checks of an unavailable store.
     private static let storePause: Duration = .seconds(1)
-    /// The longest wait for a moment of the wall clock, which somebody may set meanwhile.
+    /// The longest wait for a moment of the wall clock, which may be set meanwhile.
     static let sleepMax: Duration = .seconds(600)
 
     let control: RunControl
@@ -38,14 +39,14 @@ final class LeaseSource: Sendable {
     private let clock: WallClock
     private let position = Mutex(Position())
 
-    /// Where the lease before has come to.
+    /// The position that the previous lease has reached.
     private struct Position {
         var cursor: Int64 = 0
         /// See ``Lease/storeAhead``.
         var storeAhead: Duration = .zero
     }
 
-    /// - Parameter template: the request for each lease but for its cursor, time and limit.
+    /// - Parameter template: the request for each lease, without cursor, time and limit.
     init(
         store: any SendingStore, template: LeaseRequest, control: RunControl, pacer: Pacer?, breaker: EndpointBreaker,
         clock: WallClock
@@ -58,9 +59,10 @@ final class LeaseSource: Sendable {
         self.clock = clock
     }
 
-    /// To be called by one task at a time.
+    /// Returns the next lease, or when to ask again. Only one task may call this at a time.
     ///
-    /// - Parameter most: deliveries that whoever asks has room for; a lease holds no more than the template's limit.
+    /// - Parameter most: the number of deliveries for which the caller has room. A lease holds at most the template's
+    ///   limit.
     func next(atMost most: Int) async -> Next {
         while true {
             let seen = control.changed.version
@@ -95,7 +97,7 @@ final class LeaseSource: Sendable {
                     control.stop(.stateChanged(.paused))
                     return .exhausted
                 }
-                // Whoever has nothing to send has not tried the endpoint.
+                // This source has nothing to send, so the endpoint was not tried.
                 breaker.probeUnused(at: clock.reading())
                 if lease.isCutShort {
                     if lease.suppressed > 0 { control.changed.raise() }
@@ -110,12 +112,13 @@ final class LeaseSource: Sendable {
                     return .exhausted
                 }
                 if let wait = lease.paceWait { return .nothing(seen: seen, until: now + wait) }
-                // By this machine's clock: by another one it might be past already, and asked for again at once.
+                // Use this machine's clock. By the store's clock the moment might be past here, and would be asked for
+                // immediately.
                 let due = lease.nextDue.map { $0 - lease.storeAhead }
                 control.idles(template.environment, until: due, since: activity)
                 return .nothing(seen: seen, until: wakeUp(due))
             } catch is CancellationError {
-                // The lane that asked has ended, the run has not: another lane asks again.
+                // The lane that asked has ended, but the run has not: another lane asks again.
                 control.changed.raise()
                 return .nothing(seen: seen, until: nil)
             } catch let error as StoreError where error.isPassing {
@@ -135,8 +138,8 @@ final class LeaseSource: Sendable {
 
     private var isStopped: Bool { control.stopReason(in: template.environment) != nil }
 
-    /// Until when the endpoint is to be left alone; nil: `limit` deliveries may be leased now. Once all are expired,
-    /// leasing sends nothing any more and only writes that down: then the breaker does not matter.
+    /// Returns until when the endpoint must be left alone, or `nil` if `limit` deliveries may be leased now. Once all
+    /// deliveries are expired, leasing only records that and sends nothing, so the breaker does not matter.
     private func endpointPause(_ limit: inout Int, _ now: Timestamp) async throws -> Timestamp? {
         switch breaker.allowance(at: clock.reading()) {
         case .full: break
@@ -175,7 +178,7 @@ final class LeaseSource: Sendable {
         }
     }
 
-    /// Nil: when there is something to do this process hears of it.
+    /// Returns when to ask again, or `nil` if this process is signalled as soon as there is something to do.
     private func wakeUp(_ due: Timestamp?) -> Timestamp? {
         if store.isShared {
             let look = clock.now() + Self.sharedLook
@@ -184,8 +187,8 @@ final class LeaseSource: Sendable {
         return due.map { min($0, clock.now() + (template.silentBudget == nil ? Self.sleepMax : Self.lookAgainAfter)) }
     }
 
-    /// Whether nothing is left to lease, now or later, by one snapshot of the store: the control's counts and its note
-    /// that the freeze is done come from different moments.
+    /// Returns whether nothing is left to lease, now or later, by one snapshot of the store. The control's counts and
+    /// its record of the freeze come from different moments.
     private func isDone() async throws -> Bool {
         guard let run = try await store.run(template.run) else { return true }
         control.observed(run.counts)
@@ -193,11 +196,11 @@ final class LeaseSource: Sendable {
     }
 }
 
-/// Holds one run, over both its environments, to its campaign's `pace`. What an app and all apps share is kept in the
-/// store, see ``SharedPace``.
+/// Limits one run, over both its environments, to its campaign's `pace`. Paces shared by an app or all apps are kept in
+/// the store, see ``SharedPace``.
 package final class Pacer: Sendable {
     private let pace: Campaign.Pace
-    /// Nil: nothing was asked for yet.
+    /// The bucket. `nil` before the first request.
     private let bucket = Mutex<PaceBucket?>(nil)
 
     package init(_ pace: Campaign.Pace) {

@@ -3,7 +3,7 @@ package import Model
 import Store
 import Synchronization
 
-/// The log lines about one process's work on a run: one when it has the run, and one when its work ends.
+/// The log lines about one process's work on a run: one when the process takes the run, and one when its work ends.
 package final class RunLines: Sendable {
     private let run: Run
     private let clock: WallClock
@@ -16,7 +16,7 @@ package final class RunLines: Sendable {
         self.logger = logger
     }
 
-    /// The process has the run. Another call for the same run replaces the control and logs nothing.
+    /// Records that the process has the run. A second call for the same run replaces the control and logs nothing.
     package func began(_ control: RunControl) {
         let isFirst = work.withLock { work in
             defer { work = (control, work?.since ?? clock.uptime()) }
@@ -53,7 +53,7 @@ package final class RunLines: Sendable {
         logger.log(level: end.logLevel, "\(end.logMessage)", metadata: facts)
     }
 
-    /// The work ended with an error of this process.
+    /// Logs that the work ended with an error of this process.
     package func failed(_ error: any Error) { logger.failed(error, "run not carried out", metadata: subject) }
 
     private var subject: Logger.Metadata {
@@ -62,7 +62,8 @@ package final class RunLines: Sendable {
 }
 
 extension Logger {
-    /// An error of work that is tried again. A store that takes nothing for a while is a warning, whatever the work was.
+    /// Logs an error of work that is retried. A store that is temporarily unavailable is a warning, whatever the work
+    /// was.
     package func failed(_ error: any Error, _ message: Logger.Message, metadata: Logger.Metadata) {
         var facts = metadata
         facts[.error] = "\(error)"
@@ -96,7 +97,7 @@ extension RunEnd {
         }
     }
 
-    /// Why, in words; `nil` if the word says everything.
+    /// The reason, for a person. `nil` if ``word`` already says everything.
     package var reason: String? {
         switch self {
         case .finished, .stoppedEarly, .cancelled: nil
@@ -125,7 +126,7 @@ extension RunEnd {
     fileprivate var logLevel: Logger.Level {
         switch self {
         case .finished, .stoppedEarly, .waiting, .cancelled, .paused: .info
-        // Asked again every few seconds.
+        // Callers retry every few seconds.
         case .busy: .debug
         case .unreachable, .breakerOpen, .halted, .awaitingApproval, .late, .stopped, .missed, .refused, .nobodyReached,
             .unsuccessful:

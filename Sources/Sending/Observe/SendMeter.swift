@@ -5,7 +5,7 @@ import Metrics
 package import Model
 import Synchronization
 
-/// Counts what APNs answers on one lane, a batch at a time. Where no metrics backend is installed it does nothing.
+/// Counts the results of one lane's pushes, one batch at a time. Does nothing if no metrics backend is installed.
 package struct SendMeter {
     private struct Labels: Hashable {
         var status: String
@@ -22,7 +22,7 @@ package struct SendMeter {
     private let queued: Meter
     private var counters: [Labels: Counter] = [:]
 
-    /// - Parameter lane: as it is named, its environment first: `production-1`.
+    /// - Parameter lane: the lane's name, which starts with its environment: `production-1`.
     package init(_ campaign: Campaign, lane: String, factory: any MetricsFactory = MetricsSystem.factory) {
         isOn = !(factory is NOOPMetricsHandler)
         self.factory = factory
@@ -55,7 +55,7 @@ package struct SendMeter {
         queued.set(status.queued)
     }
 
-    /// The lane is over: what it had in flight is no more.
+    /// Removes the lane's gauges, because the lane has ended.
     package func end() {
         guard isOn else { return }
         for meter in [inFlight, streamLimit, queued] { meter.destroy() }
@@ -73,7 +73,7 @@ package struct SendMeter {
     private static func labels(_ result: PushResult) -> Labels {
         switch result {
         case .answered(let response):
-            // A text that the other side makes up must not make a time series of its own.
+            // A text chosen by the other side must not create a time series of its own.
             let reason =
                 switch response.reason {
                 case nil: ""
@@ -88,7 +88,7 @@ package struct SendMeter {
     }
 }
 
-/// The meters of one lane: it serves several runs, and counts by the topic and push type of each.
+/// The meters of one lane. A lane serves several runs, and counts by each run's topic and push type.
 struct LaneMeters {
     private struct Kind: Hashable {
         var topic: String
@@ -107,13 +107,13 @@ struct LaneMeters {
         meters[kind, default: SendMeter(campaign, lane: lane)].record(completions, status)
     }
 
-    /// The lane is over: what it had in flight is no more.
+    /// Removes the lane's gauges, because the lane has ended.
     func end() {
         for meter in meters.values { meter.end() }
     }
 }
 
-/// How long answers took, from the first byte of the request written, over all lanes of a run.
+/// The latency of responses over all lanes of a run, counted from the first byte of the request written.
 package final class LatencyRecorder: Sendable {
     private let histogram = Mutex(
         Histogram<UInt32>(highestTrackableValue: 120_000_000, numberOfSignificantValueDigits: .two))
@@ -128,7 +128,7 @@ package final class LatencyRecorder: Sendable {
         }
     }
 
-    /// Microseconds at this percentile (0 to 100); nil when nothing was answered.
+    /// Returns the microseconds at this percentile (0 to 100), or `nil` if no response was recorded.
     package func microseconds(atPercentile percentile: Double) -> Int? {
         histogram.withLock { histogram in
             histogram.totalCount == 0 ? nil : Int(histogram.valueAtPercentile(percentile))

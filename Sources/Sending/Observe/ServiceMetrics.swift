@@ -4,9 +4,9 @@ package import Model
 import Store
 package import Synchronization
 
-/// What a daemon tells about itself, under the names that its dashboards know.
+/// The metrics that a daemon reports about itself, under the names that its dashboards use.
 package enum ServiceMetrics {
-    /// A sentence for each name, for whoever prints them.
+    /// One sentence of help text for each metric name.
     package static let helps = [
         "fanfare_pushes_total": "Answers of APNs, and requests without one, by what they said.",
         "fanfare_push_latency_seconds": "From the first byte of a request to its answer.",
@@ -30,47 +30,47 @@ package enum ServiceMetrics {
         "fanfare_schedule_lag_seconds": "How long after its time the latest scheduled run started.",
     ]
 
-    /// Pushes of this process that have an outcome.
+    /// The number of this process's pushes that have an outcome.
     package static let answered = Atomic(0)
 
-    /// The configuration, campaigns and templates were read again; a bad file keeps the old ones.
+    /// Records that the configuration, campaigns and templates were read again. A bad file keeps the old versions.
     package static func reloaded(isGood: Bool, at moment: Timestamp) {
         Counter(label: "fanfare_reloads_total", dimensions: [("result", isGood ? "good" : "bad")]).increment()
         guard isGood else { return }
         Meter(label: "fanfare_last_good_reload_timestamp_seconds").set(Double(moment.milliseconds) / 1000)
     }
 
-    /// The folder of the campaigns is gone or empty, or is there again.
+    /// Records whether the campaign folder is lost (gone or empty).
     package static func campaignFolder(isLost: Bool) {
         Meter(label: "fanfare_campaign_folder_lost").set(isLost ? 1 : 0)
     }
 
-    /// The store does not take what is to be recorded, or does again.
+    /// Records whether the process waits for a store that does not take outcomes.
     package static func waitsForStore(_ waits: Bool) { Meter(label: "fanfare_store_waiting").set(waits ? 1 : 0) }
 
-    /// The database server answers this machine's heartbeats too slowly for it to send, or fast enough again.
+    /// Records whether the database server answers this machine's heartbeats too slowly for it to send.
     package static func isTooSlow(_ isTooSlow: Bool) { Meter(label: "fanfare_sender_too_slow").set(isTooSlow ? 1 : 0) }
 
-    /// A part of the daemon met an error, and is tried again.
+    /// Counts an error of a part of the daemon. The part is retried.
     package static func failed(part: String) {
         Counter(label: "fanfare_daemon_errors_total", dimensions: [("part", part)]).increment()
     }
 
-    /// A run finished, and is no success.
+    /// Counts a run that finished without success.
     package static func unsuccessful(campaign: String) {
         Counter(label: "fanfare_unsuccessful_runs_total", dimensions: [("campaign", campaign)]).increment()
     }
 
-    /// A scheduled run started this much after its time.
+    /// Records how long after its time a scheduled run started.
     package static func started(late: Duration) {
         Meter(label: "fanfare_schedule_lag_seconds").set(max(0, late.inSeconds))
     }
 
-    /// Makes every series whose labels are known, so that the first event is an increase and not a new series.
+    /// Creates every series whose labels are known, so that the first event is an increase and not a new series.
     ///
     /// - Parameters:
     ///   - parts: the parts of the daemon.
-    ///   - targets: where the configured apps send to.
+    ///   - targets: the topics and environments of the configured apps.
     package static func start(parts: [String], targets: [(topic: String, environment: PushEnvironment)]) {
         for result in ["good", "bad"] {
             Counter(label: "fanfare_reloads_total", dimensions: [("result", result)]).start()
@@ -92,7 +92,7 @@ package enum ServiceMetrics {
         started(late: .zero)
     }
 
-    /// The same for campaigns, when their files are read.
+    /// Creates the series of these campaigns, when their files are read.
     package static func start(campaigns: some Sequence<String>) {
         for campaign in campaigns { for outcome in Outcome.allCases { counter(outcome, of: campaign).start() } }
     }
@@ -114,13 +114,13 @@ package enum ServiceMetrics {
         Counter(label: "fanfare_outcomes_total", dimensions: [("campaign", campaign), ("outcome", outcome.rawValue)])
     }
 
-    /// These outcomes of a campaign's runs are recorded.
+    /// Counts the recorded outcomes of a campaign's runs.
     static func recorded(_ settlements: [Settlement], of campaign: String) {
         let counts = Dictionary(settlements.compactMap { Outcome($0.verdict) }.map { ($0, 1) }, uniquingKeysWith: +)
         for (outcome, count) in counts { counter(outcome, of: campaign).increment(by: count) }
     }
 
-    /// Found not to be sent, at the freeze or when their turn came.
+    /// Counts suppressed deliveries, found at the freeze or when they are due.
     package static func suppressed(_ counts: [SuppressionReason: Int]) {
         for (reason, count) in counts {
             Counter(label: "fanfare_suppressed_total", dimensions: [("reason", reason.rawValue)]).increment(by: count)
@@ -129,19 +129,19 @@ package enum ServiceMetrics {
 }
 
 extension Counter {
-    /// Makes the series, at zero.
+    /// Creates the series, with the value 0.
     fileprivate func start() { increment(by: 0) }
 }
 
 extension RunControl {
-    /// The freeze has written these.
+    /// Counts the deliveries that the freeze has written in one batch.
     func grew(_ batch: FrozenBatch) {
         ServiceMetrics.suppressed(batch.suppressed)
         grew(audience: batch.audience)
     }
 }
 
-// The facts of a log line by the keys of one enum, so that a key is spelt once.
+// Keys the metadata of a log line by `LogKey`, so that each key is spelt in one place.
 extension Dictionary where Key == String, Value == Logger.MetadataValue {
     package static func facts(_ facts: [LogKey: Logger.MetadataValue]) -> Logger.Metadata {
         Dictionary(uniqueKeysWithValues: facts.map { ($0.key.rawValue, $0.value) })

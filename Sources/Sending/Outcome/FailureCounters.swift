@@ -1,19 +1,20 @@
 import APNs
 import Model
 
-/// Counts the answers of one environment that blame the run or the credential instead of a device, and says when the
-/// run must stop for them.
+/// Counts the responses of one environment that blame the run or the credential instead of a device. Decides when the
+/// run must stop because of them.
 struct FailureCounters {
-    /// The run stops at this many answers that blame the request.
+    /// The number of responses that blame the request at which the run stops.
     static let requestFaultsMax = 3
-    /// Below this many answers no share is judged.
+    /// The minimum number of responses before a share is judged.
     static let answersMin = 200
 
     private let environment: PushEnvironment
     private let topic: String
     private var mismatches = SlidingShare()
     private var requestFaults = 0
-    /// Devices whose push was refused for our provider token's sake; it is sent again once, over a new connection.
+    /// The devices whose push was refused because of the provider token. The push is sent again once, over a new
+    /// connection.
     private var refusedOnce: Set<Int64> = []
     /// The first reason stays.
     private(set) var verdict: RunControl.StopReason?
@@ -56,7 +57,7 @@ struct FailureCounters {
     private mutating func countRequestFault(_ answer: PushResponse) {
         requestFaults += 1
         guard requestFaults >= Self.requestFaultsMax else { return }
-        // What nobody documents hardly comes from APNs.
+        // A reason outside Apple's documentation hardly comes from APNs.
         let host = answer.isDocumented ? "" : ", and whether `endpoints.\(environment)` is APNs; no device was changed"
         stop(
             .breaker(
@@ -73,7 +74,8 @@ struct FailureCounters {
                     : "\(answer.words) for a token just signed: this machine's clock is wrong; check NTP"))
     }
 
-    /// Whoever shows it says before it which environment and which key or certificate it is about.
+    /// Returns the advice for a refused credential. The caller puts the environment and the key or certificate before
+    /// it.
     private static func credentialAdvice(_ answer: PushResponse) -> String {
         switch answer.reason {
         case .invalidProviderToken:
@@ -98,21 +100,21 @@ extension PushResponse {
         PushReason.known.contains { $0.status == status && $0.reason == reason }
     }
 
-    /// The reason, or the bare status where there is none.
+    /// The reason, or the bare status if the response has no reason.
     fileprivate var words: String { reason?.description ?? "status \(status)" }
 }
 
-/// How many of the last ``windowMax`` answers were of one kind. Older ones are forgotten, so that a million good
-/// answers do not hide what comes after them.
+/// The share of one kind among the last ``windowMax`` responses. Older responses are forgotten, so that a million good
+/// responses do not hide later bad ones.
 struct SlidingShare {
-    /// Answers remembered.
+    /// The number of responses in a full window.
     static let windowMax = 1000
 
     private var ring: [Bool] = []
     private var next = 0
     private(set) var hits = 0
 
-    /// Answers in the window.
+    /// The number of responses in the window.
     var count: Int { ring.count }
 
     mutating func add(_ isHit: Bool) {

@@ -1,59 +1,59 @@
 package import APNs
 import Store
 
-/// What each response of APNs means: the one table, total over status and reason (`ProviderProtocol` sections 3, 7
-/// and 8).
+/// The meaning of each response of APNs, in one table that covers every status and reason (`ProviderProtocol` sections
+/// 3, 7 and 8).
 ///
-/// Only a complete, known response says anything about a device: an answer that came whole, with a reason that Apple
-/// documents for its status. Every other answer is a fault of the request or the host, whatever its status: it stops
-/// the run after a few, and touches no token.
+/// Only a complete, known response says anything about a device: a response that arrived whole, with a reason that
+/// Apple documents for its status. Other 4xx responses are faults of the request or the host, except 403 (the
+/// credential) and 429 (retried). A few of them stop the run. They touch no token.
 package enum OutcomePolicy {
-    /// What becomes of the delivery.
+    /// The outcome of the delivery.
     package enum Decision: Hashable, Sendable {
         case accepted
-        /// Refused for good.
+        /// Refused permanently.
         case rejected
-        /// Tried again later, if attempts and time allow.
+        /// Retried later, if attempts and time allow.
         case retry(Wait)
-        /// Nobody knows whether it was processed.
+        /// It is unknown whether APNs processed the push.
         case unknown
     }
 
-    /// How long to wait before the next attempt; see ``Backoff``.
+    /// The kind of wait before the next attempt. See ``Backoff``.
     package enum Wait: Hashable, Sendable {
-        /// At once: on another connection, or after somebody has repaired the request or the credential.
+        /// No wait: on another connection, or after a person has repaired the request or the credential.
         case none
-        /// Growing, for this device token alone.
+        /// A growing wait, for this device token alone.
         case device
-        /// Growing, because the service is in trouble.
+        /// A growing wait, because the service is in trouble.
         case service
-        /// Growing, because the provider token was changed too often.
+        /// A growing wait, because the provider token was changed too often.
         case credential
     }
 
-    /// What it says about anything but this one delivery.
+    /// The consequence of a response beyond its own delivery.
     package enum Consequence: Hashable, Sendable {
         case none
         /// The token is inactive, by the time rule.
         case tokenGone
-        /// Perhaps the token, perhaps our host or topic: suspended only if the run proves healthy.
+        /// The token, the host or the topic may be wrong. The device is suspended only if the run proves healthy.
         case environmentMismatch
-        /// Our request is at fault: the run stops after the first few.
+        /// Our request is at fault. The run stops after the first few responses.
         case requestFault
-        /// The credential is at fault: its environment stops at once, the others go on.
+        /// The credential is at fault. Its environment stops immediately, and the others continue.
         case credentialFault
-        /// Our provider token is expired, or its key unrelated to the one first used on the connection: to be sent
-        /// again once, with a new token or over a new connection; a second time it is a fault.
+        /// Our provider token is expired, or its key is unrelated to the one first used on the connection. The push is
+        /// sent again once, with a new token or over a new connection. A second refusal is a credential fault.
         case refusedProviderToken
     }
 
     package struct Row: Hashable, Sendable {
         package var decision: Decision
         package var consequence: Consequence
-        /// False when the device certainly does not get the push: its silent budget is given back.
+        /// `false` if the device certainly does not get the push. Its silent budget is then returned.
         package var mayHaveArrived: Bool
-        /// True when no request was started, or APNs refused it for a fault that is not the push's: it does not count
-        /// against `max_attempts`.
+        /// `true` if no request was started, or if APNs refused it for a fault that is not the push's. It does not
+        /// count against `max_attempts`.
         package var isExcused: Bool
 
         package init(
@@ -66,12 +66,13 @@ package enum OutcomePolicy {
             self.isExcused = isExcused
         }
 
-        /// Nothing of the push was taken, for a reason that is not its own: it goes again as if it had never left.
+        /// A row for a push that APNs did not take, for a reason outside the push. It is sent again as if it had never
+        /// left.
         package static func untouched(_ decision: Decision, _ consequence: Consequence = .none) -> Row {
             Row(decision, consequence, mayHaveArrived: false, isExcused: true)
         }
 
-        /// APNs refused this push, and says so.
+        /// A row for a push that APNs refused with a response.
         package static func refused(_ decision: Decision, _ consequence: Consequence = .none) -> Row {
             Row(decision, consequence, mayHaveArrived: false)
         }
@@ -90,11 +91,11 @@ package enum OutcomePolicy {
         }
     }
 
-    /// Above this share of answers that blame environment or topic, the host or the topic is taken to be wrong and no
-    /// token is suspended.
+    /// The share of responses blaming environment or topic above which the host or the topic is treated as wrong. No
+    /// token is suspended then.
     static let mismatchShareMax = 0.3
 
-    /// Whether so many wrong ones speak against the host or the topic, not against the devices.
+    /// Returns whether so many tokens are refused that the host or the topic must be wrong, not the devices.
     static func isMismatch(_ counts: MismatchCount) -> Bool {
         Double(counts.wrong) > Double(counts.all) * mismatchShareMax
     }
@@ -120,16 +121,18 @@ package enum OutcomePolicy {
             .untouched(.retry(.none))
         case .internalServerError, .serviceUnavailable, .shutdown:
             Row(.retry(.service))
-        // The first four are about the token and have their row above, unless they come with another status than
-        // theirs; named, so that a new reason does not compile without one.
+        // The first four reasons are about the token and handled above, unless they come with an unexpected status.
+        // They are named here so that a new reason does not compile until it is handled.
         case .badDeviceToken, .deviceTokenNotForTopic, .unregistered, .expiredToken, .other, nil:
             rowForUnknownReason(status: status)
         }
     }
 
-    /// A reason we have not heard of, or none at all: the status alone decides. A 4xx that is not documented, 410 too,
-    /// is our request's fault until proven otherwise. A redirect, or a 2xx that is no 200, comes from something that is
-    /// not APNs. The run stops after the first few, and all that were refused so are sent again when it continues.
+    /// Returns the row for an unknown or missing reason: the status alone decides.
+    ///
+    /// An undocumented 4xx, including 410, is treated as the fault of our request. A redirect, or a 2xx other than 200,
+    /// comes from a server that is not APNs. The run stops after the first few, and all refused deliveries are sent
+    /// again when it continues.
     private static func rowForUnknownReason(status: Int) -> Row {
         switch status {
         case 403: .untouched(.retry(.none), .credentialFault)

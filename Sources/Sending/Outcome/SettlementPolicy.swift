@@ -1,8 +1,8 @@
 import APNs
 import Model
 
-/// Turns one response into what the store writes down. Everything below it speaks of statuses and reasons, everything
-/// above it of verdicts.
+/// Turns one response into what the store records. The layers below it use statuses and reasons, and the layers above
+/// it use verdicts.
 struct SettlementPolicy: Sendable {
     private let campaign: Campaign
     private let expiry: Expiry
@@ -20,23 +20,23 @@ struct SettlementPolicy: Sendable {
         var device: Int64
         var generation: Int
         var leaseNumber: Int
-        /// Which request it is, from 1, if it was started.
+        /// The number of the request, from 1, if it was started.
         var attempt: Int
-        /// Requests before it that count against no limit.
+        /// The number of earlier requests that count against no limit.
         var excused = 0
         var localeIndex: Int?
         var wave: Timestamp?
         var stage: Int?
-        /// No later than its first byte.
+        /// The time of sending, which is no later than the first byte.
         var sentAt: Timestamp
-        /// Its entry in the lane's sheet of the journal; below 0 there is none.
+        /// The index of the delivery's entry in the lane's segment of the journal. Negative if there is none.
         var entry: Int32 = -1
     }
 
     /// - Parameters:
-    ///   - latencyMicroseconds: of the answer, where there is one.
+    ///   - latencyMicroseconds: the latency of the response, if there is one.
     ///   - lag: how far `now` is ahead of the confirmed time. Waits count from `now`, as leases do. An expiry cannot be
-    ///     undone, and goes by the confirmed time.
+    ///     undone, so it is checked against the confirmed time.
     func settlement(
         of sent: Sent, _ result: PushResult, _ row: OutcomePolicy.Row, latencyMicroseconds: Int64 = 0, now: Timestamp,
         lag: Duration = .zero
@@ -52,7 +52,7 @@ struct SettlementPolicy: Sendable {
             settlement.latencyMicroseconds = latencyMicroseconds
             settlement.reason = answer.status == 200 ? nil : answer.reason?.description ?? "Status\(answer.status)"
             if row.consequence == .tokenGone {
-                // Without a timestamp the time of sending stands for it (`ProviderProtocol` section 7).
+                // If the response has no timestamp, use the time of sending (`ProviderProtocol` section 7).
                 settlement.effect = .gone(since: answer.timestamp.map { Timestamp(milliseconds: $0) } ?? sent.sentAt)
             }
         case .cutOff(let status):
@@ -68,7 +68,7 @@ struct SettlementPolicy: Sendable {
         return settlement
     }
 
-    /// - Parameter asked: how long the answer asks to wait; never less.
+    /// - Parameter asked: the minimum wait that the response asks for.
     private func verdict(
         _ row: OutcomePolicy.Row, _ sent: Sent, asked: Duration?, now: Timestamp, _ lag: Duration
     ) -> Settlement.Verdict {
@@ -85,7 +85,7 @@ struct SettlementPolicy: Sendable {
         }
     }
 
-    /// Requests that count for the wait: what counts against no limit of attempts must not be asked at one pace.
+    /// Returns the number of requests that count for the wait. Requests without an attempt limit must back off as well.
     private func failures(_ row: OutcomePolicy.Row, _ sent: Sent) -> Int {
         row.isExcused ? sent.attempt : sent.attempt - sent.excused
     }
@@ -94,7 +94,8 @@ struct SettlementPolicy: Sendable {
         after delay: Duration, _ row: OutcomePolicy.Row, _ sent: Sent, now: Timestamp, _ lag: Duration
     ) -> Settlement.Verdict {
         let next = now + delay
-        // What was not started, or not processed for somebody else's fault, counts against no limit of attempts.
+        // A request that was not started, or not processed because of an external fault, counts against no attempt
+        // limit.
         if row.isExcused { return isExpired(sent, at: next - lag) ? .suppressed(.expired) : .retry(notBefore: next) }
         if isOver(sent, at: next - lag) { return .rejected }
         return sent.attempt - sent.excused < campaign.maxAttempts ? .retry(notBefore: next) : .rejected
@@ -111,16 +112,16 @@ struct SettlementPolicy: Sendable {
 }
 
 extension PushResult {
-    /// How long the answer asks to wait by `Retry-After`; nil: it does not.
+    /// Returns the wait that the response asks for by `Retry-After`, or `nil` if it asks for none.
     func waitAsked(at now: Timestamp) -> Duration? {
         guard case .answered(let answer) = self else { return nil }
         return answer.retryAfter?.wait(from: now.milliseconds)
     }
 }
 
-/// How long a delivery waits before its next attempt.
+/// The wait of a delivery before its next attempt.
 package struct Backoff: Sendable {
-    /// From 0 to 1, one for each question.
+    /// Returns a random number from 0 to 1, one for each call.
     private let jitter: @Sendable () -> Double
 
     package init(jitter: @escaping @Sendable () -> Double) {
@@ -134,9 +135,9 @@ package struct Backoff: Sendable {
             case .none: [.zero]
             case .device: [.seconds(30), .seconds(60), .seconds(120), .seconds(300), .seconds(900)]
             case .credential: [.seconds(30), .seconds(60), .seconds(120), .seconds(300)]
-            // The first try after a 5xx comes within 2 s, jitter included: often only the first request after idle time
-            // is refused. The quarter of an hour that Apple asks bulk resends for (`ProviderProtocol` section 7) is the
-            // endpoint's to wait, in all: see ``CircuitBreaker``.
+            // The first retry after a 5xx comes within 2 s, jitter included: often only the first request after idle
+            // time is refused. Apple asks bulk senders to wait a quarter of an hour (`ProviderProtocol` section 7). The
+            // endpoint waits for that time in all: see ``CircuitBreaker``.
             case .service: [.milliseconds(1600), .seconds(15), .seconds(60), .seconds(300)]
             }
         let step = steps[min(max(attempt, 1), steps.count) - 1]

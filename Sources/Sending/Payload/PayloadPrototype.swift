@@ -1,22 +1,22 @@
 package import Model
 
-/// A payload for one locale with everything filled in but what differs per device. Without such holes all devices
-/// share its bytes.
+/// A payload for one locale, complete except for the parts that differ per device. If there are no such parts, all
+/// devices share its bytes.
 package struct PayloadPrototype: Hashable, Sendable {
     package enum Piece: Hashable, Sendable {
         case bytes([UInt8])
         /// The inside of a JSON string: the device's value at this index of ``PayloadRenderer/fields``.
         case field(Int)
-        /// The device's own badge count, this push included.
+        /// The device's own badge count, including this push.
         case badge
-        /// The moment of sending plus so many seconds, as UNIX seconds.
+        /// The moment of sending plus this number of seconds, as UNIX seconds.
         case secondsAfterSending(Int64)
     }
 
     package let pieces: [Piece]
-    /// Bytes of everything that is the same for all devices.
+    /// The number of bytes that are the same for all devices.
     package let commonByteCount: Int
-    /// Stands in for the moment of sending where that is not given.
+    /// The planned time, used if no moment of sending is given.
     private let plannedSeconds: Int64
 
     init(pieces: [Piece], plannedSeconds: Int64) {
@@ -27,15 +27,15 @@ package struct PayloadPrototype: Hashable, Sendable {
         }
     }
 
-    /// True when no byte depends on the device or on the moment.
+    /// Whether no byte depends on the device or on the moment.
     package var isCommon: Bool { pieces.count == 1 && commonByteCount > 0 }
 
-    /// The payload for one device. A field the device does not have becomes an empty text.
+    /// Returns the payload for one device. A field that the device does not have becomes an empty text.
     ///
     /// - Parameters:
     ///   - fields: the device's values in the order of ``PayloadRenderer/fields``.
-    ///   - sentAt: the moment of this attempt, for the `timestamp` of a Live Activity, of which the newest wins; nil:
-    ///     the planned time of the run.
+    ///   - sentAt: the moment of this attempt, for the `timestamp` of a Live Activity, of which the newest wins. `nil`
+    ///     means the planned time of the run.
     package func payload(fields: [String?], badge: Int, sentAt: Timestamp? = nil) -> [UInt8] {
         if isCommon, case .bytes(let bytes) = pieces[0] { return bytes }
         var payload: [UInt8] = []
@@ -52,10 +52,10 @@ package struct PayloadPrototype: Hashable, Sendable {
         return payload
     }
 
-    /// Room for what is filled in, per piece; only saves growing the array.
+    /// The estimated bytes per piece that is filled in. It only avoids growing the array.
     private static let holeBytesGuess = 16
 
-    /// A number, without making a text of it first: once per device.
+    /// Appends a number without creating a string first, because this happens once per device.
     private static func append(_ number: Int64, to bytes: inout [UInt8]) {
         guard number >= 0 else {
             bytes.append(contentsOf: String(number).utf8)
@@ -70,7 +70,7 @@ package struct PayloadPrototype: Hashable, Sendable {
         bytes[start...].reverse()
     }
 
-    /// Bytes of the smallest payload: every device value is empty, the badge has one digit and the time ten.
+    /// The size of the smallest payload: every device value is empty, the badge has one digit and the time has ten.
     package var leastByteCount: Int {
         pieces.reduce(commonByteCount) { sum, piece in
             switch piece {
@@ -81,8 +81,8 @@ package struct PayloadPrototype: Hashable, Sendable {
         }
     }
 
-    /// Bytes when every device value is, after escaping, as long as `fieldMaxBytes`, the badge has five digits and the
-    /// time ten.
+    /// Returns the size if every device value has `fieldMaxBytes` after escaping, the badge has five digits and the
+    /// time has ten.
     package func worstCaseByteCount(fieldMaxBytes: Int) -> Int {
         pieces.reduce(commonByteCount) { sum, piece in
             switch piece {

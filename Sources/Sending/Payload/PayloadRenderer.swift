@@ -1,13 +1,13 @@
 package import Model
 
-/// A template with the run's variables filled in: one prototype per locale, made once per run.
+/// A template with the run's variables filled in: one prototype per locale, created once per run.
 package struct PayloadRenderer: Sendable {
-    /// The locales of ``prototypes``; empty when nothing is localized, then there is one prototype.
+    /// The locales of ``prototypes``. Empty if nothing is localized: then there is one prototype.
     package let locales: [LocaleTag]
     package let prototypes: [PayloadPrototype]
-    /// The device fields the prototypes refer to, by index.
+    /// The device fields that the prototypes refer to, by index.
     package let fields: [AudienceField]
-    /// What is added to each device's badge count; 0: nothing.
+    /// The number added to each device's badge count. 0 means that the badge count does not change.
     package let badgeIncrement: Int
     private let template: Template
 
@@ -23,12 +23,13 @@ package struct PayloadRenderer: Sendable {
         }
     }
 
-    /// Throws when a placeholder of the template has no value, or one in which nothing can be seen: an empty text
-    /// is never a guess.
+    /// Throws if a placeholder of the template has no value, or only a value without visible characters. An empty text
+    /// is never assumed.
     ///
     /// - Parameters:
-    ///   - plannedAt: stands in for the moment of sending in the payload of a Live Activity; nil: 1970.
-    ///   - fields: the order in which device values will be given, at least those of the template; nil: just those.
+    ///   - plannedAt: replaces the moment of sending in the payload of a Live Activity. `nil` means 1970.
+    ///   - fields: the order of the device values, at least those of the template. `nil` means just those of the
+    ///     template.
     package init(
         template: Template, pushType: PushType, variables: [String: String], plannedAt: Timestamp? = nil,
         fields: [AudienceField]? = nil
@@ -47,31 +48,32 @@ package struct PayloadRenderer: Sendable {
         }
     }
 
-    /// The device fields of some templates, each once, always in the same order; the badge comes with every delivery.
+    /// Returns the device fields of these templates, each once and in a fixed order. The badge comes with every
+    /// delivery.
     static func fields(of templates: [Template]) -> [AudienceField] {
         templates.reduce(into: Set()) { $0.formUnion($1.deviceFields) }.filter { $0 != .badge }
             .sorted { $0.name < $1.name }
     }
 
-    /// Which prototype a device with this locale gets, and the locale's index for the record.
+    /// Returns the prototype that a device with this locale gets, and the locale's index for the record.
     package func choice(forLocale text: String?) -> (prototype: Int, localeIndex: Int?) {
         let index = template.localeChoice(for: text.flatMap { LocaleTag($0) })?.index
         return (index ?? 0, index)
     }
 
-    /// Whether a device with this locale gets a text in its language; true when nothing is localized.
+    /// Returns whether a device with this locale gets a text in its language. Returns `true` if nothing is localized.
     package func covers(_ locale: String?) -> Bool {
         template.localeChoice(for: locale.flatMap { LocaleTag($0) })?.fit != .fallback
     }
 
-    /// The name of a prototype's locale for people; `all` when nothing is localized.
+    /// Returns the name of a prototype's locale for people, or `all` if nothing is localized.
     package func localeName(_ prototype: Int) -> String {
         locales.isEmpty ? "all" : locales[prototype].description
     }
 }
 
 extension PayloadRenderer {
-    /// The campaign's own template; for one with variants see ``VariantRenderers``.
+    /// Creates the renderer of the campaign's own template. For a campaign with variants see ``VariantRenderers``.
     package init(_ definition: RunDefinition) throws(RenderError) {
         try self.init(
             template: definition.template, pushType: definition.campaign.pushType, variables: definition.variables,
@@ -79,17 +81,16 @@ extension PayloadRenderer {
     }
 }
 
-/// The renderers of a run, one per variant, all reading device values in one order. A run without variants has one.
+/// The renderers of a run, one per variant, which all read device values in one order. A run without variants has one.
 package struct VariantRenderers: Sendable {
-    /// In the order of the campaign's variants; never empty.
+    /// The renderers, in the order of the campaign's variants. Never empty.
     package let renderers: [PayloadRenderer]
-    /// The device fields of all variants, by the index the renderers use.
+    /// The device fields of all variants, by the index that the renderers use.
     package let fields: [AudienceField]
-    /// What is added to each device's badge count, the same in every variant; 0: nothing.
+    /// The number added to each device's badge count, the same in every variant. 0 means no change.
     package let badgeIncrement: Int
 
-    /// Throws when a placeholder of any template has no value. A variant without a template of its own gets the
-    /// campaign's.
+    /// Throws if a placeholder of any template has no value. A variant without its own template uses the campaign's.
     package init(_ definition: RunDefinition) throws(PayloadRenderer.RenderError) {
         let variants = definition.campaign.variants
         let templates =
@@ -107,6 +108,6 @@ package struct VariantRenderers: Sendable {
         self.renderers = renderers
     }
 
-    /// - Parameter variant: an index into the campaign's variants; nil when it has none.
+    /// - Parameter variant: an index into the campaign's variants. `nil` if the campaign has none.
     package subscript(variant: Int?) -> PayloadRenderer { renderers[variant ?? 0] }
 }

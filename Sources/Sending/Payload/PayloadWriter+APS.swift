@@ -1,6 +1,6 @@
 import Model
 
-/// What stands inside `aps`, by push type (`ProviderProtocol` sections 4 and 5).
+/// Writes the members of `aps`, by push type (`ProviderProtocol` sections 4 and 5).
 extension PayloadWriter {
     mutating func writeAPS(_ template: Template, _ pushType: PushType, localeIndex: Int?) {
         var isFirst = true
@@ -9,7 +9,7 @@ extension PayloadWriter {
         case .liveactivity: writeLiveActivity(template, localeIndex: localeIndex)
         case .background, .location: write("content-available", 1, isFirst: &isFirst)
         case .widgets, .controls: write("content-changed", .boolean(true), isFirst: &isFirst)
-        // Handed to the app as it is: all that matters stands beside aps.
+        // The system hands these to the app unchanged. Their content is beside `aps`.
         case .voip, .complication, .pushtotalk, .fileprovider, .mdm: break
         }
     }
@@ -58,7 +58,8 @@ extension PayloadWriter {
         write("relevance-score", template.relevanceScore.map { .number($0) }, isFirst: &isFirst)
     }
 
-    /// Title and body may be keys of the app's string tables, each an object of its own, and the sound stands inside.
+    /// Writes the alert of a Live Activity. Title and body may be objects with keys of the app's string tables, and the
+    /// sound is inside the alert.
     private mutating func writeActivityAlert(_ alert: Template.Alert, of template: Template, localeIndex: Int?) {
         json.raw("{")
         var isFirst = true

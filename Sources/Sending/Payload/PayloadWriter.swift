@@ -4,13 +4,13 @@ import Model
 struct PayloadWriter {
     private let variables: [String: String]
     private let fields: [AudienceField]
-    /// What the push shows on the icon, which ``Model/AudienceField/badge`` prints as well.
+    /// The badge of the push, which ``Model/AudienceField/badge`` prints as well.
     private var badge: Template.Badge?
     var json = JSONBytes()
     private(set) var pieces: [PayloadPrototype.Piece] = []
-    /// Bytes in ``pieces``.
+    /// The number of bytes in ``pieces``.
     private var closed = 0
-    /// Far above what APNs takes: what is longer is refused, and need not be filled in further.
+    /// Far above the limit of APNs. A longer payload is refused, and need not be filled in further.
     private static let sizeMax = 1 << 16
 
     private var size: Int { closed + json.count }
@@ -20,14 +20,14 @@ struct PayloadWriter {
         self.fields = fields
     }
 
-    /// The whole body; which keys it may hold is decided where the file is checked.
+    /// Writes the whole body. The check of the template file decides which keys it may hold.
     mutating func write(_ template: Template, _ pushType: PushType, localeIndex: Int?) {
         badge = pushType == .alert ? template.badge : nil
         json.raw("{")
         var isFirst = true
         switch pushType {
         case .mdm: write("mdm", template.pushMagic, isFirst: &isFirst)
-        // The system reads the app's keys at the top; it looks for no aps.
+        // The system reads the app's keys at the top level and looks for no `aps`.
         case .fileprovider: break
         default:
             json.key("aps", isFirst: &isFirst)
@@ -146,13 +146,13 @@ struct PayloadWriter {
     }
 }
 
-/// JSON written straight into bytes.
+/// JSON written directly into bytes.
 struct JSONBytes {
     private var bytes: [UInt8] = []
 
     var count: Int { bytes.count }
 
-    /// As it is: punctuation, numbers.
+    /// Appends text unescaped: punctuation and numbers.
     mutating func raw(_ text: String) {
         bytes.append(contentsOf: text.utf8)
     }
@@ -168,7 +168,7 @@ struct JSONBytes {
         JSONEscaping.appendQuoted(text, to: &bytes)
     }
 
-    /// The inside of a JSON string, without the quotes.
+    /// Appends the inside of a JSON string, without the quotes.
     mutating func escaped(_ text: String) {
         JSONEscaping.append(text, to: &bytes)
     }

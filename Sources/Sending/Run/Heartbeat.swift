@@ -4,8 +4,8 @@ import Logging
 import Model
 import Store
 
-/// Once a second: notes that the owner is there, hears what others want of the run, and opens its ``StartGate`` for a
-/// while. Whose the run is it does not decide: that is the post's.
+/// The heartbeat, once a second. It shows that the owner is alive, reads what others want of the run, and opens the
+/// run's ``StartGate`` for a while. It does not decide who owns the run: the ``SenderPost`` does.
 struct Heartbeat: Sendable {
     static let interval = SenderTrust.beatEvery
 
@@ -16,14 +16,14 @@ struct Heartbeat: Sendable {
     let control: RunControl
     let clock: WallClock
     let logger: Logger
-    /// Nil: nobody asks whether this process is alive.
+    /// The identity of this process, which other processes check. `nil` if no process checks it.
     var post: SenderPost?
-    /// Nil: another sender leads the run, and this one takes part in it.
+    /// `nil` if another sender leads the run and this sender takes part in it.
     var lead: RunLead?
     /// Recovers leases under this sender's name that it does not know.
     var recoverForgotten: @Sendable (_ leases: Set<Int64>) async throws -> Void = { _ in }
 
-    /// Beats until `operation` returns. A state other than running, as somebody set it meanwhile, stops the run.
+    /// Sends heartbeats until `operation` returns. Stops the run if another process has set a state other than running.
     func beat(while operation: @escaping @Sendable () async throws -> Void) async throws {
         try await withThrowingTaskGroup(of: Bool.self) { group in
             group.addTask {
@@ -46,7 +46,7 @@ struct Heartbeat: Sendable {
         }
     }
 
-    /// Once a second, beside the heartbeats, which wait for nothing of this: a takeover may wait for locks.
+    /// Checks the other senders once a second. Heartbeats do not wait for this, because a takeover may wait for locks.
     private func lookAround() async throws {
         while !Task.isCancelled {
             await clock.sleep(Self.interval)
@@ -61,7 +61,7 @@ struct Heartbeat: Sendable {
         }
     }
 
-    /// The lead takes over what others left that are gone; the others go when there is no lead.
+    /// Takes over from dead senders if this sender is the lead. Stops a participant if the run has no lead.
     private func lookAtOthers() async throws {
         let company = try await store.company(of: run, apartFrom: owner)
         let look = control.share.look(
@@ -78,7 +78,7 @@ struct Heartbeat: Sendable {
         }
     }
 
-    /// Once for each time that the store takes nothing, and when it does again.
+    /// Logs once when the store becomes unavailable, and once when it takes outcomes again.
     private func tell(of reason: StoreWait.Reason?, after told: inout StoreWait.Reason?) {
         guard reason != told else { return }
         told = reason
@@ -101,7 +101,7 @@ struct Heartbeat: Sendable {
         }
     }
 
-    /// Judges by the duration of a heartbeat whether this sender is fast enough to send.
+    /// Judges from the duration of a heartbeat whether this sender is fast enough to send.
     private func judge(beatOf duration: Duration) {
         guard store.isShared else { return }
         let (uptime, mayLease) = (clock.uptime(), control.share.mayLease)
@@ -118,7 +118,7 @@ struct Heartbeat: Sendable {
         control.stop(.storeTooSlow(reason))
     }
 
-    /// Returns when the next heartbeat is due; the first one of a shared store is due immediately.
+    /// Returns when the next heartbeat is due. The first heartbeat of a shared store is due immediately.
     private func pause(_ last: Duration?) async {
         guard store.isShared else { return await clock.sleep(Self.interval) }
         guard let last else { return }
@@ -142,14 +142,14 @@ struct Heartbeat: Sendable {
                 try post?.requireIntact()
                 try store.requireInPlace()
             } catch {
-                // Whoever looks now takes the run for left behind.
+                // Other processes now treat the run as abandoned.
                 return control.fail(error)
             }
             let began = BootMoment.now()
             do {
                 async let asked = store.stops()
                 let state = try await store.heartbeat(run, owner: owner, now: clock.now())
-                // First the stops: what is leased already must not go on for another trust window.
+                // Read the stops first: leased deliveries must not be sent for another trust window.
                 let order = try await asked.order(run: run, campaign: campaign)
                 judge(beatOf: clock.uptime() - sentAt)
                 if let order {
@@ -160,40 +160,41 @@ struct Heartbeat: Sendable {
                 } else {
                     control.stop(.stateChanged(state))
                 }
-                // At the first heartbeat of a shared store the lanes may not know yet what the last sender was told.
+                // At the first heartbeat of a shared store the lanes may not know yet the endpoints that the last
+                // sender reported.
                 if !(isFirst && store.isShared), holds.isNew(control.holds) {
                     try await store.setHolds(control.holds, run: run, owner: owner)
                 }
             } catch is CancellationError {
                 return
             } catch let error as StoreError where error.isPassing {
-                // The run is ours all the same.
+                // This sender still owns the run.
                 control.storeRefused(error, at: clock.now())
             }
         }
     }
 }
 
-/// What the lead of a run does for all who send of it.
+/// What the lead of a run does for all its participants.
 struct RunLead: Sendable {
-    /// Recovers what senders left that are gone.
+    /// Recovers what dead senders left in flight.
     let takeOver: @Sendable () async throws -> Void
 }
 
-/// Notices that heartbeats are answered, but so late that the trust window is over each time: the run stands still.
+/// Notices heartbeats that are answered so late that the trust window is over each time: nothing is sent.
 struct ShutGate {
     enum Change: Hashable {
         case shut
         case opened
     }
 
-    /// Told after this long.
+    /// The delay before the first report.
     private static let patience: Duration = .seconds(10)
 
     private var since: Duration?
     private var isTold = false
 
-    /// What is to be told, once.
+    /// Returns the change to report. Each change is returned once.
     mutating func isTold(isOpen: Bool, at uptime: Duration) -> Change? {
         guard !isOpen else {
             defer { (since, isTold) = (nil, false) }
@@ -206,11 +207,12 @@ struct ShutGate {
     }
 }
 
-/// What the store knows of endpoints in trouble, so that it is told once.
+/// The endpoints in trouble that the store already knows, so that each change is written once.
 private struct ToldHolds {
     private var told: [EndpointHold]?
 
-    /// A next try that is a second off is none: the wall clock is steered.
+    /// Returns whether the holds differ from those already written. A next try that moves by less than 2 s is no
+    /// difference, because the wall clock is steered.
     mutating func isNew(_ holds: [EndpointHold]) -> Bool {
         let isNear = zip(told ?? [], holds).allSatisfy { told, hold in
             var hold = hold

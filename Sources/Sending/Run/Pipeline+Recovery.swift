@@ -2,7 +2,7 @@ import Logging
 import Model
 import Store
 
-/// What senders left that are gone, and what this one has forgotten.
+/// Recovers what dead senders left, and what this sender has forgotten.
 extension Pipeline {
     var recovery: Recovery { Recovery(store: store, journals: sender.journals, clock: clock) }
 
@@ -26,7 +26,7 @@ extension Pipeline {
         control.changed.raise()
     }
 
-    /// Reopens the deliveries that a wrong host or topic refused, and that a sender did not reopen before it ended.
+    /// Reopens the deliveries that a wrong host or topic refused, if a sender ended before it reopened them.
     func reopenLeftMismatched(_ run: Run, _ owner: String) async throws {
         let hasPaused = try await store.events(run: run.id).contains { $0.kind == EventKind.runPaused.rawValue }
         guard hasPaused else { return }

@@ -4,10 +4,10 @@ package import Store
 
 /// The journals of the senders of one store.
 package struct SenderJournals: Sendable {
-    /// Where this process writes down what it starts and hears; nil: nowhere, and after a crash everything leased is in
-    /// doubt.
+    /// The journal of this process, which records started requests and their responses. `nil` if the process keeps no
+    /// journal: after a crash every leased delivery is then in doubt.
     package var own: PushJournal?
-    /// What the journal of a sender proves that is gone, by its name.
+    /// Returns what the journal of a dead sender proves, by the sender's name.
     package var evidence: @Sendable (_ owner: String) -> Result<JournalEvidence, JournalDistrust>
 
     package init(
@@ -21,16 +21,16 @@ package struct SenderJournals: Sendable {
 }
 
 extension SenderFolder {
-    /// The journals of those who sent from this folder.
+    /// Returns the journals of the senders that used this folder.
     ///
-    /// - Parameter own: this process's.
+    /// - Parameter own: the journal of this process.
     package func journals(of store: any DeliveryQueue, own: PushJournal? = nil) -> SenderJournals {
         let space = PushID(high: store.namespace.high, low: store.namespace.low)
         return SenderJournals(own: own) { owner in
             guard let name = SenderName(parsing: owner), let path = journalPath(ofOwner: owner) else {
                 return .failure(.missing)
             }
-            // One that is only silent may still write in it.
+            // A sender that is only unresponsive may still write to its journal.
             guard path == own?.path || liveness(of: owner) == .gone else { return .failure(.missing) }
             return Result { () throws(JournalDistrust) in
                 try JournalEvidence.read(path: path, expecting: .current(store: space, sender: name.number))
@@ -39,23 +39,23 @@ extension SenderFolder {
     }
 }
 
-/// What became of the deliveries that a sender left in flight.
+/// The outcomes of the deliveries that a sender left in flight.
 package struct RecoveryCounts: Hashable, Sendable {
     package var leases = 0
-    /// No request was started: pending again, as if they had not been leased.
+    /// Deliveries whose request was not started. They are pending again, as if they had not been leased.
     package var notStarted = 0
-    /// Settled as APNs had answered.
+    /// Deliveries settled by the response of APNs in the journal.
     package var answered = 0
-    /// In doubt, and pending again.
+    /// Deliveries in doubt that are pending again.
     package var resent = 0
-    /// In doubt, and unknown for good.
+    /// Deliveries in doubt whose outcome is finally `unknown`.
     package var unknown = 0
-    /// Why a journal was not believed, so that everything leased is in doubt.
+    /// The reason why a journal was not trusted, so that every delivery leased by its sender is in doubt.
     package var distrust: String?
 
     package init() {}
 
-    /// For a person, after "which has ended: ".
+    /// The counts as a sentence for a person, after "which has ended: ".
     package var words: String {
         var parts: [String] = []
         if notStarted > 0 { parts.append("\(notStarted.counted("delivery was", "deliveries were")) not started") }
@@ -68,25 +68,25 @@ package struct RecoveryCounts: Hashable, Sendable {
     }
 }
 
-/// A run whose process ended without giving it up.
+/// A run whose process ended without releasing the run.
 package struct AbandonedRun: Hashable, Sendable {
     package var run: Int64
-    /// The process that had it.
+    /// The process that owned the run.
     package var owner: String
     package var recovered: RecoveryCounts
 
-    /// For a person.
+    /// The abandoned run as a sentence for a person.
     package var words: String {
         "run \(run) was left by \(ProcessName.shown(owner)), which has ended: \(recovered.words)"
     }
 }
 
-/// Puts in order what senders left in flight that are gone: each delivery is settled as their journals say.
+/// Recovers what dead senders left in flight. Each delivery is settled by the entry in its sender's journal:
 ///
-///     queued, or not entered   pending again, attempt and budget untouched
-///     answered                 as if the answer had just come
+///     queued, or no entry      pending again, attempt and budget unchanged
+///     answered                 settled as if the response had just arrived
 ///     started                  in doubt: `on_unknown` decides
-///     journal not believed     all in doubt
+///     journal not trusted      every delivery is in doubt
 package struct Recovery: Sendable {
     private let store: any SendingStore
     private let journals: SenderJournals
@@ -98,23 +98,24 @@ package struct Recovery: Sendable {
         self.clock = clock
     }
 
-    /// For whoever has claimed the run and sends nothing of it yet.
+    /// Recovers the leases of dead senders, for a caller that has claimed the run and has sent nothing of it yet.
     package func recover(_ run: Run, heldBy owner: String) async throws -> RecoveryCounts {
         try await recover(run, heldBy: owner, leftBy: store.takeOverLeases(of: run.id, besides: owner))
     }
 
-    /// For whoever takes part in a run that another one leads, and sends nothing of it yet: what an earlier try of its own left.
+    /// Recovers the leases of the sender's own earlier attempt, before it sends as a participant of another sender's
+    /// run.
     func recoverOwn(_ run: Run, of sender: String) async throws {
         _ = try await recover(run, heldBy: sender, leftBy: [sender])
     }
 
-    /// For the lead of a run that goes on: what others left that took part in it and are gone.
+    /// Recovers the leases of dead participants, for the lead of a run in progress.
     func recoverLost(_ run: Run, heldBy owner: String) async throws -> RecoveryCounts {
         try await recover(run, heldBy: owner, leftBy: store.takeOverLeases(of: run.id, besides: nil))
     }
 
-    /// Recovers leases under the sender's own name that it has settled, as far as it knows: the server has lost these
-    /// outcomes, and the journal has dropped its entries. So they are in doubt.
+    /// Recovers leases under the sender's own name that the sender has already settled. The server has lost these
+    /// outcomes, and the journal has dropped their entries, so the deliveries are in doubt.
     func recoverForgotten(_ leases: Set<Int64>, of run: Run, by sender: String) async throws -> RecoveryCounts {
         let left = try await store.leasesLeft(run.id).filter { leases.contains($0.id) && $0.owner == sender }
         return try await recover(run, heldBy: sender, left) { _ in .failure(.forgotten) }
@@ -151,11 +152,11 @@ package struct Recovery: Sendable {
         return counts
     }
 
-    /// Waits until senders of this machine that ended a moment ago may be taken over, so that it is this machine that recovers
-    /// them, with their journals. Three trust windows at most.
+    /// Waits until recently ended senders of this machine may be taken over, for at most three trust windows. This
+    /// machine then recovers them itself, with their journals.
     ///
-    /// Returns the name of a sender that has ended by this machine's locks and still sends heartbeats: it lives on another
-    /// machine, and this one's folder is a copy of that one's.
+    /// Returns the name of a sender that has ended by this machine's locks and still sends heartbeats, or `nil`. Such a
+    /// sender lives on another machine, and this machine's folder is a copy of the other one's.
     package func waitForEnded() async throws -> String? {
         var heard = try await store.endedLately()
         var advanced: Set<String> = []
@@ -163,15 +164,15 @@ package struct Recovery: Sendable {
             await clock.sleep(SenderTrust.window + .milliseconds(100))
             let next = try await store.endedLately()
             let ahead = Set(next.filter { sender in heard[sender.key].map { $0 < sender.value } ?? false }.keys)
-            // The first advance may be of a heartbeat that was on its way when its process ended.
+            // The first advance may come from a heartbeat that was in flight when its process ended.
             if let copied = ahead.intersection(advanced).min() { return copied }
             (heard, advanced) = (next, ahead)
         }
         return nil
     }
 
-    /// Does the same for every run whose owner has ended, and gives it up. To be asked by whoever is about to send,
-    /// pause, resume or cancel; a command that only reads says what it found.
+    /// Recovers and releases every run whose owner has ended. Commands that send, pause, resume or cancel call this
+    /// first. A command that only reads does not.
     package func recoverAbandoned() async throws -> [AbandonedRun] {
         var abandoned: [AbandonedRun] = []
         for run in try await store.abandonedRuns() {
@@ -181,11 +182,11 @@ package struct Recovery: Sendable {
             }
             do {
                 let gone = try await store.takeOverLeases(of: run.id, besides: nil)
-                // It was only silent.
+                // The owner was only unresponsive.
                 guard !gone.isEmpty else { continue }
                 let counts = try await recover(run, heldBy: owner, leftBy: gone)
                 guard gone.contains(owner) else {
-                    // Its lead lives, and goes on with it.
+                    // The lead is alive and continues the run.
                     if counts.leases > 0 {
                         abandoned.append(
                             AbandonedRun(run: run.id, owner: gone.sorted().joined(separator: ", "), recovered: counts))
@@ -195,7 +196,7 @@ package struct Recovery: Sendable {
                 guard try await store.abandon(run.id, of: owner, now: clock.now()) else { continue }
                 abandoned.append(AbandonedRun(run: run.id, owner: owner, recovered: counts))
             } catch StoreError.lostClaim {
-                // Somebody was quicker.
+                // Another process was faster.
             }
         }
         return abandoned
@@ -216,8 +217,8 @@ package struct Recovery: Sendable {
                 localeIndex: entry?.localeIndex, wave: delivery.wave, stage: delivery.stage,
                 sentAt: lease.leasedAt)
             var settlement = policy.settlement(of: sent, result, OutcomePolicy.row(for: result), now: now, lag: lag)
-            // What goes again at once has been due since it was leased: how late it is must not be forgotten.
-            // By a clock that was ahead it would wait until the lease's moment.
+            // Keep the time of the lease for a delivery that is retried immediately, because its lateness counts from
+            // there. If the lease's clock was ahead, that time is in the future: use `now` instead.
             if settlement.verdict == .retry(notBefore: now) {
                 settlement.verdict = .retry(notBefore: min(lease.leasedAt, now))
             }
@@ -233,7 +234,7 @@ package struct Recovery: Sendable {
 }
 
 extension JournalEntry {
-    /// What came of the push, as far as its sender knew.
+    /// The result of the push, as far as its sender knew.
     fileprivate var result: PushResult {
         switch state {
         case .queued: .notSent(.interrupted)

@@ -1,30 +1,30 @@
 package import Model
 
 extension RunControl {
-    /// Why a run stops before its end.
+    /// The reason why a run stops before its end.
     package enum StopReason: Hashable, Sendable {
-        /// A person or the operating system asked for it: the same command goes on later.
+        /// A person or the operating system asked for the stop. The same command continues the run later.
         case stopRequested
-        /// Nothing is due before this moment, which is further away than the caller waits.
+        /// Nothing is due before this moment, and the caller does not wait that long.
         case nothingDue(until: Timestamp)
         /// The host cannot be reached or trusted.
         case unreachable(String)
         /// APNs does not accept the credential.
         case credential(String)
-        /// Too many answers say that the requests are wrong.
+        /// Too many responses say that the requests are wrong.
         case breaker(String)
-        /// So many tokens seem wrong that the host or the topic must be.
+        /// The share of refused tokens is so large that the host or the topic must be wrong.
         case environmentMismatch(PushEnvironment, String)
-        /// Paused or cancelled from elsewhere.
+        /// Another process paused or cancelled the run.
         case stateChanged(RunState)
-        /// It, its campaign or everything is not to be sent until a person lifts the stop.
+        /// A stop of the run, its campaign or everything is in force until a person lifts it.
         case stopped(StopOrder)
-        /// The sender that led the run has gone or given it up: another sender takes it.
+        /// The lead of the run has exited or released it. Another sender takes the lead.
         case leadGone
-        /// This sender's heartbeats take too long, and others send the run.
+        /// This sender's heartbeats take too long, and other senders continue the run.
         case storeTooSlow(String)
 
-        /// Why a person has to look at what the answers say; `nil`: no person has to.
+        /// The reason why a person must look at the responses. `nil` if no person has to.
         var halt: String? {
             switch self {
             case .breaker(let reason), .environmentMismatch(_, let reason): reason

@@ -3,40 +3,41 @@ package import Model
 package import Store
 import Synchronization
 
-/// What all lanes share of a run: its counts, what is in flight, and the decision to go on or to stop.
+/// The state of a run that all its lanes share: its counts, what is in flight, and the decision to continue or stop.
 package final class RunControl: Sendable {
     fileprivate struct State {
         var counts = DeliveryCounts()
         var isFrozen = false
         var stopReason: StopReason?
-        /// The moment of a ``StopReason/stopped(_:)``, by ``BootClock``, and requests that started later.
+        /// The moment of a ``StopReason/stopped(_:)``, by ``BootClock``. `startedAfterStop` counts requests started
+        /// later.
         var stoppedAt: UInt64?
         var startedAfterStop = 0
-        /// Somebody is putting it on record, or has.
+        /// The halt is being recorded, or is recorded.
         var isHaltTaken = false
         var isHaltOnRecord = false
         var failure: (any Error)?
         var failures: [PushEnvironment: FailureCounters] = [:]
-        /// Environments whose credential is refused, and why: nothing more starts there.
+        /// The environments whose credential is refused, and the reason. Nothing more starts there.
         var refused: [PushEnvironment: String] = [:]
-        /// Leases being taken just now.
+        /// The number of lease calls in progress.
         var leasesTaken = 0
         /// Leased deliveries without a recorded outcome.
         var inFlight = 0
         /// Nothing is left to lease, now or later.
         var isDone = false
-        /// Environments that have nothing to lease now, and when they will have.
+        /// The environments that have nothing to lease now, and the time when they will have something.
         var idle: [PushEnvironment: Timestamp?] = [:]
-        /// Counts how often ``idle`` was forgotten because there may be more to lease.
+        /// How often ``idle`` was cleared because there may be more to lease.
         var activity = 0
-        /// Whatever else the run stops for, the process is to end.
+        /// Whether the process is to exit, whatever else stops the run.
         var isStopAsked = false
-        /// When that was seen while the store took nothing, by ``WallClock/uptime``.
+        /// When the stop was first seen while the store was unavailable, by ``WallClock/uptime``.
         var stopSeenAt: Duration?
-        /// How many wait for a store that does not take what is to be recorded; nothing new starts meanwhile.
+        /// The number of callers that wait for an unavailable store to take an outcome. Nothing new starts meanwhile.
         var waitingForStore = 0
         var storeWait: StoreWait?
-        /// Asks the lanes for endpoints in trouble.
+        /// Asks the lanes for the endpoints in trouble.
         var holds: @Sendable () -> [EndpointHold] = { [] }
 
         mutating func stir() {
@@ -52,14 +53,14 @@ package final class RunControl: Sendable {
     let stopped = Signal()
     /// Raised when the run may be over.
     let ending = Signal()
-    /// Asked by the lanes before each request.
+    /// The gate that the lanes check before each request.
     let gate: StartGate
     private let trustWindow: Duration?
     let share: RunShare
-    /// Where others see that this process waits for the store.
+    /// The journal, in which other processes see that this process waits for the store.
     private let journal: PushJournal?
 
-    /// - Parameter trustWindow: no request starts later than this after ``renewTrust(from:)``; nil: at any time.
+    /// - Parameter trustWindow: how long requests may start after ``renewTrust(from:)``. `nil` means without a limit.
     package init(
         counts: DeliveryCounts, isFrozen: Bool, trustWindow: Duration? = nil, journal: PushJournal? = nil,
         isJoined: Bool = false
@@ -79,9 +80,11 @@ package final class RunControl: Sendable {
     package var stopReason: StopReason? { state.withLock { $0.stopReason } }
     package var storeWait: StoreWait? { state.withLock { $0.storeWait } }
 
-    /// Ends the run early: no more leases, what is on the wire is still answered and recorded. The first reason stays.
+    /// Ends the run early: no more leases are taken. Requests on the wire are still answered and recorded. The first
+    /// reason stays.
     ///
-    /// - Parameter moment: of a stop, by ``BootClock``: requests that started later are counted; nil: as of now.
+    /// - Parameter moment: the moment of a stop, by ``BootClock``. Requests that started later are counted. Default:
+    ///   now.
     package func stop(_ reason: StopReason, since moment: UInt64? = nil) {
         gate.close()
         state.withLock { state in
@@ -92,7 +95,7 @@ package final class RunControl: Sendable {
         raiseAll()
     }
 
-    /// Of these, such as were started after the stop in force.
+    /// Counts the completions whose request was started after the stop in force.
     func count(afterStop completions: [PushCompletion]) {
         state.withLock { state in
             guard let moment = state.stoppedAt else { return }
@@ -102,7 +105,7 @@ package final class RunControl: Sendable {
 
     var startedAfterStop: Int { state.withLock { $0.startedAfterStop } }
 
-    /// The same for an error of this process, which ``Pipeline`` throws; the first one stays.
+    /// Ends the run early with an error of this process, which ``Pipeline`` throws. The first error stays.
     func fail(_ error: any Error) {
         state.withLock { state in
             state.failure = state.failure ?? error
@@ -115,7 +118,7 @@ package final class RunControl: Sendable {
 
     var failure: (any Error)? { state.withLock { $0.failure } }
 
-    /// Returns when the run is to stop, or the task is cancelled.
+    /// Returns when the run is to stop or the task is cancelled.
     func halted() async {
         while !Task.isCancelled {
             let seen = stopped.version
@@ -124,16 +127,19 @@ package final class RunControl: Sendable {
         }
     }
 
-    /// Requests may start for another trust window, counted from a moment by ``BootClock`` at which the store said that
-    /// the run is to go on; not while others wait for the store.
-    /// False: none of it is left.
+    /// Lets requests start for another trust window. Does nothing while others wait for the store.
+    ///
+    /// Returns `false` if the new window is already over.
+    ///
+    /// - Parameter moment: when the store said that the run continues, by ``BootClock``.
     @discardableResult func renewTrust(from moment: BootMoment) -> Bool {
         guard let trustWindow, storeIsBack() else { return true }
         gate.open(for: UInt64(max(0, trustWindow.inSeconds) * 1_000_000_000), from: moment)
         return gate.answer(at: .now()) != .lapsed
     }
 
-    /// The freeze has written so many deliveries; with 0, an environment was given some of the other one's.
+    /// Raises the audience to what the freeze has written. 0 means that deliveries moved from one environment to the
+    /// other.
     func grew(audience: Int) {
         state.withLock { state in
             state.counts.audience = max(state.counts.audience, audience)
@@ -142,7 +148,7 @@ package final class RunControl: Sendable {
         changed.raise()
     }
 
-    /// The freeze is done.
+    /// Records that the freeze is done.
     func froze(_ counts: DeliveryCounts) {
         state.withLock { state in
             state.counts = counts
@@ -152,12 +158,12 @@ package final class RunControl: Sendable {
         changed.raise()
     }
 
-    /// Counts that were only read again; nobody is woken.
+    /// Sets counts that were only read again, and wakes no waiter.
     package func observed(_ counts: DeliveryCounts) {
         state.withLock { $0.counts = counts }
     }
 
-    /// Takes over what another process says of a run that it sends.
+    /// Sets the state that another process reports of a run that it sends.
     package func observed(_ counts: DeliveryCounts, storeWait: StoreWait?) {
         state.withLock { state in
             state.counts = counts
@@ -165,13 +171,13 @@ package final class RunControl: Sendable {
         }
     }
 
-    /// Endpoints that are left alone for now.
+    /// The endpoints that are backing off.
     var holds: [EndpointHold] { state.withLock { $0.holds }() }
 
     func ask(forHolds holds: @escaping @Sendable () -> [EndpointHold]) { state.withLock { $0.holds = holds } }
 
-    /// Counts what the answers of one environment say about the run as a whole, and stops it when they say that it is
-    /// wrong; a refused credential stops its environment alone.
+    /// Counts what the responses of one environment say about the run as a whole. Stops the run if they show that it is
+    /// wrong. A refused credential stops only its environment.
     func judge(
         _ environment: PushEnvironment, topic: String,
         _ rows: [(row: OutcomePolicy.Row, device: Int64, result: PushResult)]
@@ -189,7 +195,8 @@ package final class RunControl: Sendable {
         }
     }
 
-    /// Why a person has to look at the run; once, for whoever puts it on record.
+    /// Returns why a person must look at the run, for the caller that records it. Returns `nil` if another caller took
+    /// it.
     func takeHaltToNote() -> String? {
         state.withLock { state in
             guard !state.isHaltTaken, let reason = state.stopReason?.halt else { return nil }
@@ -198,22 +205,23 @@ package final class RunControl: Sendable {
         }
     }
 
-    /// Once it is, a person may have said that the run is to go on all the same: it is not put on record again.
+    /// Marks the halt as recorded. It is not recorded again, because a person may have resumed the run since.
     func haltIsOnRecord() { state.withLock { $0.isHaltOnRecord = true } }
     var isHaltOnRecord: Bool { state.withLock { $0.isHaltOnRecord } }
 
     private func raiseAll() { for signal in [changed, stopped, ending] { signal.raise() } }
 }
 
-/// A store that is locked, full or away for a while.
+/// A store that is locked, full or unreachable for a while.
 extension RunControl {
     private static let firstPause: Duration = .milliseconds(100)
     private static let longestPause: Duration = .seconds(5)
-    /// After a stop was asked for, as long as requests on the wire may take.
+    /// The time to wait after a stop, which is as long as requests on the wire may take.
     private static let patienceAfterStop: Duration = .seconds(10)
 
-    /// Does what the store refuses for a passing reason again, with growing pauses, as long as it takes; nothing new is
-    /// started meanwhile. Throws the refusal once `isWanted` says no: after a stop, when the patience is over.
+    /// Retries an operation that the store refuses for a temporary reason, with growing pauses and no limit. Nothing
+    /// new starts meanwhile. Throws the refusal once `isWanted` returns false; by default that is when the time to wait
+    /// after a stop is over.
     func insisting<Value>(
         _ clock: WallClock, while isWanted: (() -> Bool)? = nil, _ body: () async throws -> Value
     ) async throws -> Value {
@@ -234,15 +242,15 @@ extension RunControl {
                 if !isWaiting { state.withLock { $0.waitingForStore += 1 } }
                 isWaiting = true
                 storeRefused(error, at: clock.now())
-                // Also in a task that is cancelled: what was answered is to be recorded.
+                // Also sleep in a cancelled task, because responses must be recorded.
                 await Task { [pause] in await clock.sleep(pause) }.value
                 pause = min(pause * 2, Self.longestPause)
             }
         }
     }
 
-    /// Nothing new starts until the store has answered, and after that not before the run was asked for: it may have
-    /// been paused or cancelled meanwhile.
+    /// Stops new requests until the store has answered and the run's state was read again. The run may have been paused
+    /// or cancelled meanwhile.
     func storeRefused(_ error: StoreError, at now: Timestamp) {
         let wait = state.withLock { state in
             let wait = StoreWait(since: state.storeWait?.since ?? now, error)
@@ -253,7 +261,7 @@ extension RunControl {
         if trustWindow != nil { gate.lapse() }
     }
 
-    /// It has taken something. False: others still wait for it.
+    /// Records that the store has taken a write. Returns `false` if other callers still wait for it.
     @discardableResult func storeIsBack() -> Bool {
         let (isBack, hasWaited) = state.withLock { state in
             guard state.waitingForStore == 0 else { return (false, false) }
@@ -279,9 +287,9 @@ extension RunControl {
     }
 }
 
-/// What is in flight, so that a run is given up only when nothing of it is.
+/// What is in flight, so that a run is released only when nothing of it is.
 extension RunControl {
-    /// False: the run is to stop, or this environment of it. True must be followed by ``tookLease(_:)``.
+    /// Returns `false` if the run, or this environment of it, is to stop. After `true`, call ``tookLease(_:)``.
     func beginLease(in environment: PushEnvironment) -> Bool {
         state.withLock { state in
             guard state.stopReason == nil, state.refused[environment] == nil else { return false }
@@ -299,7 +307,7 @@ extension RunControl {
         ending.raise()
     }
 
-    /// - Parameter counts: nil: they could not be recorded.
+    /// - Parameter counts: `nil` if the outcomes could not be recorded.
     func recorded(_ counts: DeliveryCounts?, settled: Int) {
         let isEmpty = state.withLock { state in
             if let counts { state.counts = counts }
@@ -317,17 +325,20 @@ extension RunControl {
         ending.raise()
     }
 
-    /// Whether the lanes have nothing to do with the run any more.
+    /// Whether the lanes have nothing more to do for the run.
     var isOver: Bool {
         state.withLock { $0.leasesTaken == 0 && $0.inFlight == 0 && ($0.isDone || $0.stopReason != nil) }
     }
 
-    /// To be taken before looking for something to lease, and given to ``idles(_:until:since:)``.
+    /// The number to read before looking for something to lease, and to pass to ``idles(_:until:since:)``.
     var activity: Int { state.withLock { $0.activity } }
 
+    /// Records that an environment has nothing to lease now.
+    ///
     /// - Parameters:
-    ///   - until: when something is due again; nil: what the environment had is done.
-    ///   - activity: nothing is noted when there may have come more to lease since.
+    ///   - until: when something is due again. `nil` if the environment has nothing left.
+    ///   - activity: the value of ``activity`` before the check. Nothing is recorded if there may be more to lease
+    ///     since.
     func idles(_ environment: PushEnvironment, until: Timestamp?, since activity: Int) {
         let isNoted = state.withLock { state in
             guard state.activity == activity else { return false }
@@ -337,15 +348,16 @@ extension RunControl {
         if isNoted { ending.raise() }
     }
 
-    /// When something is due again, while all of these environments are idle or refused and nothing is in flight.
+    /// Returns when something is due again. `nil` unless all of these environments are idle or refused and nothing is
+    /// in flight.
     func idleUntil(environments: Set<PushEnvironment>) -> Timestamp? {
         state.withLock { $0.idle(environments)?.compactMap(\.self).min() }
     }
 }
 
 extension RunControl.State {
-    /// Until when each of these environments is idle, those refused left out; nil while one of them has something to
-    /// do.
+    /// Returns until when each of these environments is idle, without the refused ones. Returns `nil` while one of them
+    /// has something to do.
     fileprivate func idle(_ environments: Set<PushEnvironment>) -> [Timestamp?]? {
         guard isFrozen, leasesTaken == 0, inFlight == 0 else { return nil }
         let open = environments.subtracting(refused.keys)
@@ -354,18 +366,18 @@ extension RunControl.State {
     }
 }
 
-/// An environment whose credential is refused: it stops by itself, and the others go on.
+/// An environment whose credential is refused. It stops alone, and the other environments continue.
 extension RunControl {
-    /// Nothing more is leased there; what is on the wire is still answered and recorded. The first reason stays.
+    /// Stops leasing in this environment. Requests on the wire are still answered and recorded. The first reason stays.
     func refuse(_ environment: PushEnvironment, _ reason: String) {
         state.withLock { $0.refused[environment] = $0.refused[environment] ?? reason }
         raiseAll()
     }
 
-    /// Why each of them is.
+    /// The reason of each refusal.
     var refused: [PushEnvironment: String] { state.withLock { $0.refused } }
 
-    /// Why nothing more starts in this environment; nil: it goes on.
+    /// Returns why nothing more starts in this environment, or `nil` if it continues.
     func stopReason(in environment: PushEnvironment) -> StopReason? {
         state.withLock { $0.stopReason ?? $0.refused[environment].map(StopReason.credential) }
     }

@@ -1,42 +1,42 @@
 package import Model
 import Store
 
-/// How ``Pipeline/execute(_:as:idleLimit:watch:)`` left a run.
+/// The state in which ``Pipeline/execute(_:as:idleLimit:watch:)`` left a run.
 package enum RunEnd: Hashable, Sendable {
     /// Every delivery has an end state.
     case finished
-    /// Finished without a request to APNs: the audience was empty, or every device was left out.
+    /// Finished without a request to APNs: the audience was empty, or every device was suppressed.
     case nobodyReached(String)
-    /// Finished, but too few deliveries were accepted, see ``Store/RunSuccess``.
+    /// Finished, but too few deliveries were accepted. See ``Store/RunSuccess``.
     case unsuccessful(String)
-    /// Asked to stop: what is left goes on with the next start.
+    /// Stopped on request. The next start continues with the remaining deliveries.
     case stoppedEarly
-    /// Nothing is due before this moment: somebody is to go on with it then.
+    /// Nothing is due before this moment. The run must be continued then.
     case waiting(until: Timestamp)
     case cancelled
-    /// By a person, whose `resume` it waits for.
+    /// Paused by a person. The run waits for `fanfare resume`.
     case paused(by: String, reason: String?)
-    /// Another living process has the run.
+    /// Another living process owns the run.
     case busy(owner: String, heartbeat: Timestamp)
-    /// Paused, with a reason a person can act on.
+    /// Paused, with a reason that a person can act on.
     case unreachable(String)
     case credentialRefused(String)
-    /// Paused until a person lets it go on.
+    /// Paused until a person resumes the run.
     case breakerOpen(String)
-    /// A stage did not prove itself, or the run is more than usual.
+    /// A stage failed its check, or the run is larger than usual.
     case halted(String)
     case awaitingApproval(String)
     case late(String)
-    /// It, its campaign or everything: until somebody lifts that.
+    /// A stop of the run, its campaign or everything is in force until a person lifts it.
     case stopped(StopOrder)
-    /// Over, and on record as such: found too late, refused before anything was sent, or met by an error.
+    /// The run is over and recorded as such: found too late, refused before anything was sent, or failed with an error.
     case missed(String)
     case refused(String)
     case failed(String)
 }
 
 extension RunEnd {
-    /// What the record says of a run; nil while it is to go on.
+    /// Returns the end that the record of a run shows. Returns `nil` while the run is to continue.
     package init?(_ run: Run) {
         let reason = run.stateReason ?? "no reason given"
         switch run.state {
@@ -64,10 +64,10 @@ extension RunEnd {
         }
     }
 
-    /// How a run ended for a process that found it held, and looks again since it may not take part.
+    /// Returns how a run ended for a process that found the run owned, may not take part, and read its record again.
     ///
-    /// Between the two looks the owner may have ended the run: the caller then gets that end, not the name of a process
-    /// that has exited. `nil`: the owner let go of the run before its end, and the caller can claim it.
+    /// Between the two reads the owner may have ended the run. The caller then gets that end, not the name of a process
+    /// that has exited. Returns `nil` if the owner released the run before its end, so that the caller can claim it.
     package init?(held run: Run, by owner: String, heartbeat: Timestamp) {
         guard run.owner != owner else {
             self = .busy(owner: owner, heartbeat: heartbeat)
@@ -76,7 +76,7 @@ extension RunEnd {
         self.init(run)
     }
 
-    /// Whether the same command goes on with the run. Otherwise it is over, or waits for a person's word.
+    /// Whether the same command continues the run. Otherwise the run is over, or waits for a person.
     package var goesOnWithNextStart: Bool {
         switch self {
         case .stoppedEarly, .waiting, .busy, .unreachable, .credentialRefused: true
@@ -87,23 +87,23 @@ extension RunEnd {
     }
 }
 
-/// What keeps a run, or the daemon, from starting at all.
+/// The reason why a run, or the daemon, cannot start at all.
 package enum SendingError: Error, Hashable, CustomStringConvertible {
     case runVanished(Int64)
     case noEndpoint(topic: String)
-    /// There is one daemon per store.
+    /// There may be one daemon per store.
     case otherDaemon(String)
-    /// Nobody could tell which sender is alive.
+    /// The file system keeps no locks, so no process could tell which sender is alive.
     case noLocks(path: String, reason: String)
     /// The folder of the senders, or a file in it, cannot be read or written.
     case senderFolder(path: String, reason: String)
-    /// It cannot be read, and somebody holds a lock on it.
+    /// The lock file cannot be read, and another process holds a lock on it.
     case lockFileDamaged(path: String)
-    /// Another process holds its first byte: a starting sender for some milliseconds, a restore for longer.
+    /// Another process holds the lock file's first byte: a starting sender for some milliseconds, a restore for longer.
     case lockFileBusy(path: String)
-    /// The lock file under this sender is another one, or none.
+    /// The lock file of this sender was deleted or replaced.
     case postLost(path: String)
-    /// A sender that has a number of this folder's, and no lock in it, sends heartbeats.
+    /// A sender that has a number in this folder, but no lock, sends heartbeats.
     case folderCopied(path: String, sender: String)
 
     package var description: String {
@@ -111,12 +111,12 @@ package enum SendingError: Error, Hashable, CustomStringConvertible {
         case .runVanished(let id): "run \(id) is not in the store any more; was the store replaced?"
         case .otherDaemon(let owner): "another daemon works on this store (\(owner)); stop it first"
         case .noLocks(let path, let reason):
-            "the file system of \(path) keeps no locks of open files (\(reason)), so that nobody could tell which sender is "
+            "the file system of \(path) keeps no locks of open files (\(reason)), so Fanfare cannot tell which sender is "
                 + "alive; put the store on a local file system, such as ext4 or xfs"
         case .senderFolder(let path, let reason):
-            "\(path): \(reason); whoever sends needs this folder beside the store, and must be able to write to it"
+            "\(path): \(reason); a sender needs this folder beside the store, and must be able to write to it"
         case .lockFileDamaged(let path):
-            "\(path) is damaged, and somebody sends; stop all who send from this store, then delete it"
+            "\(path) is damaged while a process sends; stop every process that sends from this store, then delete the file"
         case .lockFileBusy(let path):
             "\(path): another process has restored the store, or has been starting, for some seconds; wait until it is done, "
                 + "or end it, then run the same command again"

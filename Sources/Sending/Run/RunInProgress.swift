@@ -3,7 +3,7 @@ import Model
 import Store
 import Synchronization
 
-/// One run as the lanes see it: how its leases become pushes, and what comes of them outcomes in the store.
+/// One run for the lanes: how its leases become pushes, and how the results of the pushes become outcomes in the store.
 struct RunInProgress: Sendable {
     let record: Run
     let owner: Actor
@@ -21,8 +21,8 @@ struct RunInProgress: Sendable {
 
     func composer() -> PushComposer { PushComposer(run: record, renderers: renderers, ids: ids) }
 
-    /// Records what came of these deliveries, one completion each; returns whether it could, and what they say of the
-    /// endpoint.
+    /// Records the results of these deliveries, one completion each. Returns whether they could be recorded, and what
+    /// they say about the endpoint.
     func settle(
         _ sent: [SettlementPolicy.Sent], _ completions: [PushCompletion], in environment: PushEnvironment
     ) async -> (isRecorded: Bool, observations: [CircuitBreaker.Observation]) {
@@ -38,13 +38,13 @@ struct RunInProgress: Sendable {
         control.judge(
             environment, topic: campaign.deviceTopic,
             rows.indices.map { (rows[$0], sent[$0].device, completions[$0].result) })
-        // Before these answers count: with the last of them another sender may end the run.
+        // Record the halt before these responses count: after the last of them another sender may end the run.
         if control.stopReason?.waitsForPerson == true { await noteHalt() }
         let isRecorded = await write(settlements, decidedAt: at)
         return (isRecorded, rows.indices.map { CircuitBreaker.Observation(rows[$0], completions[$0].result) })
     }
 
-    /// At once: until the last answer is in, seconds pass in which this process may be killed.
+    /// Records the halt immediately. Until the last response arrives, seconds pass in which this process may be killed.
     private func noteHalt() async {
         guard let reason = control.takeHaltToNote() else { return }
         do {
@@ -57,7 +57,7 @@ struct RunInProgress: Sendable {
         }
     }
 
-    /// Records these as suppressed: their payload is over Apple's limit.
+    /// Records these deliveries as suppressed, because their payload is over Apple's limit.
     func suppressTooLarge(_ deliveries: [SettlementPolicy.Sent]) async {
         guard !deliveries.isEmpty else { return }
         let settlements = deliveries.map {
@@ -69,9 +69,9 @@ struct RunInProgress: Sendable {
         _ = await write(settlements, decidedAt: clock.reading())
     }
 
-    /// Makes deliveries of which no request was started pending again.
+    /// Makes deliveries whose request was not started pending again.
     ///
-    /// Returns whether it could be recorded.
+    /// Returns whether this could be recorded.
     @discardableResult
     func giveBack(_ deliveries: [SettlementPolicy.Sent]) async -> Bool {
         guard !deliveries.isEmpty else { return true }
@@ -82,7 +82,7 @@ struct RunInProgress: Sendable {
         return await write(settlements, decidedAt: at)
     }
 
-    /// The same for a lease of which nothing was handed to a lane.
+    /// Makes the deliveries of a lease pending again. None of them was handed to a lane.
     func giveBack(_ lease: Lease) async {
         await giveBack(
             lease.deliveries.map {
@@ -92,14 +92,14 @@ struct RunInProgress: Sendable {
             })
     }
 
-    /// Waits for a store that cannot take them now. An outcome that cannot be recorded at all stops this run and no
-    /// other; the journal keeps it for the next claim.
+    /// Records settlements, and waits while the store is unavailable. An outcome that cannot be recorded at all stops
+    /// only this run. The journal keeps the outcome for the next claim.
     ///
-    /// - Parameter reading: the clocks when the verdicts were reached. Meanwhile the wall clock may have been set.
+    /// - Parameter reading: the clocks when the verdicts were reached. The wall clock may have been set since.
     private func write(_ settlements: [Settlement], decidedAt reading: ClockReading) async -> Bool {
         do {
             let counts = try await control.insisting(clock) {
-                // A step since then is on record before a wait is counted by it.
+                // A step since then is recorded before it changes the waits.
                 let now = await settlementClock.now().reading
                 let step = ClockStep(from: reading, to: now)
                 let waiting = step.map { step in settlements.map { $0.waiting(after: step) } } ?? settlements
@@ -118,7 +118,7 @@ struct RunInProgress: Sendable {
 }
 
 extension Settlement {
-    /// Waits as long as before after the wall clock was set.
+    /// Keeps the length of the wait after the wall clock was set.
     fileprivate func waiting(after step: ClockStep) -> Settlement {
         guard case .retry(let moment) = verdict else { return self }
         var settlement = self

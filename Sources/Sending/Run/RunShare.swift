@@ -2,37 +2,39 @@ import Model
 import Store
 import Synchronization
 
-/// This sender's share of a run that several senders send: which leases it holds, how fast it is, and who else is there.
+/// This sender's share of a run that several senders send: its leases, its speed, and the other participants.
 ///
-/// It says whether the sender may lease, how much, when it is to give back what it has not started, and which leases
-/// stand under its name that it has forgotten. In a store of one machine it never limits anything.
+/// Decides whether the sender may lease, how much it leases, and when it gives back deliveries that it has not started.
+/// Also finds leases under the sender's name that the sender has forgotten. Never limits anything in a store of one
+/// machine.
 final class RunShare: Sendable {
     private struct State {
         var held = HeldLeases()
         var pace = HeartbeatPace()
-        /// `nil` before the first look.
+        /// `nil` before the first check of the other senders.
         var company: RunCompany?
         var settled = 0
-        /// At the last look, by the uptime.
+        /// The uptime and the number of settled deliveries at the last check.
         var looked: (at: Duration, settled: Int)?
-        /// Pushes a second between the last two looks.
+        /// The pushes per second between the last two checks.
         var rate: Double?
         var recalledAt: Duration?
-        /// Looks in a row at which another sender of the run had nothing to send.
+        /// The number of consecutive checks at which another sender of the run had nothing to send.
         var idleLooks = 0
     }
 
-    /// A sender that has just joined leases within a look.
+    /// The minimum number of idle checks before a recall. A sender that has just joined gets its first lease within
+    /// one.
     private static let idleLooksMin = 2
-    /// Between two recalls: what was given back is leased by others meanwhile.
+    /// The minimum time between two recalls, in which other senders lease what was given back.
     private static let recallEvery: Duration = .seconds(2)
-    /// How long the sender leaves to others what it gave back, which they look for once a second.
+    /// How long this sender leaves the deliveries it gave back to others, which look for them once a second.
     private static let leavesFor: Duration = .seconds(3)
     /// A sender that is too slow leaves the run after this long.
     private static let slowMax: Duration = .seconds(5)
 
     private let state = Mutex(State())
-    /// Another sender leads the run.
+    /// Whether another sender leads the run.
     private let isJoined: Bool
 
     init(isJoined: Bool = false) { self.isJoined = isJoined }
@@ -44,7 +46,7 @@ final class RunShare: Sendable {
     /// - Parameter lease: `nil` if the call failed.
     func endLease(_ call: UInt64, _ lease: Lease?) { state.withLock { $0.held.end(call, lease) } }
 
-    /// These outcomes are recorded in the store.
+    /// Records that the store has these outcomes.
     func settled(_ settlements: [Settlement]) {
         state.withLock { state in
             state.settled += settlements.count
@@ -54,12 +56,13 @@ final class RunShare: Sendable {
 
     // MARK: Speed
 
-    /// Records how long the store took to answer a heartbeat. Returns a change of ``isTooSlow``.
+    /// Records how long the store took to answer a heartbeat. Returns the new ``isTooSlow``, or `nil` if it is
+    /// unchanged.
     func note(beat duration: Duration, at uptime: Duration) -> Bool? {
         state.withLock { $0.pace.note(duration, at: uptime) ? $0.pace.isTooSlow : nil }
     }
 
-    /// Whether the sender may lease: its heartbeats are fast enough, or no other sender of the run is faster.
+    /// Whether the sender may lease: its heartbeats are fast enough, or no other participant is fast enough.
     var mayLease: Bool {
         state.withLock { state in
             guard let isTooSlow = state.pace.isTooSlow else { return !isJoined }
@@ -67,7 +70,8 @@ final class RunShare: Sendable {
         }
     }
 
-    /// Whether the sender is to leave the run to others that are faster.
+    /// Whether this sender leaves the run, because its heartbeats are too slow and another participant's are fast
+    /// enough.
     func isToLeave(at uptime: Duration) -> Bool {
         state.withLock { state in
             guard let since = state.pace.since, let company = state.company, company.fit > 0 else { return false }
@@ -75,9 +79,9 @@ final class RunShare: Sendable {
         }
     }
 
-    /// Returns the size of the next lease; 0: what is left is for others.
+    /// Returns the size of the next lease. 0 means that the remaining deliveries are for other senders.
     ///
-    /// - Parameter held: the deliveries that this sender has leased and not settled.
+    /// - Parameter held: the number of deliveries that this sender has leased and not settled.
     func leaseSize(atMost most: Int, _ counts: DeliveryCounts, held: Int, at uptime: Duration) -> Int {
         state.withLock { state in
             let size = LeaseShare.size(
@@ -91,19 +95,19 @@ final class RunShare: Sendable {
 
     // MARK: Others
 
-    /// What a look at the others is to lead to.
+    /// The actions that follow from a check of the other senders.
     struct Look: Hashable {
         /// Leases under the sender's name that it has forgotten.
         var forgotten: Set<Int64> = []
-        /// What the sender has not started is to be given back: others have nothing to send.
+        /// Whether the sender gives back what it has not started, because others have nothing to send.
         var isRecall = false
     }
 
-    /// Records who else is at the run.
+    /// Records the other participants of the run, and returns the actions to take.
     ///
     /// - Parameters:
-    ///   - held: the deliveries that this sender has leased and not settled.
-    ///   - pending: those that no sender has leased.
+    ///   - held: the number of deliveries that this sender has leased and not settled.
+    ///   - pending: the number of deliveries that no sender has leased.
     func look(_ company: RunCompany, held: Int, pending: Int, at uptime: Duration) -> Look {
         state.withLock { state in
             state.company = company
@@ -114,7 +118,7 @@ final class RunShare: Sendable {
             state.looked = (uptime, state.settled)
             var look = Look(forgotten: state.held.forgotten(company.leases))
             let isDue = state.recalledAt.map { uptime - $0 >= Self.recallEvery } ?? true
-            // While more is pending than held, others are idle for another reason.
+            // While more deliveries are pending than held, others are idle for another reason.
             let isWanted = state.idleLooks >= Self.idleLooksMin && pending < held && isDue
             if isWanted, let rate = state.rate, LeaseShare.isTooMuch(held: held, rate: rate) {
                 state.recalledAt = uptime
@@ -127,15 +131,15 @@ final class RunShare: Sendable {
 
 /// The leases that a sender holds, and those under its name in the store that it does not know.
 ///
-/// A server that takes over from another one may lack the last seconds: what was settled then is leased again, under the
-/// name of a sender that lives and has forgotten it. A lease that was seen twice, and that no call can still bring, is such
-/// a one.
+/// A server that takes over from another one may lack the last seconds of writes. Deliveries settled in these seconds
+/// are leased again in the store, under the name of a living sender that has forgotten the lease. A lease is forgotten
+/// if it was seen at two checks and no outstanding lease call can still return it.
 struct HeldLeases {
     private var nextCall: UInt64 = 0
     private var calls: Set<UInt64> = []
-    /// The deliveries of each lease without a recorded outcome.
+    /// The number of deliveries without a recorded outcome, by lease.
     private var open: [Int64: Int] = [:]
-    /// Leases seen in the store and not held, with the first call that cannot have made them.
+    /// Leases seen in the store but not held, with the first call that cannot have created them.
     private var unknown: [Int64: UInt64] = [:]
 
     mutating func begin() -> UInt64 {
@@ -153,7 +157,7 @@ struct HeldLeases {
 
     mutating func settled(_ settlements: [Settlement]) {
         var start = settlements.startIndex
-        // Settlements that follow one another are mostly of one lease.
+        // Consecutive settlements mostly belong to one lease.
         while start < settlements.endIndex {
             let lease = settlements[start].lease
             let end = settlements[start...].firstIndex { $0.lease != lease } ?? settlements.endIndex
@@ -162,7 +166,7 @@ struct HeldLeases {
         }
     }
 
-    /// Returns the forgotten ones of the leases that the store has under the sender's name.
+    /// Returns the forgotten leases among those that the store has under the sender's name.
     mutating func forgotten(_ found: Set<Int64>) -> Set<Int64> {
         var forgotten: Set<Int64> = []
         var unknown: [Int64: UInt64] = [:]

@@ -2,7 +2,8 @@ import Model
 import Store
 
 extension RunSuccess {
-    /// Finishes a run whose deliveries all have an end, and records with it why it is no success. A test is not judged.
+    /// Finishes a run whose deliveries all have a final state, and records why it is unsuccessful, if it is. A test run
+    /// is not judged.
     func finish(_ run: Run, as actor: Actor, in store: any SendingStore, now: Timestamp) async throws {
         var reason: String?
         if !run.isTest {

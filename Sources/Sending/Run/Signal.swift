@@ -2,9 +2,9 @@ import Foundation
 import Model
 import Synchronization
 
-/// "Something changed": wakes everybody who waits, and loses no change between a look and a wait.
+/// Wakes every waiter when something changes. No change is lost between a check and a wait.
 ///
-/// Take ``version`` first, look at the world, then wait for a version after the one taken.
+/// Read ``version`` first, check the condition, then wait for a version after the one read.
 package final class Signal: Sendable {
     private struct State {
         var version: UInt64 = 0
@@ -29,7 +29,7 @@ package final class Signal: Sendable {
         next.withLock { $0 }?.raise()
     }
 
-    /// From now on, raising this one raises the other too.
+    /// Makes each raise of this signal raise the other signal too.
     package func pass(on other: Signal?) {
         next.withLock { $0 = other }
     }
@@ -70,7 +70,7 @@ package final class Signal: Sendable {
         }
     }
 
-    /// The same with a limit: returns at the first change after `seen` or after `limit`.
+    /// Returns at the first change after `seen`, after `limit`, or when the task is cancelled.
     package func wait(after seen: UInt64, atMost limit: Duration, clock: WallClock) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.wait(after: seen) }

@@ -2,9 +2,10 @@ import APNs
 import Foundation
 package import Model
 
-/// What a person signs with a key of their own, where they have no account here: the bytes of ``text``, by Ed25519.
+/// The text that a person without an account here signs with a key of their own: the bytes of ``text``, by Ed25519.
 package struct SignedStatement: Sendable {
-    /// Ends in a newline. It names the request, so that it is good for no later one of the same plan.
+    /// The statement, which ends in a newline. It names the request, so that it is not valid for a later request of the
+    /// same plan.
     package let text: String
 
     package init(_ request: ApprovalRequest) {
@@ -19,7 +20,7 @@ package struct SignedStatement: Sendable {
             """
     }
 
-    /// The account in `people` whose key made the signature; nil: none of them.
+    /// Returns the account in `people` whose key made the signature, or `nil` if there is none.
     package func signer(_ signature: [UInt8], among people: People) -> String? {
         people.identities.values.joined().sorted().first { identity in
             guard let key = Self.key(identity) else { return false }
@@ -27,7 +28,7 @@ package struct SignedStatement: Sendable {
         }
     }
 
-    /// The raw public key of `ed25519:BASE64`.
+    /// Returns the raw public key of `ed25519:BASE64`.
     private static func key(_ identity: String) -> [UInt8]? {
         guard identity.hasPrefix(People.keyPrefix) else { return nil }
         return Data(base64Encoded: String(identity.dropFirst(People.keyPrefix.count))).map(Array.init)

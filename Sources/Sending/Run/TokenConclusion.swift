@@ -1,12 +1,13 @@
 import Model
 import Store
 
-/// What the answers of a whole run say about tokens: written down at its end, and only where the run proves healthy.
+/// What the responses of a whole run say about tokens. It is written at the end of the run, and only if the run proves
+/// healthy.
 ///
-/// A wrong host, a wrong topic or an old file makes every device look dead or wrong. So the store notes what APNs said,
-/// and no device is changed before the run is judged as a whole.
+/// A wrong host, a wrong topic or an old file makes every device look dead or wrong. So the store only notes the
+/// responses, and no device is changed before the run is judged as a whole.
 struct TokenConclusion {
-    /// What the run's history shows where this has stopped it: a person who resumes it then has agreed.
+    /// The text in the run's history if this check has stopped the run. A person who then resumes the run has agreed.
     private static let tooManyGone = "too many devices are gone"
 
     private let store: any SendingStore
@@ -20,11 +21,11 @@ struct TokenConclusion {
         counts = try await store.mismatchCounts(run: run.id)
     }
 
-    /// Why a person has to look before anything is written; `nil` for a healthy run, and for one that a person has
-    /// resumed since.
+    /// Returns why a person must look before anything is written. Returns `nil` for a healthy run, and for a run that a
+    /// person has resumed since.
     func halt() async throws -> String? {
         let (answered, gone) = (counts.reduce(0) { $0 + $1.all }, counts.reduce(0) { $0 + $1.gone })
-        // Nearly every run ends here, without a look at others.
+        // Nearly every run returns here, without a read of other runs.
         guard gone > 0, answered >= GoneShare.answersMin else { return nil }
         let share = GoneShare(after: try await store.goneBefore(run: run))
         guard share.isExceeded(gone: gone, answered: answered), try await !wasResumed() else { return nil }
@@ -40,8 +41,8 @@ struct TokenConclusion {
         }
     }
 
-    /// Marks the devices found gone, and suspends those whose tokens were refused for their environment or topic: none
-    /// in an environment in which so many were that the host or the topic must be wrong.
+    /// Marks the devices found gone, and suspends those whose tokens were refused for their environment or topic.
+    /// Suspends none in an environment in which so many were refused that the host or the topic must be wrong.
     func write(now: Timestamp) async throws {
         _ = try await store.markGone(run: run, now: now)
         for counts in counts where counts.wrong > 0 && !OutcomePolicy.isMismatch(counts) {

@@ -5,13 +5,14 @@ package import Model
 package import Store
 import Synchronization
 
-/// Time as a parameter: tests bring clocks that they turn by hand.
+/// The clocks as a parameter: tests pass clocks that they control.
 package struct WallClock: Sendable {
-    /// What people call the time: somebody may set it. For what is written down, and for what people have planned.
+    /// The wall clock, which a person may set. It is for records and for times that people have planned.
     package let now: @Sendable () -> Timestamp
-    /// Since the machine started: nobody sets it, and it goes on while the machine sleeps. For paces and pauses.
+    /// The time since the machine started. It cannot be set, and it continues while the machine sleeps. It is for paces
+    /// and pauses.
     package let uptime: @Sendable () -> Duration
-    /// Names the machine's start; empty where it is not known, and no step of ``now`` is noticed.
+    /// The name of the machine's start. Empty if it is unknown: no step of ``now`` is noticed then.
     package let boot: String
     /// Returns early when the task is cancelled.
     package let sleep: @Sendable (Duration) async -> Void
@@ -26,7 +27,7 @@ package struct WallClock: Sendable {
         self.sleep = sleep
     }
 
-    /// Both clocks at one moment: read again when the process was held up in between.
+    /// Returns both clocks at one moment. Reads them again if the process was held up between the two reads.
     package func reading() -> ClockReading {
         var reading = ClockReading(wall: now(), uptime: uptime(), boot: boot)
         for _ in 0..<5 {
@@ -39,28 +40,30 @@ package struct WallClock: Sendable {
     }
 }
 
-/// Notices that somebody set the wall clock, for whoever waits for one of its moments, and sees to it that the step is
-/// written down and told once.
+/// Notices that the wall clock was set, for a caller that waits for a moment of it. Makes sure that the step is
+/// recorded and logged once.
 package struct ClockWatch {
-    /// Between looks at the store, where another process may have noticed a step.
+    /// The time between two checks of the store, where another process may have noticed a step.
     private static let noteEvery: Duration = .seconds(60)
 
-    private let store: any RunLog
+    private let store: any AuditLog
     private let clock: WallClock
     private let actor: Actor
     private let logger: Logger
     private var last: ClockReading?
     private var noted: Duration?
 
-    package init(store: any RunLog, clock: WallClock, actor: Actor, logger: Logger) {
+    package init(store: any AuditLog, clock: WallClock, actor: Actor, logger: Logger) {
         self.store = store
         self.clock = clock
         self.actor = actor
         self.logger = logger
     }
 
-    /// Whether moments that somebody waits for are to be looked at again: the clock was set since the last look, or a
-    /// minute has passed, in which others may have noticed a step and another one back. To be asked about once a second.
+    /// Returns whether moments that the caller waits for must be computed again. Call it once a second.
+    ///
+    /// Returns `true` if the clock was set since the last call. Also returns `true` once a minute, because other
+    /// processes may have noticed a step and its reversal meanwhile.
     package mutating func look() async -> Bool {
         let reading = clock.reading()
         let isSet = last.flatMap { ClockStep(from: $0, to: reading) } != nil
@@ -71,28 +74,28 @@ package struct ClockWatch {
     }
 
     private mutating func note(_ reading: ClockReading) async {
-        // A store that cannot be written now is told with the next step or in a minute.
+        // If there is no step, or the store cannot be written, check again at the next step or in a minute.
         guard let step = try? await store.noteClocks(reading, by: actor) else { return noted = reading.uptime }
         noted = nil
         logger.warning("wall clock set", metadata: .facts([.reason: "\(step)"]))
     }
 }
 
-/// Reads the clock for what cannot be undone: schedules, feeds and deletions, see ``ConfirmedTime``.
+/// Reads the clock for actions that cannot be undone: schedules, feeds and deletions. See ``ConfirmedTime``.
 package struct ConfirmedClock: Sendable {
-    private let store: any RunLog
+    private let store: any AuditLog
     private let clock: WallClock
     private let actor: Actor
     private let logger: Logger
 
-    package init(store: any RunLog, clock: WallClock, actor: Actor, logger: Logger) {
+    package init(store: any AuditLog, clock: WallClock, actor: Actor, logger: Logger) {
         self.store = store
         self.clock = clock
         self.actor = actor
         self.logger = logger
     }
 
-    /// Records a step that no process has noticed yet, then judges the time by all steps on record.
+    /// Records a step that no process has noticed yet, then judges the time by all recorded steps.
     package func now(confirmedAfter: Duration = ConfirmedTime.confirmedAfter) async throws -> ConfirmedTime {
         let reading = clock.reading()
         if let step = try await store.noteClocks(reading, by: actor) {
@@ -103,27 +106,28 @@ package struct ConfirmedClock: Sendable {
     }
 }
 
-/// The time by which a sender settles responses. It notices each step of the wall clock without asking the store, and has
-/// it recorded before the next settlement: only a step on record is undone in the waits when the clock is set back.
+/// The time by which a sender settles responses. It notices each step of the wall clock without a query to the store.
+/// It has the step recorded before the next settlement, because only recorded steps are removed from waits when the
+/// clock is set back.
 final class SettlementClock: Sendable {
     private static let stepsMax = 200
 
     private struct State {
         var last: ClockReading
         var steps: [ClockStep]
-        /// Steps that this process noticed, and how many of them are on record for certain.
+        /// Steps that this process noticed, and how many of them are certainly recorded.
         var noticed = 0
         var recorded = 0
     }
 
-    private let store: any RunLog
+    private let store: any AuditLog
     private let clock: WallClock
     private let actor: Actor
     private let logger: Logger
     private let state: Mutex<State>
 
-    /// - Parameter steps: those on record, oldest first.
-    init(store: any RunLog, clock: WallClock, actor: Actor, logger: Logger, after steps: [ClockStep] = []) {
+    /// - Parameter steps: the recorded steps, oldest first.
+    init(store: any AuditLog, clock: WallClock, actor: Actor, logger: Logger, after steps: [ClockStep] = []) {
         self.store = store
         self.clock = clock
         self.actor = actor
@@ -131,21 +135,21 @@ final class SettlementClock: Sendable {
         state = Mutex(State(last: clock.reading(), steps: steps))
     }
 
-    /// Records a step that no process has noticed yet: a claim and what follows it go by those on record. A store that takes
-    /// nothing now is no reason not to send.
-    static func noteStep(_ store: any RunLog, clock: WallClock, actor: Actor, logger: Logger) async {
+    /// Records a step that no process has noticed yet, because a claim and the calls after it use the recorded steps.
+    /// Sends even if the store is temporarily unavailable.
+    static func noteStep(_ store: any AuditLog, clock: WallClock, actor: Actor, logger: Logger) async {
         _ = try? await ConfirmedClock(store: store, clock: clock, actor: actor, logger: logger).now()
     }
 
-    /// Continues from the steps on record.
+    /// Returns a clock that continues from the recorded steps.
     static func following(
-        _ store: any RunLog, clock: WallClock, actor: Actor, logger: Logger
+        _ store: any AuditLog, clock: WallClock, actor: Actor, logger: Logger
     ) async -> SettlementClock {
         let steps = try? await store.clockSteps(since: clock.now() - ConfirmedTime.confirmedAfter * 2)
         return SettlementClock(store: store, clock: clock, actor: actor, logger: logger, after: steps ?? [])
     }
 
-    /// Returns both clocks, and how far the wall clock is ahead of the confirmed time, see ``ConfirmedTime``.
+    /// Returns both clocks, and how far the wall clock is ahead of the confirmed time. See ``ConfirmedTime``.
     func now() async -> (reading: ClockReading, lag: Duration) {
         let reading = clock.reading()
         let (noticed, isOnRecord, lag) = state.withLock { state in
@@ -163,7 +167,7 @@ final class SettlementClock: Sendable {
         return (reading, lag)
     }
 
-    /// A store that takes nothing now is asked again before the next settlement, and the heartbeat tells of it.
+    /// Records the step. If the store is unavailable, the next settlement retries, and the heartbeat reports the store.
     private func record(_ reading: ClockReading, _ noticed: Int) async {
         do {
             if let step = try await store.noteClocks(reading, by: actor) {
@@ -176,9 +180,10 @@ final class SettlementClock: Sendable {
     }
 }
 
-/// This start of the machine, as the kernel names it.
+/// The current start of the machine, as the kernel names it.
 package enum MachineStart {
-    /// With the time name space: a container may have an uptime of its own. Empty where the system does not tell.
+    /// The boot identifier and the time namespace, because a container may have an uptime of its own. Empty if the
+    /// system provides no identifier.
     package static let name: String = {
         guard !BootClock.bootID.isEmpty else { return "" }
         let space = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/time")) ?? ""

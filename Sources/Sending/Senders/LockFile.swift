@@ -2,22 +2,22 @@ import Foundation
 import Store
 import Synchronization
 
-/// What is written in the lock file of a ``SenderFolder``, and which of its bytes are locked for what.
+/// The content of the lock file of a ``SenderFolder``, and the purpose of each locked byte.
 struct LockFile {
-    /// Held shortly, by a process that draws a number. A restore holds it for as long as it takes.
+    /// The byte held briefly by a process that draws a number. A restore holds it for as long as it takes.
     static let drawing: Int64 = 0
-    /// Held by the process that serves.
+    /// The byte held by the daemon.
     static let daemon: Int64 = 1
-    /// The bytes before are left for more of the kind.
+    /// The byte of the first sender. The bytes between are reserved.
     static let firstSender: Int64 = 16
 
     private static let title = "Senders of the store beside this folder: each holds a lock on this file. Do not delete."
     private static let bytes = 512
 
-    /// Made with the file: a number of another lock file says nothing about this one.
+    /// The identifier created with the file. A number from another lock file has no meaning for this one.
     var epoch: String
     var next: Int64
-    /// The name of whoever was the daemon last.
+    /// The name of the last daemon.
     var daemon: String?
 
     init(epoch: String, next: Int64, daemon: String? = nil) {
@@ -26,8 +26,8 @@ struct LockFile {
         self.daemon = daemon
     }
 
-    /// Nil: nothing was written yet. Throws ``SendingError/lockFileDamaged(path:)`` for anything else that cannot be
-    /// read.
+    /// Returns `nil` if nothing was written yet. Throws ``SendingError/lockFileDamaged(path:)`` if the content is
+    /// invalid.
     init?(reading file: Int32, _ path: String) throws {
         var buffer = [UInt8](repeating: 0, count: Self.bytes)
         let count = pread(file, &buffer, buffer.count, 0)
@@ -46,10 +46,10 @@ struct LockFile {
         return (String(parts.first ?? ""), parts.count > 1 ? String(parts[1]) : "")
     }
 
-    /// On disk when it returns: a number that was drawn stays drawn, also when the power fails.
+    /// Writes the content and returns when the disk has it, so that a power failure does not free a drawn number.
     func write(to file: Int32, _ path: String) throws {
         let daemon = daemon.map { "daemon \($0)\n" } ?? ""
-        // Always of one size, so that nothing of what stood there before is left.
+        // Always write the same size, so that nothing of the old content remains.
         let text = Array("\(Self.title)\nepoch \(epoch)\nnext \(next)\n\(daemon)".utf8)
         let block = text + [UInt8](repeating: 0x20, count: max(0, Self.bytes - 1 - text.count)) + [0x0A]
         guard pwrite(file, block, block.count, 0) == block.count, fsync(file) == 0 else {
@@ -65,7 +65,7 @@ struct LockFile {
             && here.st_ino == there.st_ino && here.st_dev == there.st_dev
     }
 
-    /// Of a file in the folder, or the folder.
+    /// Returns the error for a failed operation on the folder or a file in it.
     static func failure(_ code: Int32, _ path: String) -> any Error {
         code == ENOSPC || code == EDQUOT
             ? StoreError.diskFull(path: path) : SendingError.senderFolder(path: path, reason: words(code))
@@ -74,15 +74,15 @@ struct LockFile {
     static func words(_ code: Int32) -> String { String(cString: strerror(code)) }
 }
 
-/// What is asked of the kernel; a test may be a file system without locks, or have too many files open.
+/// The kernel's file operations. A test may replace them: a file system without locks, or too many open files.
 package struct FileLocks: Sendable {
     package enum Request: Sendable {
         case set, get
     }
 
-    /// A descriptor, or the error's number below zero.
+    /// Opens a file. Returns a descriptor, or the negative error number.
     package var open: @Sendable (_ path: String, _ flags: Int32) -> Int32
-    /// Of a range of bytes; what is in the way of a `get`, and the error's number, or 0.
+    /// Sets or queries the lock of a range of bytes. Returns the lock that blocks a `get`, and the error number or 0.
     package var lock:
         @Sendable (_ file: Int32, _ request: Request, _ type: Int16, _ start: Int64, _ length: Int64) -> (
             type: Int16, code: Int32
@@ -104,12 +104,12 @@ package struct FileLocks: Sendable {
             return (lock.l_type, code == 0 ? 0 : errno)
         })
 
-    /// How long one waits for whoever draws a number, which takes some milliseconds: longer only if it was stopped just
-    /// then.
+    /// How often to try for the byte of a process that draws a number. Drawing takes some milliseconds, and longer only
+    /// if that process was stopped just then.
     private static let drawingTriesMax = 1_000
     private static let drawingPauseMicroseconds: UInt32 = 5_000
 
-    /// Exclusively, for as long as the file stays open. False: somebody else has it.
+    /// Locks a byte exclusively, until the file is closed. Returns `false` if another open file holds it.
     func take(_ byte: Int64, of file: Int32, _ path: String) throws -> Bool {
         while true {
             let code = lock(file, .set, Int16(F_WRLCK), byte, 1).code
@@ -122,16 +122,16 @@ package struct FileLocks: Sendable {
         }
     }
 
-    /// Whether another open file has one of these bytes.
+    /// Returns whether another open file holds one of these bytes.
     ///
-    /// - Parameter length: 0: all that follow.
+    /// - Parameter length: the number of bytes. 0 means all that follow.
     func isHeld(_ byte: Int64, length: Int64 = 1, of file: Int32, _ path: String) throws -> Bool {
         let answer = lock(file, .get, Int16(F_WRLCK), byte, length)
         guard answer.code == 0 else { throw SendingError.noLocks(path: path, reason: LockFile.words(answer.code)) }
         return answer.type != Int16(F_UNLCK)
     }
 
-    /// Takes the byte; waits for a bounded time for another process that has it.
+    /// Locks the byte, and waits up to about 5 s for another process that holds it.
     func wait(for byte: Int64, of file: Int32, _ path: String) throws {
         var tries = 0
         while try !take(byte, of: file, path) {
@@ -141,7 +141,7 @@ package struct FileLocks: Sendable {
         }
     }
 
-    /// Holds the byte while `body` runs; waits for others who do.
+    /// Holds the byte while `body` runs. Waits up to about 5 s for another process that holds it.
     func whileHolding<Value>(_ byte: Int64, of file: Int32, _ path: String, _ body: () throws -> Value) throws -> Value
     {
         try wait(for: byte, of: file, path)
@@ -151,14 +151,14 @@ package struct FileLocks: Sendable {
 }
 
 extension SenderFolder {
-    /// Of a folder beside a store, behind the store's path.
+    /// The suffix of a folder beside a store, after the store's path.
     package static let suffix = "-senders"
 
     /// Whether a process was ever a sender of the store.
     package var hasDrawn: Bool { (try? header()) != nil }
 
-    /// Keeps every process from becoming a sender until the hold is released. Waits some seconds for another one, then throws
-    /// ``SendingError/lockFileBusy(path:)``.
+    /// Keeps every process from becoming a sender until the hold is released. Waits some seconds for another process
+    /// that holds the byte, then throws ``SendingError/lockFileBusy(path:)``.
     package func holdStarts() throws -> StartHold {
         try makeFolder()
         while true {
@@ -177,7 +177,7 @@ extension SenderFolder {
 package final class StartHold: Sendable {
     private let folder: SenderFolder
     private let locks: FileLocks
-    /// Below 0 after the release.
+    /// The open lock file. Negative after the release.
     private let file: Mutex<Int32>
 
     init(_ file: Int32, folder: SenderFolder, _ locks: FileLocks) {
@@ -191,7 +191,7 @@ package final class StartHold: Sendable {
     package func release() {
         file.withLock { file in
             guard file >= 0 else { return }
-            // The store may not have been there when the folder was made.
+            // The store may not have existed when the folder was created.
             for path in [folder.path, folder.lockPath] { folder.handOver(path) }
             _ = locks.lock(file, .set, Int16(F_UNLCK), 0, 0)
             close(file)

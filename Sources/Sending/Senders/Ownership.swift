@@ -4,13 +4,13 @@ import Logging
 package import Model
 package import Store
 
-/// The name under which a process has a run, for others to look up in the ``SenderFolder``: `host:pid:number:epoch`.
+/// The name under which a process owns a run, which others look up in the ``SenderFolder``: `host:pid:number:epoch`.
 struct SenderName: Hashable {
     var host: String
     var pid: Int32
-    /// Of the byte it holds in the lock file.
+    /// The number of the byte that the process holds in the lock file.
     var number: Int64
-    /// Of the lock file.
+    /// The epoch of the lock file.
     var epoch: String
 
     init(host: String, pid: Int32, number: Int64, epoch: String) {
@@ -30,30 +30,30 @@ struct SenderName: Hashable {
     var text: String { "\(host):\(pid):\(number):\(epoch)" }
 }
 
-/// The name that a process had in versions without locks: `host:pid:start:namespace:boot`.
+/// The name of a process in versions without locks: `host:pid:start:namespace:boot`.
 ///
-/// Another boot means an ended process. Within one boot a process can be looked up only from its own namespace of
-/// process ids; elsewhere nothing is known of it.
+/// If the boot differs, the process has ended. Within one boot a process can be looked up only from its own PID
+/// namespace. From any other namespace its state is unknown.
 package struct ProcessName: Hashable {
     private var pid: Int32
-    /// Ticks of the kernel since the boot, or 0 where the system did not tell.
+    /// Kernel ticks since the boot, or 0 if the system did not provide them.
     private var start: UInt64
     private var namespace: String
     private var boot: String
 
-    /// For a person: host and process id, of a name of either form.
+    /// Returns host and process id for a person, from a name of either form.
     package static func shown(_ owner: String) -> String {
         owner.split(separator: ":").prefix(2).joined(separator: ":")
     }
 
-    /// Whether the process behind such a name has ended for certain.
+    /// Returns whether the process with such a name has certainly ended.
     package static func hasEnded(_ owner: String) -> Bool {
         guard let name = ProcessName(parsing: owner) else { return false }
         let (namespace, boot) = (readNamespace(), String(BootClock.bootID.prefix(8)))
         guard name.start > 0, !boot.isEmpty, !name.boot.isEmpty else { return false }
         if name.boot != boot { return true }
         guard name.namespace == namespace, !namespace.isEmpty else { return false }
-        // Without itself to be seen, nobody is.
+        // If `/proc` does not show this process, it proves nothing about other processes.
         guard ProcessEntry.current != nil else { return false }
         guard let entry = ProcessEntry(name.pid) else { return true }
         return entry.isDead || entry.start != name.start
@@ -68,20 +68,20 @@ package struct ProcessName: Hashable {
         boot = parts[4]
     }
 
-    /// The number in `pid:[4026531836]`.
+    /// Returns the number in `pid:[4026531836]`.
     private static func readNamespace() -> String {
         let link = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/pid")) ?? ""
         return link.filter(\.isNumber)
     }
 }
 
-/// What the kernel says of a process; nil when there is none of that number, or it does not show it.
+/// The kernel's entry of a process. `nil` if no process has this number, or the kernel does not show it.
 struct ProcessEntry {
     var start: UInt64
-    /// The letter of proc(5).
+    /// The state letter of proc(5).
     private var state: Substring
 
-    /// Of this process, also where `/proc` counts processes in another way than it does itself.
+    /// The entry of this process, even if `/proc` numbers processes in another way than this process does.
     static var current: ProcessEntry? { ProcessEntry("self") }
 
     init?(_ pid: Int32) { self.init("\(pid)") }
@@ -97,50 +97,50 @@ struct ProcessEntry {
         state = fields[0]
     }
 
-    /// Ended, and only waiting for its parent to take note.
+    /// Whether the process has ended and only waits for its parent to collect it.
     var isDead: Bool { ["Z", "X"].contains(state) }
-    /// By a signal, or by a debugger.
+    /// Whether the process is stopped by a signal or a debugger.
     var isStopped: Bool { ["T", "t"].contains(state) }
 }
 
-/// Whether a sender lives, as far as it can be told.
+/// Whether a sender is alive, as far as it can be determined.
 package enum SenderLiveness: Hashable, Sendable {
     case held
     case gone
-    /// Counts as alive: nobody's run is taken on a guess.
+    /// Treated as alive: a run is never taken over on a guess.
     case unknown(String)
 }
 
-/// What a sender wrote down about itself, for display only.
+/// The data that a sender recorded about itself, for display only.
 struct SenderRecord: Codable, Hashable {
-    /// Ticks of the kernel since the boot; nil where the system did not tell.
+    /// Kernel ticks since the boot. `nil` if the system did not provide them.
     var start: UInt64?
-    /// In milliseconds since 1970.
+    /// The start in milliseconds since 1970.
     var beganAt: Int64
     var command: String
 }
 
-/// The process that has a run, or the daemon's post, as a person who waits for it is told.
+/// The process that owns a run, or is the daemon, as shown to a person who waits for it.
 package struct RunHolder: Hashable, Sendable {
     package enum State: String, Hashable, Sendable, CaseIterable {
         case running
-        /// By a signal, or by a debugger: it has the run all the same.
+        /// Stopped by a signal or a debugger. The process still owns the run.
         case stopped
-        /// It cannot be seen from here whether it runs.
+        /// This process cannot see whether the owner runs.
         case unseen
         case ended
     }
 
-    /// Host and process id.
+    /// The host and process id.
     package let process: String
     package let state: State
-    /// When it became a sender; nil where it is not known.
+    /// When the process became a sender. `nil` if it is unknown.
     package let since: Timestamp?
-    /// The store does not take what it has to record, and it starts nothing new.
+    /// The wait of a process whose store takes no outcomes. The process starts nothing new meanwhile.
     package let storeWait: StoreWait?
     private let command: String?
     private let liveness: SenderLiveness
-    /// What the store heard of it last, where that is all there is to know.
+    /// The store's last record of the sender, if nothing else is known.
     private let heard: SenderOnRecord?
 
     init(_ owner: String, _ liveness: SenderLiveness, _ record: SenderRecord?, _ storeWait: StoreWait? = nil) {
@@ -154,7 +154,7 @@ package struct RunHolder: Hashable, Sendable {
             state = .ended
             return
         }
-        // A process of that number and start may be seen here only where it is the one that was meant.
+        // A process with that number and start is visible here only if it is the owner itself.
         let entry = SenderName(parsing: owner).flatMap { ProcessEntry($0.pid) }
         guard let entry, entry.start == record?.start else {
             state = .unseen
@@ -178,13 +178,13 @@ package struct RunHolder: Hashable, Sendable {
             }
     }
 
-    /// Of one that cannot be seen from here, a sender of another machine: as the store has heard of it.
+    /// Returns a holder described by the store's record, for a sender of another machine that this process cannot see.
     package func told(by sender: SenderOnRecord?) -> RunHolder {
         guard let sender, case .unknown = liveness else { return self }
         return RunHolder(self, heard: sender)
     }
 
-    /// `web1:4711 (fanfare run, since 2026-11-21T05:39:55.000Z, running)`.
+    /// The holder for a person: `web1:4711 (fanfare run, since 2026-11-21T05:39:55.000Z, running)`.
     package var words: String {
         let program = heard?.facts.command ?? command.map { "fanfare \($0)" }
         let facts = [program, since.map { "since \($0.iso8601)" }, stateWords]

@@ -4,36 +4,36 @@ package import Model
 package import Store
 import Synchronization
 
-/// The folder beside a store in which every process that sends holds a lock of the kernel for as long as it lives; of a
-/// store that is no file of this machine's, the folder in which those of this machine do.
+/// The folder beside a store in which each sender holds a kernel lock until its process exits. If the store is not a
+/// file of this machine, the folder holds the locks of this machine's senders.
 ///
-/// Held means alive, however long it is silent: stopped, frozen or swapped out. Free means gone, at once. No process
-/// id, boot id or clock decides, so it holds between containers that share the folder, and where `/proc` shows nothing.
+/// A held lock means alive, however long the sender is silent: stopped, frozen or swapped out. A free lock means dead.
+/// No PID, boot id or clock decides, so it also works between containers that share the folder, and without `/proc`.
 ///
-///     lock          byte 0: shortly, by whoever draws a number; byte 1: by the daemon; byte n: by sender n
-///     17.sender     who sender 17 is, for display only
-///     17.journal    what it has started and heard
+///     lock          byte 0: briefly, by a process that draws a number; byte 1: by the daemon; byte n: by sender n
+///     17.sender     the description of sender 17, for display only
+///     17.journal    what sender 17 has started and heard
 ///
-/// The locks are those of open file descriptions (fcntl(2)): unlike the older ones they are not lost when some other
-/// part of the process closes the same file. A number is never drawn twice from one lock file, and the name of a sender
-/// holds the lock file's epoch: a number of a lock file that was deleted says nothing here.
+/// The locks belong to open file descriptions (fcntl(2)). Unlike traditional record locks, they survive if another part
+/// of the process closes the same file. A number is never drawn twice from one lock file. The name of a sender contains
+/// the lock file's epoch, so a number from a deleted lock file has no meaning here.
 package struct SenderFolder: Sendable {
     package let path: String
-    /// Whose owner is the owner of what root makes here.
+    /// The path whose owner also becomes the owner of files that root creates here.
     private let ownedAs: String
-    /// Others send from other machines, whose locks cannot be seen here.
+    /// Whether other machines send too. Their locks cannot be seen here.
     private let isOneOfSeveral: Bool
     private let command: String
     let now: @Sendable () -> Timestamp
     let locks: FileLocks
 
     var lockPath: String { path + "/lock" }
-    /// Of the folders of stores elsewhere.
+    /// The name prefix of the folders of stores elsewhere.
     package static let namePrefix = "senders-"
 
     /// - Parameters:
-    ///   - store: the path of the store's file, by whatever links: all of them lead to one folder.
-    ///   - command: what this process was started for, shown to those who wait for it.
+    ///   - store: the path of the store's file. All links to it lead to one folder.
+    ///   - command: the command of this process, shown to people who wait for it.
     package init(
         besideStore store: String, command: String, now: @escaping @Sendable () -> Timestamp,
         locks: FileLocks = .kernel
@@ -46,11 +46,11 @@ package struct SenderFolder: Sendable {
         self.locks = locks
     }
 
-    /// Of a store on a server: senders of other machines are unknown here, and never gone.
+    /// Creates the folder's value for a store on a server. Senders of other machines are unknown here, and never dead.
     ///
     /// - Parameters:
     ///   - namespace: the store's name, by which one machine tells its stores apart.
-    ///   - state: the folder for what a program keeps on this machine; made where it is missing.
+    ///   - state: the folder for a program's state on this machine. It is created if it is missing.
     package init(
         ofStoreElsewhere namespace: (high: UInt64, low: UInt64), in state: String, command: String,
         now: @escaping @Sendable () -> Timestamp, locks: FileLocks = .kernel
@@ -64,8 +64,8 @@ package struct SenderFolder: Sendable {
         self.locks = locks
     }
 
-    /// A place among the senders, under a number that nobody had before. Throws ``SendingError`` where the file system
-    /// keeps no such locks, or the folder cannot be written.
+    /// Registers this process as a sender, under a number never used before. Throws ``SendingError`` if the file system
+    /// has no such locks, or the folder cannot be written.
     package func take() throws -> SenderPost {
         try makeFolder()
         let (file, name) = try drawing { file in try draw(file) }
@@ -80,33 +80,33 @@ package struct SenderFolder: Sendable {
         return SenderPost(name, file, folder: self, locks)
     }
 
-    /// Whether the sender behind the name of a run's owner lives.
+    /// Returns whether the sender that owns a run is alive.
     package func liveness(of owner: String) -> SenderLiveness {
         guard let name = SenderName(parsing: owner) else {
             return ProcessName.hasEnded(owner)
                 ? .gone : .unknown("an older Fanfare took it, and may be alive; end that, or restart this machine")
         }
-        // Locks are not seen across machines, also where these share the folder.
+        // Locks are not visible across machines, even if the machines share the folder.
         if isOneOfSeveral, name.host != Self.host { return stranger }
         return reading(missing: stranger) { file in
             let isHeld = try locks.isHeld(name.number, of: file, lockPath)
             guard let header = try LockFile(reading: file, lockPath) else {
-                return isHeld ? .unknown("\(lockPath) is empty, and somebody sends") : stranger
+                return isHeld ? .unknown("\(lockPath) is empty while a process sends") : stranger
             }
             guard header.epoch == name.epoch else { return stranger }
             return isHeld ? .held : .gone
         }
     }
 
-    /// Of another lock file: beside a file, one that was deleted, or that the store was copied away from.
+    /// The liveness of a sender of another lock file, which was deleted or belongs to the original of a copied store.
     private var stranger: SenderLiveness {
         isOneOfSeveral ? .unknown("it is a sender of another machine, which `fanfare status` shows") : .gone
     }
 
-    /// For the store: who may be alive is left alone.
+    /// Returns whether a sender may be alive, for the store, which leaves such a sender alone.
     package func isAlive(_ owner: String) -> Bool { liveness(of: owner) != .gone }
 
-    /// Whether that is the name of a sender of this lock file with a number that was never drawn from it.
+    /// Returns whether this names a sender of this lock file with a number that was never drawn from it.
     package func wasNeverDrawn(_ owner: String) -> Bool {
         guard let name = SenderName(parsing: owner), let header = try? header(), header.epoch == name.epoch else {
             return false
@@ -114,20 +114,20 @@ package struct SenderFolder: Sendable {
         return name.number >= header.next
     }
 
-    /// Where that sender kept its journal; nil when it was a sender of another lock file, or of none.
+    /// Returns the path of that sender's journal. Returns `nil` for a sender of another lock file, or of none.
     package func journalPath(ofOwner name: String) -> String? {
         guard let name = SenderName(parsing: name), (try? header())?.epoch == name.epoch else { return nil }
         return journalPath(name.number)
     }
 
-    /// Deletes what a sender left that is gone, once nobody needs it.
+    /// Deletes the files of a dead sender, once they are no longer needed.
     package func remove(_ number: Int64) {
         for path in [recordPath(number), journalPath(number)] { unlink(path) }
     }
 
-    /// The same for all that are gone and stand under no run and no lease.
-    package func removeUnneeded(_ store: any RunLog) async throws {
-        // First who is gone, then what is needed: whoever is gone puts nothing more on record.
+    /// Deletes the files of all dead senders that own no run and no lease.
+    package func removeUnneeded(_ store: any RunOwnership) async throws {
+        // First find the dead senders, then the needed names: a dead sender records nothing more.
         let gone = numbers().filter { isHeld($0) == .gone }
         guard !gone.isEmpty, let epoch = try header()?.epoch else { return }
         let needed = Set(
@@ -135,9 +135,9 @@ package struct SenderFolder: Sendable {
         for number in gone where !needed.contains(number) { remove(number) }
     }
 
-    /// Who that is, for a person.
+    /// Returns the owner's description, for a person.
     package func holder(_ owner: String) -> RunHolder {
-        // A number of another machine's says nothing of the files here.
+        // A number of another machine's sender has no meaning for the files here.
         let name = SenderName(parsing: owner).flatMap { name in
             isOneOfSeveral && (try? header())?.epoch != name.epoch ? nil : name
         }
@@ -149,7 +149,7 @@ package struct SenderFolder: Sendable {
         return RunHolder(owner, liveness(of: owner), record, wait)
     }
 
-    /// A process that sends from the store now, shown to a person; `nil` if none does.
+    /// Returns a process that sends from the store now, for a person. Returns `nil` if none does.
     package func livingSender() -> String? {
         let numbers = numbers().filter { isHeld($0) == .held }
         guard let number = numbers.last else { return nil }
@@ -158,11 +158,11 @@ package struct SenderFolder: Sendable {
         return "sender \(number)" + (record.map { " (\($0.command))" } ?? "")
     }
 
-    /// The daemon, as its lock says; nil: there is none.
+    /// Returns the daemon that holds the daemon's lock, or `nil` if there is none.
     package func daemon() -> RunHolder? {
         guard isHeld(LockFile.daemon) == .held, let name = (try? header())?.daemon else { return nil }
         let daemon = holder(name)
-        // Whoever has the post now has not written its name yet.
+        // The new daemon has not written its name yet.
         return daemon.state == .ended ? nil : daemon
     }
 
@@ -179,14 +179,14 @@ package struct SenderFolder: Sendable {
 }
 
 extension SenderFolder {
-    /// Opens the lock file, made if need be, and holds its first byte while `body` runs. The file stays open.
+    /// Opens or creates the lock file, and holds its first byte while `body` runs. The file stays open.
     private func drawing<Value>(_ body: (Int32) throws -> Value) throws -> (Int32, Value) {
         while true {
             let file = locks.open(lockPath, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW)
             guard file >= 0 else { throw LockFile.failure(-file, lockPath) }
             do {
                 let value: Value? = try locks.whileHolding(LockFile.drawing, of: file, lockPath) {
-                    // Whoever deletes it may have been quicker.
+                    // Another process may have deleted the file meanwhile.
                     guard LockFile.isAt(lockPath, file) else { return nil }
                     fchmod(file, 0o600)
                     handOver(lockPath)
@@ -206,7 +206,7 @@ extension SenderFolder {
     private func draw(_ file: Int32) throws -> SenderName {
         var header =
             try header(of: file) ?? LockFile(epoch: UUID().uuidString.lowercased(), next: LockFile.firstSender)
-        // Only where the lock file was made anew, or put back from a copy, were higher numbers drawn before.
+        // Higher numbers were drawn before only if the lock file was recreated, or restored from a copy.
         var number = max(header.next, (numbers().max() ?? 0) + 1)
         while try !locks.take(number, of: file, lockPath) { number += 1 }
         header.next = number + 1
@@ -219,21 +219,21 @@ extension SenderFolder {
         return SenderName(host: Self.host, pid: getpid(), number: number, epoch: header.epoch)
     }
 
-    /// Nil: there is none that anybody needs.
+    /// Returns `nil` if no header exists, or it is damaged and no sender needs it.
     private func header(of file: Int32) throws -> LockFile? {
         do {
             if let header = try LockFile(reading: file, lockPath) { return header }
         } catch SendingError.lockFileDamaged {}
-        // A new epoch would make all who send take each other for gone.
+        // With a new epoch all running senders would treat each other as dead.
         guard try !locks.isHeld(LockFile.daemon, length: 0, of: file, lockPath) else {
             throw SendingError.lockFileDamaged(path: lockPath)
         }
         return nil
     }
 
-    /// Through a descriptor of its own: a lock never stands in its own way, so that a process sees itself, too.
+    /// Opens a separate descriptor. A lock never blocks its own descriptor, so this lets a process see its own lock.
     ///
-    /// - Parameter missing: what it means that there is no lock file.
+    /// - Parameter missing: the result if there is no lock file.
     private func reading(missing: SenderLiveness, _ look: (Int32) throws -> SenderLiveness) -> SenderLiveness {
         let file = locks.open(lockPath, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
@@ -254,7 +254,7 @@ extension SenderFolder {
         return try LockFile(reading: file, lockPath)
     }
 
-    /// Of everybody who left a file here.
+    /// Returns the numbers of all senders that left a file here.
     private func numbers() -> [Int64] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
         return Set(names.compactMap { $0.split(separator: ".").first.flatMap { Int64($0) } }).sorted()
@@ -263,7 +263,7 @@ extension SenderFolder {
     func makeFolder() throws {
         if isOneOfSeveral { try makeFolders(to: ownedAs) }
         if mkdir(path, 0o700) == 0 {
-            // Whatever the umask is.
+            // Set the mode whatever the umask is.
             chmod(path, 0o700)
             handOver(path)
         } else if errno != EEXIST {
@@ -271,7 +271,7 @@ extension SenderFolder {
         }
     }
 
-    /// Those of a user's that are missing, for their eyes only.
+    /// Creates a user's missing folders, accessible only to that user.
     private func makeFolders(to folder: String) throws {
         do {
             try FileManager.default.createDirectory(
@@ -290,8 +290,8 @@ extension SenderFolder {
         guard Foundation.write(file, Array(data), data.count) == data.count else { throw LockFile.failure(errno, path) }
     }
 
-    /// What root makes belongs to the store's owner, as SQLite does with the files beside a store: otherwise the
-    /// service could not enter after a command in a root shell.
+    /// Gives root's files to the store's owner, as SQLite does with the files beside a store. Otherwise the service
+    /// could not enter the folder after a command in a root shell.
     func handOver(_ path: String) {
         var store = stat()
         guard geteuid() == 0, stat(ownedAs, &store) == 0, store.st_uid != 0 else {
@@ -300,7 +300,7 @@ extension SenderFolder {
         lchown(path, store.st_uid, store.st_gid)
     }
 
-    /// The path with all links followed, as the kernel does: a link may lead to a store that is not there yet.
+    /// Returns the path with all links followed, as the kernel does. A link may lead to a store that is still missing.
     private static func resolved(_ path: String) -> String {
         var path = path
         for _ in 0..<40 {
@@ -320,17 +320,16 @@ extension SenderFolder {
     }
 }
 
-/// A process's place among the senders of a store, held by a lock of the kernel until it leaves or ends, however it
-/// ends.
+/// The registration of a process as a sender of a store. A kernel lock holds it until the process leaves or exits.
 ///
-/// The lock belongs to an open file description that no program started by this one inherits.
+/// The lock belongs to an open file description that programs started by this process do not inherit.
 package final class SenderPost: Sendable {
     package let number: Int64
-    /// What stands in a run as its owner; ``ProcessName/shown(_:)`` makes it readable.
+    /// The name of the owner in a run. ``ProcessName/shown(_:)`` makes it readable.
     package let name: String
     private let folder: SenderFolder
     private let locks: FileLocks
-    /// Below 0 when the post was left.
+    /// The open lock file. Negative after ``leave()``.
     private let file: Mutex<Int32>
 
     init(_ name: SenderName, _ file: Int32, folder: SenderFolder, _ locks: FileLocks) {
@@ -345,15 +344,15 @@ package final class SenderPost: Sendable {
 
     package var journalPath: String { folder.journalPath(number) }
 
-    /// False when the lock file was deleted or replaced under it: others then take this sender for gone, and it must
-    /// stop. Two system calls.
+    /// Whether the lock file is still in place. Otherwise others treat this sender as dead, and it must stop. Costs two
+    /// system calls.
     package var isIntact: Bool { file.withLock { $0 >= 0 && LockFile.isAt(folder.lockPath, $0) } }
 
     package func requireIntact() throws {
         guard isIntact else { throw SendingError.postLost(path: folder.lockPath) }
     }
 
-    /// Makes it the post of the store's one daemon, too. False: somebody else is.
+    /// Makes this process the store's only daemon. Returns `false` if another process is the daemon.
     package func becomeDaemon() throws -> Bool {
         try file.withLock { file in
             guard file >= 0, try locks.take(LockFile.daemon, of: file, folder.lockPath) else { return false }
@@ -362,11 +361,12 @@ package final class SenderPost: Sendable {
         }
     }
 
-    /// Gives it up: from here on this sender is gone. What it left is deleted by ``SenderFolder/removeUnneeded(_:)``.
+    /// Releases the lock, so that this sender is dead. ``SenderFolder/removeUnneeded(_:)`` deletes its files.
     package func leave() {
         file.withLock { file in
             guard file >= 0 else { return }
-            // Not by closing alone: a child that was forked a moment ago, and has not become its program yet, has it open.
+            // Unlock before closing: a child forked a moment ago, that has not called exec yet, still has the file
+            // open.
             _ = locks.lock(file, .set, Int16(F_UNLCK), 0, 0)
             close(file)
             file = -1
@@ -374,7 +374,7 @@ package final class SenderPost: Sendable {
     }
 }
 
-/// How a sender that waits for its store says so: in its journal, since the store takes nothing.
+/// How a sender reports that it waits for its store: in its journal, because the store takes no writes.
 extension JournalNote {
     init(_ wait: StoreWait) {
         self.init(since: wait.since.milliseconds, code: UInt8(clamping: wait.reason.code))

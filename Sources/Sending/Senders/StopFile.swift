@@ -2,20 +2,20 @@ import Foundation
 package import Model
 import Store
 
-/// The file by which sending is stopped without the store: `STOP` in the folder of the senders, which each of them
-/// watches, see ``StopWatch``. Made by hand, and empty, it stops everything.
+/// The file that stops sending without the store: `STOP` in the senders' folder, which each sender watches, see
+/// ``StopWatch``. An empty file, created by hand, stops everything.
 ///
-/// A line for each stop, its parts separated by tabs: what is stopped, when (milliseconds since 1970), by whom, and why.
-/// The first alone will do: `campaign new-podcast`. What cannot be read stops everything.
+/// Each line is one stop, with parts separated by tabs: what is stopped, when (milliseconds since 1970), by whom, and
+/// why. The first part alone is enough: `campaign new-podcast`. A line that cannot be read stops everything.
 ///
-/// On a full disk the content goes into ``spareName``, a file of blank lines that each sender leaves there when it starts.
-/// Without that file, a stop of everything is an empty file, which needs no room for content.
+/// On a full disk the content goes into ``spareName``, a file of blank lines that each sender creates when it starts.
+/// If that file is missing, a stop of everything is an empty file, which needs no room for content.
 package struct StopFile: Sendable {
     package static let name = "STOP"
     static let spareName = "STOP.spare"
-    /// One block of most file systems.
+    /// The size of one block on most file systems.
     private static let spareBytes = 4096
-    /// 1 s.
+    /// The number of tries for the lock, 1 ms apart: 1 s.
     private static let lockTurnsMax = 1000
     private static let writesMax = 20
 
@@ -27,12 +27,12 @@ package struct StopFile: Sendable {
         self.folder = folder
     }
 
-    /// The stops that it holds.
+    /// Returns the stops that the file holds.
     package func read() -> StopOrders {
         guard let made = madeAt() else { return StopOrders() }
-        let byHand = StopOrder(.all, by: "whoever made \(path)", at: made)
+        let byHand = StopOrder(.all, by: "the creator of \(path)", at: made)
         guard let data = FileManager.default.contents(atPath: path) else {
-            // Gone again, or not to be read: only the first lets anything go.
+            // The file was deleted again, or cannot be read. Only a deleted file stops nothing.
             return madeAt() == nil ? StopOrders() : StopOrders([byHand])
         }
         let lines = String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline).filter {
@@ -41,25 +41,26 @@ package struct StopFile: Sendable {
         return StopOrders(lines.isEmpty ? [byHand] : lines.map { Self.order($0, byHand) })
     }
 
-    /// Puts a stop in force. False: one of its scope is there already, and stays. Returns when the disk has it.
+    /// Puts a stop in force, and returns when the disk has it. Returns `false` if a stop of the same scope exists: it
+    /// stays.
     package func put(_ order: StopOrder) throws -> Bool {
         try change { $0.put(order) }
     }
 
-    /// False: there was none of this scope.
+    /// Lifts the stop of this scope. Returns `false` if there was none.
     @discardableResult
     package func lift(_ scope: StopOrder.Scope) throws -> Bool {
         guard madeAt() != nil else { return false }
         return try change { $0.lift(scope) != nil }
     }
 
-    /// The stop of one run, by its number and by its occurrence.
+    /// Lifts the stop of one run, by its number and by its occurrence.
     package func lift(of run: Run) throws {
         try lift(.run(run.id))
         try lift(.occurrence(campaign: run.campaign, occurrence: run.occurrence))
     }
 
-    /// This very one; another of its scope stays.
+    /// Lifts exactly this stop. Another stop of its scope stays.
     package func lift(_ order: StopOrder) throws {
         guard madeAt() != nil else { return }
         _ = try change { orders in orders[order.scope]?.isSame(as: order) == true && orders.lift(order.scope) != nil }
@@ -70,13 +71,14 @@ package struct StopFile: Sendable {
         let directory = Glibc.open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { throw LockFile.failure(errno, folder.path) }
         defer { close(directory) }
-        // For the moment that a file takes; whoever hangs there does not keep anybody from stopping.
+        // Lock while the file is replaced. The wait is bounded, so that a process that hangs here does not block a
+        // stop.
         for _ in 0..<Self.lockTurnsMax where flock(directory, LOCK_EX | LOCK_NB) != 0 { usleep(1000) }
         for _ in 0..<Self.writesMax {
             let before = read()
             var orders = before
             guard body(&orders) else { return false }
-            // Another one's, who did not get the lock either, is not overwritten.
+            // Do not overwrite the change of another process that did not get the lock either.
             guard try replace(by: orders, if: { read() == before }) else { continue }
             guard fsync(directory) == 0 else { throw LockFile.failure(errno, folder.path) }
             return true
@@ -84,7 +86,8 @@ package struct StopFile: Sendable {
         throw SendingError.senderFolder(path: path, reason: "others change it all the time")
     }
 
-    /// - Parameter isUnchanged: asked when all is written but the name. False: nothing was changed.
+    /// - Parameter isUnchanged: called when everything is written except the name. If it returns `false`, nothing is
+    ///   changed and the result is `false`.
     private func replace(by orders: StopOrders, if isUnchanged: () -> Bool) throws -> Bool {
         if orders.isEmpty {
             guard isUnchanged() else { return false }
@@ -107,7 +110,7 @@ package struct StopFile: Sendable {
         return true
     }
 
-    /// Returns the system's error. A spare file is filled to its end, with blank lines behind the orders.
+    /// Writes the orders, and returns the system's error. Fills a spare file to its end with blank lines.
     private func write(_ orders: StopOrders, to new: String, _ flags: Int32, spare: Int? = nil) -> Int32? {
         let file = Glibc.open(new, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0o600)
         guard file >= 0 else { return errno }
@@ -124,7 +127,7 @@ package struct StopFile: Sendable {
         return fsync(file) == 0 ? nil : errno
     }
 
-    /// Stops everything. Who did it, when and why is lost.
+    /// Creates an empty file, which stops everything. The person, time and reason are lost.
     private func makeEmpty() -> Bool {
         let file = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { return false }
@@ -134,7 +137,7 @@ package struct StopFile: Sendable {
 
     private var sparePath: String { "\(folder.path)/\(Self.spareName)" }
 
-    /// Makes the spare file, if there is none and the disk has room.
+    /// Creates the spare file, if there is none and the disk has room.
     func keepSpare() {
         let file = Glibc.open(sparePath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { return }
@@ -173,6 +176,6 @@ package struct StopFile: Sendable {
 }
 
 extension SenderFolder {
-    /// What every sender of this folder obeys at once.
+    /// The stop file that every sender of this folder obeys immediately.
     package var stopFile: StopFile { StopFile(self) }
 }

@@ -4,13 +4,13 @@ package import Model
 package import Store
 import Synchronization
 
-/// The stops that this process has heard of by the file, and the runs that are to obey them at once.
+/// The stops that this process knows from the STOP file, and the runs that obey them immediately.
 ///
-/// A thread of its own waits for the kernel's word that something happened in the folder (inotify(7)), and looks every
-/// ``lookEveryMilliseconds`` all the same, for file systems that do not tell.
+/// A separate thread waits for events in the folder (inotify(7)). It also checks every ``lookEveryMilliseconds``,
+/// because some file systems report no events.
 package final class StopWatch: Sendable {
     private static let lookEveryMilliseconds: Int32 = 50
-    /// Of a run, since it was stopped.
+    /// The maximum number of events read from a run's history since its stop.
     private static let eventsMax = 1000
 
     private struct State {
@@ -19,7 +19,7 @@ package final class StopWatch: Sendable {
         var next = 0
     }
 
-    /// Which file it is, and since when.
+    /// The identity of the file and its last change.
     private struct Mark: Hashable {
         var inode: UInt64 = 0
         var seconds = 0
@@ -36,10 +36,10 @@ package final class StopWatch: Sendable {
         self.now = now
     }
 
-    /// Of a process that hears of stops from ``hear(_:)`` alone.
+    /// Creates a watch for a process that learns of stops only through ``hear(_:)``.
     package convenience init() { self.init(nil, now: { Timestamp(milliseconds: 0) }) }
 
-    /// Watches the folder for as long as anybody has this.
+    /// Watches the folder until the returned watch is released.
     package static func following(_ folder: SenderFolder) -> StopWatch {
         let watch = StopWatch(folder.stopFile, now: folder.now)
         let inotify = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
@@ -50,11 +50,11 @@ package final class StopWatch: Sendable {
             Thread.current.name = "stop-watch"
             var mark = mark
             while true {
-                // Without a file to wait for, poll(2) waits its time.
+                // If inotify is unavailable, poll(2) just waits for the timeout.
                 var waiting = pollfd(fd: inotify, events: Int16(POLLIN), revents: 0)
                 poll(&waiting, 1, Self.lookEveryMilliseconds)
                 guard let watch else { break }
-                // What happened is found by looking; the events only need to be taken off.
+                // The check finds the change. The events only need to be consumed.
                 var bytes = [UInt8](repeating: 0, count: 4096)
                 while inotify >= 0, read(inotify, &bytes, bytes.count) > 0 {}
                 mark = watch.look(since: mark)
@@ -65,10 +65,10 @@ package final class StopWatch: Sendable {
         return watch
     }
 
-    /// In force, as far as this process has heard.
+    /// The stops in force, as far as this process knows.
     package var orders: StopOrders { state.withLock { $0.orders } }
 
-    /// From now on these are in force, and no others; the runs they are about stop before this returns.
+    /// Puts exactly these stops in force. The runs that they affect stop before this returns.
     package func hear(_ orders: StopOrders) {
         let stopped = state.withLock { state in
             state.orders = orders
@@ -79,19 +79,19 @@ package final class StopWatch: Sendable {
         for (order, control) in stopped { control.stop(.stopped(order), since: moment(of: order)) }
     }
 
-    /// Records what the file holds now and the store does not have yet.
+    /// Records the stops that the file holds and the store does not have yet.
     ///
-    /// Nothing is locked meanwhile, however long the store takes. The store remembers lifted stops, and does not take
-    /// one again that another process has lifted since the file was read.
-    package func record(in store: any StopLog & RunLog, now: Timestamp) async throws {
+    /// No lock is held meanwhile, however long the store takes. The store remembers lifted stops. It does not take a
+    /// stop again that another process has lifted since the file was read.
+    package func record(in store: any StopLog & RunLog & AuditLog, now: Timestamp) async throws {
         guard let file else { return _ = try await Self.record(orders, in: store, now: now) }
         guard !orders.isEmpty else { return }
         for order in try await Self.record(file.read(), in: store, now: now) { try file.lift(order) }
     }
 
-    /// Returns those to take out of the file: another machine has lifted them, or their run is over or absent.
+    /// Returns the stops to remove from the file: another machine has lifted them, or their run is over or absent.
     private static func record(
-        _ orders: StopOrders, in store: any StopLog & RunLog, now: Timestamp
+        _ orders: StopOrders, in store: any StopLog & RunLog & AuditLog, now: Timestamp
     ) async throws -> [StopOrder] {
         let known = orders.isEmpty ? orders : try await store.stops()
         var lifted: [StopOrder] = []
@@ -114,16 +114,16 @@ package final class StopWatch: Sendable {
         return lifted
     }
 
-    /// Returns whether to take the stop out of the file: a person has resumed the run since, or it is over or absent. A
-    /// stop of a wrong number would otherwise stop the run that gets this number later.
+    /// Returns whether to remove the stop from the file: a person has resumed the run since, or the run is over or
+    /// absent. A stop of a wrong number would otherwise stop the run that gets this number later.
     private static func record(
-        _ order: StopOrder, of run: Int64, in store: any StopLog & RunLog, now: Timestamp
+        _ order: StopOrder, of run: Int64, in store: any StopLog & RunLog & AuditLog, now: Timestamp
     ) async throws -> Bool {
         let found: Run?
         do {
             found = try await store.run(run)
         } catch StoreError.unreadableRun {
-            // No sender takes it up: the other stops go on record.
+            // No sender takes this run up, so continue and record the other stops.
             return false
         }
         guard let known = found else { return true }
@@ -139,12 +139,12 @@ package final class StopWatch: Sendable {
         do {
             try await store.change(run, to: .paused, reason: order.pauseReason, now: now, by: Actor(order.by))
         } catch StoreError.illegalChange {
-            // It ended meanwhile.
+            // The run ended meanwhile.
         }
         return false
     }
 
-    /// The run obeys from now on, also what is in force already. To be given to ``leave(_:)``.
+    /// Makes the run obey stops from now on, including those in force. Pass the returned number to ``leave(_:)``.
     func join(_ run: Run, _ control: RunControl) -> Int {
         let (seat, order) = state.withLock { state in
             state.next += 1
@@ -157,7 +157,7 @@ package final class StopWatch: Sendable {
 
     func leave(_ seat: Int) { state.withLock { _ = $0.runs.removeValue(forKey: seat) } }
 
-    /// By ``BootClock``: what started later started in spite of the stop.
+    /// Returns the moment of a stop by ``BootClock``. Requests that started later started despite the stop.
     private func moment(of order: StopOrder) -> UInt64 {
         let (boot, wall) = (BootClock.now(), now())
         let ago = max(0, wall.milliseconds - order.at.milliseconds)
@@ -179,11 +179,11 @@ package final class StopWatch: Sendable {
 }
 
 extension StopOrder {
-    /// Of the run that it pauses.
+    /// The reason recorded for the run that this stop pauses.
     package var pauseReason: String { "stopped\(reason.map { ": \($0)" } ?? "")" }
 }
 
-/// What a sender says of a stop it has obeyed, once the last answer is in.
+/// The report of a sender about a stop that it has obeyed, written after the last response.
 package struct StopNote: Hashable, Sendable {
     /// Requests that were started after the moment of the stop.
     package var left: Int
@@ -196,7 +196,7 @@ package struct StopNote: Hashable, Sendable {
             + "\(order.scope.words) by \(order.by) at \(order.at.iso8601)"
     }
 
-    /// As it stands in an event.
+    /// Reads the note from an event's detail.
     package init?(_ event: StoreEvent) {
         guard event.kind == EventKind.runStopped.rawValue, let left = event.detail.split(separator: " ").first,
             let count = Int(left)

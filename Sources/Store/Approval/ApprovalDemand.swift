@@ -1,13 +1,13 @@
 package import Model
 
-/// What a run that is about to be made must show.
+/// The approval that a run needs before it can be created.
 package struct ApprovalDemand: Hashable, Sendable {
     package var policy: ApprovalPolicy
     package var people: People
     package var request: ApprovalRequest
-    /// Why it starts without signatures; nil: it does not.
+    /// The reason for an emergency start without signatures; `nil` if the start needs signatures.
     package var brokenGlass: String?
-    /// What the segments of the audience hold that the request's digest was made with.
+    /// The contents of the audience's segments that went into the request's digest.
     package var segments: SegmentContents
 
     package init(
@@ -21,9 +21,9 @@ package struct ApprovalDemand: Hashable, Sendable {
         self.brokenGlass = brokenGlass
     }
 
-    /// What goes on record with the run that it lets through; throws ``Unapproved``.
+    /// Returns the evidence that is recorded with an approved run. Throws ``Unapproved``.
     ///
-    /// - Parameter record: the latest of this plan; nil: it was never asked for.
+    /// - Parameter record: the latest record of this plan; `nil` if approval was never requested.
     package func evidence(_ record: ApprovalRecord?, now: Timestamp) throws -> ApprovalEvidence {
         func refuse(_ cause: Unapproved.Cause) -> Unapproved {
             Unapproved(
@@ -52,11 +52,12 @@ package struct ApprovalDemand: Hashable, Sendable {
     }
 }
 
-/// Why a run was let through, so that `verify` comes to the same answer whatever the configuration says by then.
+/// The grounds on which a run was allowed to start. They are stored, so that `verify` reaches the same result whatever
+/// the configuration says later.
 package struct ApprovalEvidence: Hashable, Sendable, Codable {
     package var policy: ApprovalPolicy
     package var decidedAt: Timestamp
-    /// By identity, as the configuration had them.
+    /// The person of each identity, from the configuration at that time.
     package var people: [String: String]
     package var signatures: [ApprovalSignature]
     package var brokenGlass: String?
@@ -72,21 +73,21 @@ package struct ApprovalEvidence: Hashable, Sendable, Codable {
         self.brokenGlass = brokenGlass
     }
 
-    /// For the audit: `signed by anna, ben`.
+    /// The summary for the audit log, for instance `signed by anna, ben`.
     package var words: String {
         if let brokenGlass { return BrokenGlass.words(brokenGlass) }
         return "signed by " + signatures.map(\.name).joined(separator: ", ")
     }
 }
 
-/// Whether each run that needed signatures had them when it was made.
+/// The check that each run that needed signatures had them when it was created.
 package enum ApprovalCheck {
     package static let name = "approvals"
     package static let promise = "every run that needed approval had its signatures when it started"
 
     /// - Parameters:
-    ///   - evidence: as stored with the run.
-    ///   - record: the signatures as they are on record.
+    ///   - evidence: the evidence that is stored with the run.
+    ///   - record: the signatures on record.
     package static func faults(run: Int64?, _ evidence: ApprovalEvidence, _ record: ApprovalRecord) -> [StoreFault] {
         guard evidence.brokenGlass == nil else { return [] }
         var faults: [StoreFault] = []
@@ -110,12 +111,12 @@ extension ApprovalSignature {
     }
 }
 
-/// A run that may not be made, because its plan has not been approved.
+/// The error for a run that cannot be created because its plan is not approved.
 package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Cause: Hashable, Sendable {
         case waits([ApprovalPolicy.Judged])
         case rejected(by: String, reason: String?)
-        /// Nothing passes the ceiling.
+        /// The reach exceeds this limit (`approvals.ceiling`). No signature lifts it.
         case ceiling(Int)
         /// The configuration does not let this person start a run without signatures.
         case glassNotBroken(person: String)
@@ -126,9 +127,9 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
     package var reach: Int
     package var rule: ApprovalRules.Rule?
     package var cause: Cause
-    /// Whether it is on record for people to sign; otherwise it is over.
+    /// Whether the plan is recorded, so that people can still sign it. If `false`, the refusal is final.
     package var mayWait = true
-    /// The people whose signatures are for another plan of the same campaign and occurrence.
+    /// The people who signed another plan of the same campaign and occurrence.
     package var signersOfOthers: [String] = []
 
     package init(campaign: String, plan: String, reach: Int, rule: ApprovalRules.Rule?, cause: Cause) {
@@ -139,7 +140,7 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
         self.cause = cause
     }
 
-    /// It may still be approved.
+    /// Whether the plan may still be approved.
     package var isWaiting: Bool { if case .waits = cause { true } else { false } }
 
     package var description: String {

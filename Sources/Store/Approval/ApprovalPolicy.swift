@@ -1,19 +1,21 @@
 package import Model
 
-/// Whether a plan may be carried out: asked in the transaction that makes the run, with what is on record then.
+/// The rule that decides whether a plan may be carried out. The store evaluates it in the transaction that creates the
+/// run, with the records as they are then.
 ///
-/// Everything that is signed, the audience's definition, texts, schedule and stages, is in the digest: an edit makes another
-/// plan, with no signature. What this rule weighs is who signed, when, and how many devices it was for.
+/// Everything that is signed is in the digest: the audience's definition, the texts, the schedule and the stages. An
+/// edit therefore makes another plan, which has no signatures. This rule checks who signed, when, and for how many
+/// devices.
 package struct ApprovalPolicy: Hashable, Sendable, Codable {
     /// Why a signature does not count.
     package enum Fault: Hashable, Sendable {
         case byAuthor
-        /// `people` names others, and not this account.
+        /// `people` lists other accounts, but not this one.
         case nobody(account: String)
-        /// Another account of a person who has signed.
+        /// Another account of the same person has signed already.
         case samePerson(String)
         case lapsed
-        /// The clock was set back since it was signed.
+        /// The signature's time is in the future: the clock was set back since.
         case fromFuture
         case drifted(reach: Int)
     }
@@ -21,7 +23,7 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
     package struct Judged: Hashable, Sendable {
         package var signature: ApprovalSignature
         package var person: String
-        /// Nil: it counts.
+        /// `nil` if the signature counts.
         package var fault: Fault?
     }
 
@@ -32,9 +34,9 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
     }
 
     package let rule: ApprovalRules.Rule
-    /// As counted now.
+    /// The number of devices, as counted now.
     package let reach: Int
-    /// People, not accounts.
+    /// The people who wrote the plan, not their accounts.
     package let authors: Set<String>
 
     package init(rule: ApprovalRules.Rule, reach: Int, authors: Set<String>) {
@@ -43,7 +45,7 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
         self.authors = authors
     }
 
-    /// - Parameter signatures: of exactly this plan, in the order they came.
+    /// - Parameter signatures: all signatures of exactly this plan, in the order of arrival.
     package func decision(_ signatures: [ApprovalSignature], _ people: People, now: Timestamp) -> Decision {
         if let rejection = signatures.first(where: \.isRejection) { return .rejected(rejection) }
         let judged = judged(signatures, people, now: now)
@@ -51,8 +53,9 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
         return counted.count >= rule.needs ? .approved(counted) : .waits(judged)
     }
 
-    /// Each with its person and, where it does not count, the reason. Of two accounts of one person the first counts, and
-    /// so it does of two names of one uid: a name may come and go with a directory service.
+    /// Returns each signature with its person and, if it does not count, the reason. If two accounts belong to one
+    /// person, the first signature counts. The same holds for two names of one uid, because a name may come and go with
+    /// a directory service.
     package func judged(_ signatures: [ApprovalSignature], _ people: People, now: Timestamp) -> [Judged] {
         var counted: Set<String> = []
         var countedUIDs: Set<Int64> = []

@@ -1,30 +1,30 @@
 package import Model
 
-/// An audience with its segments written out and its literals in the form that their columns are stored in: what is left
-/// is the same for every store, and easily said in its own language.
+/// An audience with its segments expanded, and its literals in the form in which their columns are stored. The result
+/// is the same for every store, and each store can easily express it in its own language.
 ///
-/// Two-valued: a comparison with a field the device does not have is false, so that `not` of it is true.
+/// The logic is two-valued. A comparison with a field that the device does not have is false, so its `not` is true.
 package indirect enum ResolvedAudience: Hashable, Sendable {
     case everyone
     case nobody
-    /// Two parts at least.
+    /// At least two parts.
     case all([ResolvedAudience])
     case any([ResolvedAudience])
     case not(ResolvedAudience)
-    /// Of a segment that has its devices on record.
+    /// A static segment, whose members are stored.
     case member(segment: Int64)
     case tagged(String)
     case compared(AudienceField, ComparisonOperator, AudienceOperand)
     case between(AudienceField, AudienceOperand, AudienceOperand)
     case oneOf(AudienceField, [AudienceOperand])
-    /// Any of them.
+    /// Any of the conditions.
     case locales([LocaleCondition])
     case isNull(AudienceField)
 }
 
 /// A literal in the form its column is stored in.
 package enum AudienceOperand: Hashable, Sendable {
-    /// A version is its sort key.
+    /// A version is represented by its sort key.
     case text(String)
     case boolean(Bool)
     /// In milliseconds.
@@ -48,7 +48,7 @@ package enum AudienceOperand: Hashable, Sendable {
 /// A segment as the catalogue has it.
 package struct SegmentEntry: Sendable {
     package var id: Int64
-    /// Nil: its devices are on record.
+    /// `nil` for a static segment, whose members are stored.
     package var expression: AudienceExpression?
 
     package init(id: Int64, expression: AudienceExpression?) {
@@ -57,22 +57,22 @@ package struct SegmentEntry: Sendable {
     }
 }
 
-/// Writes an expression out. Dynamic segments are put where they are named; what is too large for any store is refused by
-/// all of them alike.
+/// Expands an audience expression: each dynamic segment is replaced by its expression. The size limits are the same for
+/// all stores, so every store refuses the same audiences.
 package struct AudienceResolver {
     private static let segmentDepthMax = 10
-    /// A database looks for each value of a statement among all earlier ones: so many take about a second to prepare, ten
-    /// times as many more than a minute, and nothing can interrupt that.
+    /// The maximum number of values in a statement. A database compares each value with all earlier ones. Preparing
+    /// this many values takes about a second. Ten times as many take more than a minute, which cannot be interrupted.
     private static let operandsMax = 4_000
     /// A prefix of locales is compared with three values.
     private static let operandsPerPrefix = 3
     private static let partsMax = 50_000
-    /// SQLite's parser holds at most 100 symbols it has not reduced, and its expressions may be 1,000 levels deep. With
-    /// chains of ``chainMax`` in a pair of brackets, which cost 3 symbols, this much nesting stays within both; others take
-    /// the same, so that an audience is good for all stores or for none.
+    /// The maximum nesting. SQLite's parser holds at most 100 unreduced symbols, and its expressions may be 1,000
+    /// levels deep. Brackets around a chain of ``chainMax`` cost 3 symbols, so this nesting stays within both limits.
+    /// Every store uses the same limit, so that an audience is valid in all stores or in none.
     private static let symbolsMax = 60
     private static let symbolsPerGroup = 3
-    /// Parts of an `and` or `or` that are written side by side.
+    /// The maximum number of `and` or `or` parts that are written side by side.
     package static let chainMax = 30
 
     private let now: Timestamp
@@ -83,8 +83,8 @@ package struct AudienceResolver {
     private var segments: [String: SegmentEntry] = [:]
 
     /// - Parameters:
-    ///   - now: what `within` is counted back from.
-    ///   - catalogue: a segment by its name; throws ``StoreError/noSuchSegment(_:suggestion:)``.
+    ///   - now: the moment from which `within` counts back.
+    ///   - catalogue: looks up a segment by its name; throws ``StoreError/noSuchSegment(_:suggestion:)``.
     package init(now: Timestamp, catalogue: @escaping (String) throws -> SegmentEntry) {
         self.now = now
         self.catalogue = catalogue
@@ -98,7 +98,7 @@ package struct AudienceResolver {
 
     private mutating func resolve(_ expression: AudienceExpression, symbols: Int) throws -> ResolvedAudience {
         guard symbols <= Self.symbolsMax else { throw StoreError.audienceTooLarge }
-        // A few segments that name each other twice would be written out to an endless text.
+        // This bound stops a few segments that name each other twice from expanding to an endless text.
         parts += 1
         guard parts <= Self.partsMax else { throw StoreError.audienceTooLarge }
         switch expression {
@@ -138,7 +138,7 @@ package struct AudienceResolver {
         }
     }
 
-    /// A group of nothing is nobody, joined by `and`, too: everybody has to be written.
+    /// An empty group selects no device, even with `and`. An audience of all devices must be written explicitly.
     private mutating func several(
         _ inner: [AudienceExpression], _ symbols: Int, _ joined: ([ResolvedAudience]) -> ResolvedAudience
     ) throws -> ResolvedAudience {
@@ -152,7 +152,7 @@ package struct AudienceResolver {
         var known: Set<ResolvedAudience> = []
         for part in inner {
             let part = try resolve(part, symbols: inside)
-            // Segments that name each other say the same over and over: once is enough.
+            // Segments that name each other repeat the same parts: keep each part once.
             for part in Self.parts(of: part, joinedAs: joined) where known.insert(part).inserted {
                 resolved.append(part)
             }
@@ -160,7 +160,7 @@ package struct AudienceResolver {
         return resolved.isEmpty ? .nobody : resolved.count == 1 ? resolved[0] : joined(resolved)
     }
 
-    /// Its own parts where it is joined in the same way, so that brackets make no difference.
+    /// Returns the parts of a part that is joined in the same way, so that brackets make no difference.
     private static func parts(
         of part: ResolvedAudience, joinedAs joined: ([ResolvedAudience]) -> ResolvedAudience
     ) -> [ResolvedAudience] {

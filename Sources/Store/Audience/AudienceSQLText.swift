@@ -1,24 +1,24 @@
-/// The text of an `audience_sql`, as far as it is the same for every database: one query, of a bounded length. What the
-/// query may read and call is the store's matter.
+/// The text of an `audience_sql`, as far as the rules are the same for every database: one query of a bounded length.
+/// Each store decides what the query may read and call.
 ///
-/// It is read by Unicode scalars. A character may hide the quote that a database sees beneath a combining mark.
+/// The text is read by Unicode scalars, because a combining mark may hide a quote that the database sees.
 package struct AudienceSQLText {
-    /// For how long one may run.
+    /// The longest time that a query may run.
     package static let timeLimit: Duration = .seconds(10)
     package static let bytesMax = 16_384
 
     package enum Token: Hashable, Sendable {
         /// A keyword, or a name without quotes.
         case word(String)
-        /// A name that stood in double quotes, without them.
+        /// A name in double quotes, without the quotes.
         case name(String)
-        /// What stood in single quotes, without them.
+        /// A text in single quotes, without the quotes.
         case literal(String)
-        /// With its colon.
+        /// A parameter, with its colon.
         case parameter(String)
         /// `::`
         case cast
-        /// Anything else, a digit as well.
+        /// Any other character, including a digit.
         case symbol(Unicode.Scalar)
         /// Blanks, or a comment.
         case blank
@@ -45,7 +45,7 @@ package struct AudienceSQLText {
         guard !tokens.contains(.symbol(";")) else { throw StoreError.audienceSQL(.severalStatements) }
     }
 
-    /// True for blanks, comments and semicolons.
+    /// Returns whether the text holds only blanks, comments and semicolons.
     package static func isBlank(_ text: String) -> Bool { (try? tokens(of: text))?.allSatisfy(isNothing) ?? false }
 
     private static func isNothing(_ token: Token) -> Bool { token == .blank || token == .symbol(";") }
@@ -65,7 +65,7 @@ private struct AudienceSQLScanner {
 
     init(_ text: String) { rest = text[...].unicodeScalars }
 
-    /// Nil at the end.
+    /// Returns `nil` at the end.
     mutating func next() throws -> AudienceSQLText.Token? {
         guard let first = rest.first else { return nil }
         if Self.blanks.contains(first) {
@@ -95,7 +95,7 @@ private struct AudienceSQLScanner {
 
     private func begins(with text: String) -> Bool { rest.starts(with: text.unicodeScalars) }
 
-    /// Comments in comments are the same as none on SQLite, and PostgreSQL is never shown any.
+    /// Skips a comment. Nested comments are not recognised, as in SQLite. PostgreSQL never receives a comment.
     private mutating func skipComment() throws {
         rest = rest.dropFirst(2)
         while !rest.isEmpty {
@@ -108,7 +108,7 @@ private struct AudienceSQLScanner {
         throw StoreError.audienceSQL(.invalid("a comment has no end"))
     }
 
-    /// What stands before the quote that closes it, twice the quote being one.
+    /// Returns the text before the closing quote. A doubled quote stands for one.
     private mutating func take(quotedBy quote: Unicode.Scalar) throws -> String {
         var inside = String.UnicodeScalarView()
         rest.removeFirst()

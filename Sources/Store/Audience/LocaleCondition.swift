@@ -1,31 +1,30 @@
 package import Model
 
-/// Which locales, as devices have them on record, a language range selects: the reverse of
-/// ``Model/LocaleTag/understood``, in terms that every database can compare. A language that is written in several
-/// scripts or codes needs several of them.
+/// The stored device locales that a language range selects: the reverse of ``Model/LocaleTag/understood``, in terms
+/// that every database can compare. A language with several scripts or codes needs several conditions.
 package struct LocaleCondition: Hashable, Sendable {
-    /// What all that are selected begin with: equal to it, or it and a hyphen.
+    /// Every selected locale equals this language, or begins with it and a hyphen.
     package var language: String
-    /// Any of these is selected, and what begins with it and a hyphen.
+    /// A locale is selected if it equals one of these, or begins with one and a hyphen.
     package var prefixes: [String]
-    /// None of these is, and nothing that begins with one and a hyphen.
+    /// A locale is not selected if it equals one of these, or begins with one and a hyphen.
     package var exceptions: [String] = []
-    /// Nothing that names a script behind the language is selected.
+    /// Whether locales that name a script after the language are excluded.
     package var isWithoutScripts = false
 
     /// Whether the condition is just that a locale begins with its language.
     package var isPlain: Bool { prefixes == [language] && exceptions.isEmpty && !isWithoutScripts }
 
-    /// The values that a statement has for it.
+    /// The number of values that the condition needs in a statement.
     var operands: Int { 1 + prefixes.count + exceptions.count }
 
-    /// A locale is selected if it meets any of them.
+    /// Returns the conditions for a tag. A locale is selected if it meets any of them.
     package static func conditions(for tag: LocaleTag) -> [LocaleCondition] {
         let range = LanguageRange(tag)
         return LanguageFacts.readers(of: range.language).flatMap { conditions(for: range, among: $0) }
     }
 
-    /// - Parameter code: a language whose devices understand the range's, as they write it.
+    /// - Parameter code: a language, as devices write it, whose devices understand the range's language.
     private static func conditions(for range: LanguageRange, among code: String) -> [LocaleCondition] {
         guard range.region != nil || range.script != nil || !range.rest.isEmpty else {
             return [LocaleCondition(language: code, prefixes: [code])]
@@ -48,7 +47,8 @@ package struct LocaleCondition: Hashable, Sendable {
         return LanguageFacts.followers(of: region, in: range.language)
     }
 
-    /// A script goes without saying where the language, or the language in a region, is usually written in it.
+    /// Returns the conditions for a script. A locale omits the script if its language, or its language in that region,
+    /// is usually written in it.
     private static func inScript(_ script: String, among code: String) -> [LocaleCondition] {
         let others = LanguageFacts.regionsOfOtherScripts(code)
         var said = LocaleCondition(language: code, prefixes: ["\(code)-\(script)"])

@@ -1,10 +1,10 @@
 package import Model
 
-/// The rows of the ledger that one transaction has to do with: what the caps allow by them, and how they change. The store
-/// reads them, keeps everybody else from them meanwhile, and writes those that ``changed`` says.
+/// The rows of the ledger that one transaction needs. They decide what the caps allow, and hold the changes. The store
+/// reads the rows, locks them against other transactions, and writes those in ``changed``.
 package struct CapBook {
     private var pages: [CapKey: CapBookPage] = [:]
-    /// Neighbours are asked about one after the other.
+    /// The key of the row that was read last. Questions about neighbouring devices come one after the other.
     private var lastRead: CapKey?
     private var hasPersons = false
 
@@ -19,7 +19,7 @@ package struct CapBook {
 
     package func has(_ key: CapKey) -> Bool { key == lastRead || pages[key] != nil }
 
-    /// As if the outcome of all that is in flight came now.
+    /// Returns the book as if every push in flight got its outcome now.
     func landed(at now: Timestamp) -> CapBook {
         var book = self
         book.pages = pages.mapValues { $0.landed(at: now) }
@@ -28,7 +28,7 @@ package struct CapBook {
 
     package func pushes(_ key: CapKey) -> [CapPush] { pages[key]?.pushes ?? [] }
 
-    /// To be written, in one order for all; without any pushes, to be deleted.
+    /// The rows to write, in the same order for every transaction. A row without pushes is to be deleted.
     package var changed: [(key: CapKey, pushes: [CapPush])] {
         pages.filter(\.value.isChanged).sorted { $0.key < $1.key }.map { ($0.key, $0.value.pushes) }
     }
@@ -38,7 +38,7 @@ package struct CapBook {
     func counted(device: Int64, person: Int64, _ per: FrequencyCap.Subject) -> [CapPush] {
         let own = pushes(device: device)
         guard per == .user, person != 0 else { return own.isEmpty ? [] : Array(own) }
-        // What the device got under another user counts for this one, too: it is the same screen.
+        // A push that the device got under another user counts for this user too: it appears on the same screen.
         return (pages[CapKey(.person, person)]?.pushes ?? []) + own.filter { $0.person != person }
     }
 
@@ -54,8 +54,9 @@ package struct CapBook {
     }
 }
 
-/// One row. Of neighbouring devices the pushes stand by device, and of each in the order they were reserved in, as those of a
-/// person do: what is asked about a device is asked of a few of them.
+/// One row of the ledger. A row of neighbouring devices is sorted by device, and each device's pushes are in the order
+/// of reservation. A person's row is in the order of reservation. A query for a device therefore reads only a few
+/// pushes.
 private struct CapBookPage {
     private(set) var pushes: [CapPush]
     private(set) var isChanged = false
@@ -77,7 +78,8 @@ private struct CapBookPage {
         return page
     }
 
-    /// Where those of a device are among them, or would be.
+    /// Returns the range of a device's pushes, or the place where they would be. In a person's row, this is the whole
+    /// row.
     private func range(of device: Int64) -> Range<Int> {
         guard isByDevice else { return pushes.indices }
         var (low, high) = (0, pushes.count)
@@ -98,7 +100,8 @@ private struct CapBookPage {
             range = range.lowerBound..<range.upperBound - 1
         }
         var push = push
-        // A clock that goes by another one may be behind it.
+        // The clock of this reservation may be behind that of an earlier one: never reserve before the device's last
+        // push.
         if let last = pushes[range].last(where: { $0.device == push.device }) {
             push.reservedAt = max(push.reservedAt, last.reservedAt)
         }
@@ -119,7 +122,7 @@ private struct CapBookPage {
         }
     }
 
-    /// The person's number; nil where the push is not here.
+    /// Returns the person's number; `nil` if the push is not in this row.
     mutating func settle(_ outcome: CapOutcome, _ run: Int64, at now: Timestamp) -> Int64? {
         let place = range(of: outcome.device).first { index in
             pushes[index].device == outcome.device && pushes[index].run == run
@@ -133,11 +136,11 @@ private struct CapBookPage {
     }
 }
 
-/// What became of a push that holds slots.
+/// The outcome of a push that holds slots.
 package struct CapOutcome: Hashable, Sendable {
     package var device: Int64
     package var number: Int
-    /// False: certainly not sent, and so given back.
+    /// `false` if the push was certainly not sent, so that its slots are released.
     package var mayHaveReachedAPNs: Bool
 
     package init(_ settlement: Settlement) {
@@ -148,7 +151,7 @@ package struct CapOutcome: Hashable, Sendable {
 }
 
 extension CapBook {
-    /// The persons whose rows hold these pushes, too.
+    /// Returns the keys of the persons whose rows also hold these pushes.
     package func persons(of outcomes: [CapOutcome], run: Int64) -> [CapKey] {
         guard hasPersons else { return [] }
         var persons: Set<Int64> = []
@@ -160,10 +163,11 @@ extension CapBook {
         return persons.sorted().map { CapKey(.person, $0) }
     }
 
-    /// From `now` on those that may have left are certainly in the past; the others never were.
+    /// Records outcomes. A push that may have reached APNs ends at `now`, or later if a later end is recorded. Any
+    /// other push is removed.
     package mutating func settle(_ outcomes: [CapOutcome], run: Int64, at now: Timestamp) {
         var persons: [(Int64, CapOutcome)] = []
-        // Outcomes of neighbours come together, so that each row is looked up a few times.
+        // Outcomes of neighbours come together, so each row is looked up only a few times.
         var rest = outcomes[...]
         while let first = rest.first {
             let key = CapKey.device(first.device)
@@ -174,8 +178,8 @@ extension CapBook {
         for (person, outcome) in persons { _ = pages[CapKey(.person, person)]?.settle(outcome, run, at: now) }
     }
 
-    /// What a device that goes leaves to the one it turns out to be. The one's own slots stay, for the outcomes of what is in
-    /// flight.
+    /// Copies the pushes of a removed device to the device that it turned out to be. The removed device keeps its own
+    /// slots, for the outcomes of pushes in flight.
     package mutating func inherit(from gone: Int64, by kept: Int64, at now: Timestamp) {
         for push in pushes(device: gone) {
             var copy = push
@@ -187,7 +191,7 @@ extension CapBook {
         }
     }
 
-    /// What `explain` tells of: each alert once.
+    /// Returns the pushes that `explain` shows, each alert once.
     package func story(device: Int64, person: Int64, classes: [UInt32: String]) -> [DeviceStory.CappedPush] {
         let others = (pages[CapKey(.person, person)]?.pushes ?? []).filter { $0.device != device }
         return (Array(pushes(device: device)) + others).alerts.compactMap { push in
@@ -197,7 +201,7 @@ extension CapBook {
         }
     }
 
-    /// Whether one of the device's pushes ended after this, or has not ended.
+    /// Returns whether one of the device's pushes ended after this moment or is still in flight.
     package func holds(_ device: Int64, since moment: Timestamp) -> Bool {
         pushes(device: device).contains { $0.settledAt.map { $0 > moment } ?? true }
     }

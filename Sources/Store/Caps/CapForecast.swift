@@ -1,8 +1,8 @@
 package import Model
 
-/// Foretells what the caps would do to the devices of an audience, some hundred at a time: by the ledger as it is now,
-/// with the outcome of all that is in flight taken to come now. A push that a device would get counts for the other
-/// devices of its user, as it will in the run itself.
+/// Predicts what the caps would do to the devices of an audience, up to 1,000 at a time. The forecast uses the ledger
+/// as it is now, and treats every push in flight as settled now. A push that a device would get counts for the other
+/// devices of its user, as in the run itself.
 package struct CapForecast {
     private static let batchMax = 1_000
 
@@ -12,10 +12,10 @@ package struct CapForecast {
         var wave: Timestamp?
     }
 
-    /// What a person would get of the run.
+    /// The pushes that a person would get from the run.
     private struct Shown {
         var pushes: UInt32
-        /// The latest of them.
+        /// The time of the latest push.
         var at: Timestamp
     }
 
@@ -25,11 +25,11 @@ package struct CapForecast {
     private let gap: RestoreGap?
     private var policies: [Timestamp: CapPolicy] = [:]
     private var batch: [Candidate] = []
-    /// By person, since the devices of one come anywhere in the order. Empty where no cap is per user.
+    /// By person, because one person's devices are spread over the whole order. Empty if no cap is per user.
     private var shown: [Int64: Shown] = [:]
     package private(set) var slice = Reach.CapSlice()
 
-    /// Takes `classes` and `gap` as ``CapPolicy`` does.
+    /// Creates a forecast; ``CapPolicy`` describes `classes` and `gap`.
     package init(_ preview: CapPreview, classes: [UInt32: String], now: Timestamp, gap: RestoreGap? = nil) {
         self.preview = preview
         self.classes = classes
@@ -39,7 +39,7 @@ package struct CapForecast {
 
     package var isFull: Bool { batch.count >= Self.batchMax }
 
-    /// The rows that decide of those added since ``decide(_:)``.
+    /// The rows that decide about the devices that were added since the last ``decide(_:)``.
     package var keys: Set<CapKey> {
         batch.reduce(into: []) {
             $0.formUnion(CapBook.keys(device: $1.device, person: preview.request.person($1.user)))
@@ -77,13 +77,13 @@ package struct CapForecast {
         shown[person] = Shown(pushes: (before?.pushes ?? 0) + 1, at: max(moment, before?.at ?? moment))
     }
 
-    /// Writes down what earlier batches showed to the persons of this one.
+    /// Adds the pushes of earlier batches to the rows of this batch's persons.
     private func addShown(to book: inout CapBook) {
         guard !shown.isEmpty else { return }
         let persons = Set(batch.map { preview.request.person($0.user) })
         for person in persons {
             guard let shown = shown[person] else { continue }
-            // Which devices they went to does not matter: none of them comes twice.
+            // The devices of these pushes do not matter, because no device comes twice.
             for number in 1...Int64(shown.pushes) {
                 book.reserve(push(-number, person, at: shown.at), forgetting: Timestamp(milliseconds: 0))
             }
@@ -96,7 +96,7 @@ package struct CapForecast {
             hasCollapseID: preview.request.hasCollapseID, reservedAt: moment, settledAt: moment)
     }
 
-    /// Waves start at some tens of moments.
+    /// Returns the policy of a moment from a cache. Waves start at a few dozen moments only.
     private mutating func policy(at moment: Timestamp) -> CapPolicy {
         if let known = policies[moment] { return known }
         let policy = CapPolicy(preview.request, classes: classes, at: moment, after: [], gap: gap)

@@ -1,20 +1,20 @@
 package import Model
 
-/// A visible push that left, or may have, as the ledger of the frequency caps holds it.
+/// A visible push that was sent or may have been sent, as the ledger of the frequency caps stores it.
 package struct CapPush: Hashable, Sendable {
     package var device: Int64
-    /// Whose ledger holds it as well, see ``CapKey/person(topic:user:)``; 0: nobody's.
+    /// The person whose row holds the push too, see ``CapKey/person(topic:user:)``; 0 if there is none.
     package var person: Int64 = 0
     package var run: Int64
-    /// Which lease of the delivery it was, from 1. Negative: inherited from a device that was merged, and counted without
-    /// being this one's to decide.
+    /// The number of the lease among those of the delivery, from 1. A negative number is inherited from a merged
+    /// device: the push counts, but it was not decided for this device.
     package var number: Int
-    /// By what it was decided, see ``CapRule/code``.
+    /// The rule that decided the push, see ``CapRule/code``.
     package var rule: UInt32
-    /// Whether it went with a collapse id, so that it takes the place of the run's earlier copies on the device's screen.
+    /// Whether the push had a collapse id, so that it replaces the run's earlier copies on the device's screen.
     package var hasCollapseID: Bool
     package var reservedAt: Timestamp
-    /// When its outcome came; nil: in flight.
+    /// The time of its outcome; `nil` while the push is in flight.
     package var settledAt: Timestamp?
 
     package init(
@@ -33,10 +33,10 @@ package struct CapPush: Hashable, Sendable {
 }
 
 extension CapPush {
-    /// What somebody sees of it. Copies with a collapse id of one run for one device are one alert.
+    /// A push as its user sees it. Copies with a collapse id of one run for one device are one alert.
     package struct Alert: Hashable, Sendable {
         private let device, run: Int64
-        /// Of a copy that stays beside the others.
+        /// The number of a copy that stays beside the others; `nil` for copies that replace each other.
         private let number: Int?
 
         fileprivate init(_ push: CapPush) {
@@ -55,7 +55,7 @@ extension CapPush {
 }
 
 extension [CapPush] {
-    /// Of the copies of each alert the one that counts longest: in flight, or else the last to end.
+    /// One copy of each alert: the copy that counts longest, which is in flight or ends last.
     package var alerts: [CapPush] {
         guard count > 1 else { return self }
         var alerts: [CapPush] = []
@@ -71,8 +71,8 @@ extension [CapPush] {
     }
 }
 
-/// Which row of the ledger holds a push: devices with neighbouring numbers share one, so that a lease of a thousand in
-/// order reads and writes some twenty rows; each person has one.
+/// The key of the ledger row that holds a push. Devices with neighbouring numbers share a row, so that a lease of a
+/// thousand devices in order reads and writes about twenty rows. Each person has one row.
 package struct CapKey: Hashable, Sendable, Comparable {
     private static let devicesPerRow: Int64 = 64
 
@@ -91,7 +91,8 @@ package struct CapKey: Hashable, Sendable, Comparable {
 
     package static func device(_ device: Int64) -> CapKey { CapKey(.devices, device / devicesPerRow) }
 
-    /// The number that a user id of an app goes by. Should two ever share one, they get less than they might, never more.
+    /// Returns the number of a user id within an app. If two users ever share a number, they get fewer pushes than
+    /// allowed, never more.
     package static func person(topic: String, user: String) -> Int64 {
         Int64(bitPattern: FNV1a.hash("\(topic)\n\(user)") | 1)
     }
@@ -103,8 +104,8 @@ package struct CapKey: Hashable, Sendable, Comparable {
     }
 }
 
-/// The pushes of one row, those of each device in the order they were reserved in, as they are packed: 48 bytes each, little
-/// endian.
+/// The packed form of one row: 48 bytes per push, little-endian. The pushes of each device are in the order of
+/// reservation.
 package enum CapPage {
     private static let byteCount = 48
     private static let inFlight = Int64.max
@@ -124,7 +125,7 @@ package enum CapPage {
         return bytes
     }
 
-    /// A rest shorter than a push is left out.
+    /// Ignores trailing bytes that are shorter than a push.
     package static func unpack(_ bytes: [UInt8]) -> [CapPush] {
         var pushes = [CapPush]()
         pushes.reserveCapacity(bytes.count / byteCount)
@@ -145,7 +146,8 @@ package enum CapPage {
         return pushes
     }
 
-    /// Until when a row must be kept: the latest moment in it, the greatest number while one of its pushes is in flight.
+    /// Returns the time until which a row must be kept: the latest moment in it, in ms. While a push is in flight, this
+    /// is the largest number.
     package static func latest(_ pushes: [CapPush]) -> Int64 {
         pushes.reduce(0) { max($0, $1.reservedAt.milliseconds, $1.settledAt?.milliseconds ?? inFlight) }
     }
@@ -165,17 +167,17 @@ package enum CapPage {
     }
 }
 
-/// The caps of an app and the class of a campaign, as they were in force when pushes were decided. The ledger's pushes
-/// name it by its code, so that they can be proven by the rule of then, whatever is configured now.
+/// The caps of an app and the class of a campaign, as they were in force when pushes were decided. Pushes in the ledger
+/// name the rule by its code, so they can be verified by that rule, whatever is configured now.
 package struct CapRule: Hashable, Sendable {
     package let topic: String
     package let pushClass: String
     package let caps: [FrequencyCap]
-    /// The number it goes by.
+    /// The number that identifies the rule in the ledger.
     package let code: UInt32
-    /// Those that count its pushes, and hold them back.
+    /// The caps that count the pushes of this class and limit them.
     package let inForce: [FrequencyCap]
-    /// Whether one of these is for each user.
+    /// Whether one of these caps is per user.
     package let asksForUser: Bool
 
     package init(topic: String, pushClass: String, caps: [FrequencyCap]) {

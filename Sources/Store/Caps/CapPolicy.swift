@@ -1,12 +1,12 @@
 package import Model
 
-/// What a lease asks of the frequency caps.
+/// The request of a lease to the frequency caps.
 package struct CapRequest: Hashable, Sendable {
     package var rule: CapRule
-    /// What could not leave before this is left out: the campaign is late by then.
+    /// A push that cannot leave before this time is suppressed, because the campaign is late by then.
     package var latest: Expiry
-    /// Whether the run's pushes go with a collapse id. Its copies for one device count as one then, whatever their number,
-    /// and none of them holds back the next; without one, each counts.
+    /// Whether the run's pushes have a collapse id. If so, all copies of the run for one device count as one push, and
+    /// none of them holds back the next. Otherwise each copy counts.
     package var hasCollapseID: Bool
 
     package init(rule: CapRule, latest: Expiry, hasCollapseID: Bool = true) {
@@ -15,20 +15,21 @@ package struct CapRequest: Hashable, Sendable {
         self.hasCollapseID = hasCollapseID
     }
 
-    /// Whose slots it takes, beside the device's; 0: nobody's.
+    /// Returns the person whose slots the push takes besides the device's; 0 if there is none.
     package func person(_ user: String?) -> Int64 {
         guard rule.asksForUser, let user, !user.isEmpty else { return 0 }
         return CapKey.person(topic: rule.topic, user: user)
     }
 
-    /// Nil when no cap names the campaign's class: then nothing is asked, and nothing counted. Only what somebody sees at
-    /// once is capped, and a test is not; nor is a correction, which takes the place of what was counted.
+    /// Returns `nil` if no cap covers the campaign's class: then no cap is checked and no push is counted. Only pushes
+    /// that show an alert are capped. Test runs are not capped. A correction is not capped, because it replaces a push
+    /// that was counted.
     package init?(_ run: Run, caps: [FrequencyCap]) {
         guard !run.isTest else { return nil }
         self.init(run.definition, caps: caps)
     }
 
-    /// Of a run that is not there yet.
+    /// Returns the same for a run that does not exist yet.
     package init?(_ definition: RunDefinition, caps: [FrequencyCap]) {
         let rule = CapRule(
             topic: definition.campaign.deviceTopic, pushClass: definition.campaign.pushClass, caps: caps)
@@ -41,21 +42,21 @@ package struct CapRequest: Hashable, Sendable {
     }
 }
 
-/// Asks the caps of one class at one moment.
+/// The caps of one class at one moment.
 package struct CapPolicy {
-    /// When it is looked again whether a push in flight keeps its slot.
+    /// The interval after which the policy checks again whether a push in flight keeps its slot.
     private static let inFlightLookedAfter: Duration = .seconds(5)
 
     private let request: CapRequest
     private let windows: [(cap: FrequencyCap, window: RollingWindow)]
-    /// Of each rule in the ledger, by code, which of the caps here count its pushes.
+    /// For each rule in the ledger, by code: which of these caps count its pushes.
     private let counting: [UInt32: [Bool]]
-    /// What ended up to this counts for none of the app's caps.
+    /// A push that ended at or before this moment counts for none of the app's caps.
     package let forgottenUpTo: Timestamp
 
     /// - Parameters:
-    ///   - classes: of the rules that pushes in the ledger were decided by, by code.
-    ///   - gap: what the store knows nothing of, see ``RollingWindow``.
+    ///   - classes: the push class of each rule in the ledger, by code.
+    ///   - gap: the time that the store knows nothing about, see ``RollingWindow``.
     package init(
         _ request: CapRequest, classes: [UInt32: String], at now: Timestamp, after steps: [ClockStep],
         gap: RestoreGap? = nil
@@ -75,9 +76,10 @@ package struct CapPolicy {
             ).forgottenUpTo
     }
 
-    /// A push must fit all caps that name its class: it waits for the last of their slots.
+    /// Decides whether a push may be sent. A push must fit all caps that cover its class, so it waits for the last of
+    /// their slots.
     ///
-    /// - Parameter run: that asks; 0: one that has sent nothing yet.
+    /// - Parameter run: the run that asks; 0 for a run that has sent nothing yet.
     package func decide(
         _ book: CapBook, device: Int64, user: String?, run: Int64, wave: Timestamp?, expiresAt: Timestamp?
     ) -> LeaseDecision {
@@ -97,8 +99,8 @@ package struct CapPolicy {
         return longest
     }
 
-    /// A push in flight may yet turn out not to have left: it makes others wait, and only one whose end has come is left
-    /// out for it.
+    /// Decides by one window. A push in flight may turn out not to have left, so other pushes wait for it. A push is
+    /// suppressed because of it only after its own end has come.
     private static func decide(_ window: RollingWindow, _ pushes: [CapPush], until end: Timestamp?) -> LeaseDecision {
         let decision = window.decide(ends: pushes.alerts.map(\.settledAt), expiresAt: end)
         if case .send = decision { return decision }
@@ -113,7 +115,7 @@ package struct CapPolicy {
 }
 
 extension LeaseDecision {
-    /// Whichever keeps a push longest.
+    /// The rank of a decision: the longer it holds a push back, the higher.
     fileprivate var rank: Int64 {
         switch self {
         case .send: .min
@@ -123,14 +125,15 @@ extension LeaseDecision {
     }
 }
 
-/// The caps in the transaction of one lease: what they say of each delivery, and the slots of those that are sent.
+/// The caps within the transaction of one lease: the decision for each delivery, and the slots of the deliveries that
+/// are sent.
 ///
-/// A class, since it is asked and told for each delivery, and its book is no small thing to copy.
+/// This is a class because every delivery reads and changes it, and copying its book is expensive.
 package final class CapLease {
     private let policy: CapPolicy
     private let request: CapRequest
     private let run: Int64
-    /// When its rows were locked.
+    /// The time at which its rows were locked.
     package let now: Timestamp
     package private(set) var book: CapBook
 
@@ -155,15 +158,15 @@ package final class CapLease {
     }
 }
 
-/// A run that is not there yet, and whose caps are asked about.
+/// A run that does not exist yet, for a forecast of its caps.
 package struct CapPreview: Hashable, Sendable {
     package let request: CapRequest
-    /// When what it sends expires.
+    /// The time at which the run's pushes expire.
     package let expiry: Expiry
-    /// When it would start, where it does not follow each device's clock.
+    /// The time at which the run would start, if it does not follow each device's clock.
     package let startsAt: Timestamp
 
-    /// Nil when no cap names the campaign's class.
+    /// Returns `nil` if no cap covers the campaign's class.
     package init?(_ definition: RunDefinition, caps: [FrequencyCap], now: Timestamp) {
         guard let request = CapRequest(definition, caps: caps) else { return nil }
         self.request = request

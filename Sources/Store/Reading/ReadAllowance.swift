@@ -1,7 +1,7 @@
 /// What one outside caller may spend on expensive reads (``ReadCost/expensive``).
 ///
-/// The front end sets ``current`` around a request, and the store's adapters obey it wherever an expensive read is made.
-/// No use case and no route can forget it. A process without an allowance, such as a command, reads as it likes.
+/// The front end sets ``current`` around a request, and the store's adapters apply it to every expensive read. No use
+/// case and no route can forget it. A process without an allowance, such as a command, reads without a limit.
 package struct ReadAllowance: Sendable {
     @TaskLocal package static var current: ReadAllowance?
 
@@ -14,8 +14,8 @@ package struct ReadAllowance: Sendable {
     /// - Parameters:
     ///   - turns: shared by all outside callers of one store.
     ///   - caller: a caller has one turn at a time.
-    ///   - limit: the longest time from the question to the answer, with the wait for a turn.
-    ///   - presence: returns when the caller is gone, which ends the read; nil: the read ends by itself.
+    ///   - limit: the longest time from the request to the response, including the wait for a turn.
+    ///   - presence: returns when the caller is gone, which ends the read; `nil` if only the limit ends it.
     package init(
         turns: ReadTurns, caller: String, limit: Duration = ReadTurns.timeMax,
         presence: (@Sendable () async -> Void)? = nil
@@ -26,7 +26,7 @@ package struct ReadAllowance: Sendable {
         self.presence = presence
     }
 
-    /// The allowance of one campaign of this process: its reads take no turns, and each ends after `limit`.
+    /// Creates the allowance of one campaign of this process: its reads take no turns, and each ends after `limit`.
     package init(limit: Duration) {
         self.limit = limit
         turns = nil
@@ -34,7 +34,7 @@ package struct ReadAllowance: Sendable {
         presence = nil
     }
 
-    /// Does something with this allowance in force.
+    /// Runs `body` with this allowance in force.
     package func use<Value>(_ body: () async throws -> Value) async rethrows -> Value {
         try await Self.$current.withValue(self) { try await body() }
     }
@@ -51,7 +51,7 @@ package struct ReadAllowance: Sendable {
 
     private func spend<Value: Sendable>(_ read: @escaping @Sendable () async throws -> Value) async throws -> Value {
         try await withThrowingTaskGroup(of: Value.self) { [turns, caller, limit, presence] group in
-            // What a read asks for on its way belongs to the same turn.
+            // Reads within this read belong to the same turn, so clear the allowance for them.
             group.addTask {
                 try await Self.$current.withValue(nil) {
                     guard let turns else { return try await read() }
@@ -75,10 +75,10 @@ package struct ReadAllowance: Sendable {
     }
 }
 
-/// Why an expensive read was not carried out to its end.
+/// The reason why an expensive read did not complete.
 package enum ReadRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case tookTooLong(limit: Duration)
-    /// The number of reads that wait already, of this caller or of all.
+    /// The number of reads that already wait, of this caller or of all callers.
     case tooMany(waiting: Int)
 
     package var description: String {

@@ -1,9 +1,10 @@
 import Synchronization
 
-/// Lets a few outside callers read for long at the same time. The others wait in line, each caller with one turn at a
-/// time, so that one caller's reads do not keep others from theirs.
+/// A queue that lets a few outside callers run long reads at the same time. Other reads wait in line. Each caller has
+/// one turn at a time, so that one caller's reads do not block the others.
 package final class ReadTurns: Sendable {
-    /// Below the number of connections that a store has for expensive reads: the daemon's own reads keep the rest.
+    /// The number of turns at the same time. A store has more connections for expensive reads: the daemon's own reads
+    /// use the rest.
     package static let atOnceMax = 2
     package static let waitingMax = 20
     package static let waitingOfCallerMax = 8
@@ -21,7 +22,7 @@ package final class ReadTurns: Sendable {
         var reading: [String] = []
         var waiting: [Waiting] = []
         var lastID = 0
-        /// Reads that are on their way into the line, and whether their task was cancelled meanwhile.
+        /// Reads that are entering the line, and whether their task was cancelled meanwhile.
         var arriving: [Int: Bool] = [:]
 
         func hasRoom(for caller: String) -> Bool {
@@ -31,12 +32,12 @@ package final class ReadTurns: Sendable {
 
     private let state: Mutex<State>
 
-    /// The number of reads that may be in line.
+    /// The maximum number of reads in line.
     package let lineMax: Int
 
     /// - Parameters:
     ///   - atOnceMax: the number of callers that have a turn at the same time.
-    ///   - lineMax: the number of reads that may be in line.
+    ///   - lineMax: the maximum number of reads in line.
     package init(atOnceMax: Int = ReadTurns.atOnceMax, lineMax: Int = ReadTurns.waitingMax) {
         self.lineMax = lineMax
         state = Mutex(State(atOnceMax: atOnceMax))
@@ -45,7 +46,8 @@ package final class ReadTurns: Sendable {
     /// The number of reads in line.
     package var waiting: Int { state.withLock { $0.waiting.count } }
 
-    /// Throws ``ReadRefusal/tooMany(waiting:)``, and `CancellationError` for a task that is cancelled while it waits.
+    /// Runs `body` during a turn of the caller. Throws ``ReadRefusal/tooMany(waiting:)``, and `CancellationError` for a
+    /// task that is cancelled while it waits.
     package func take<Value: Sendable>(_ caller: String, _ body: () async throws -> Value) async throws -> Value {
         try await begin(caller)
         defer { end(caller) }
@@ -53,8 +55,9 @@ package final class ReadTurns: Sendable {
         return try await body()
     }
 
-    /// Waits for a turn for at most `limit`; `body` may take any time. Returns `nil`, without `body`, if the turn did not
-    /// come in time, or if the line is full. Throws `CancellationError` for a task that is cancelled while it waits.
+    /// Runs `body` during a turn of the caller. The wait takes at most `limit`; `body` may take any time. Returns
+    /// `nil`, and does not run `body`, if the turn did not come in time or the line is full. Throws `CancellationError`
+    /// for a task that is cancelled while it waits.
     package func take<Value: Sendable>(
         _ caller: String, waitingAtMost limit: Duration, _ body: () async throws -> Value
     ) async throws -> Value? {
@@ -67,7 +70,7 @@ package final class ReadTurns: Sendable {
         return try await body()
     }
 
-    /// Returns whether the caller has a turn, which may have come together with the end of the time.
+    /// Returns whether the caller has a turn. The turn may come at the same moment as the timeout.
     private func begin(_ caller: String, waitingAtMost limit: Duration) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             group.addTask {
@@ -118,7 +121,7 @@ package final class ReadTurns: Sendable {
     private func wait(_ waiting: Waiting) {
         let answer: Bool? = state.withLock { state in
             if state.arriving.removeValue(forKey: waiting.id) ?? true { return false }
-            // A turn may have ended since the look.
+            // A turn may have ended since the check.
             if state.hasRoom(for: waiting.caller) {
                 state.reading.append(waiting.caller)
                 return true
@@ -137,7 +140,7 @@ package final class ReadTurns: Sendable {
         waiting?.continuation.resume(returning: false)
     }
 
-    /// The turn goes to the first in line whose caller has none.
+    /// Ends a turn. The next turn goes to the first read in line whose caller has none.
     private func end(_ caller: String) {
         let next: [Waiting] = state.withLock { state in
             if let index = state.reading.firstIndex(of: caller) { state.reading.remove(at: index) }

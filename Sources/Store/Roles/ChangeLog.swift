@@ -7,7 +7,7 @@ package protocol ChangeLog: Sendable {
     /// Keeps a change, in place of the file's change `known`, with an event.
     ///
     /// - Parameters:
-    ///   - known: the change that the author has seen; `nil`: none.
+    ///   - known: the change that the author has seen; `nil` if there was none.
     ///   - most: the number of changes that may wait.
     func holdChange(
         _ change: PendingChange, insteadOf known: Int64?, most: Int, detail: String
@@ -28,7 +28,7 @@ package protocol ChangeLog: Sendable {
 /// The outcome of ``ChangeLog/holdChange(_:insteadOf:most:detail:)``.
 package enum HoldResult: Hashable, Sendable {
     case held(PendingChange)
-    /// The file's change is another one than the author has seen.
+    /// The file's pending change is not the one that the author has seen.
     case changedMeanwhile
     case tooMany
 }

@@ -1,59 +1,62 @@
 package import Model
 
-/// What a daemon must remember: the schedules it answers for, the feeds it has read, the messages it owes webhooks, and who the daemon is.
+/// The state that a daemon must remember: its schedules, the feeds that it has read, the webhook messages that it must
+/// deliver, and the identity of the daemon.
 package protocol DaemonLog: Sendable {
-    /// By campaign.
+    /// Returns the marks by campaign.
     func scheduleMarks() async throws -> [String: ScheduleMark]
 
-    /// Two processes may set the same mark: the earlier time stays, so that nothing in between is lost.
+    /// Sets marks. If two processes set the same mark, the earlier time stays, so that no occurrence in between is
+    /// lost.
     func setScheduleMarks(_ marks: [ScheduleMark]) async throws
 
-    /// Everything these campaigns had to start up to a moment has its run: nobody needs to look at it again.
+    /// Records that every occurrence of these campaigns up to a moment has its run, so that it is not checked again.
     func advanceScheduleMarks(of campaigns: [String], to moment: Timestamp) async throws
 
-    /// Forgets campaigns whose files are gone: one that comes back begins anew.
+    /// Removes the marks of campaigns whose files are gone. A campaign that comes back starts afresh.
     func removeScheduleMarks(of campaigns: [String]) async throws
 
-    /// Nil: the campaign's feed was never polled.
+    /// Returns `nil` if the campaign's feed was never polled.
     func feedState(campaign: String) async throws -> FeedState?
 
-    /// Those of the items that an earlier poll saw, whatever became of them.
+    /// Returns the items among these that an earlier poll saw, whatever their outcome.
     func seenFeedItems(campaign: String, among keys: [String]) async throws -> Set<String>
 
-    /// Puts a poll on record: the feed's state, and its items as seen. To be called when the runs of the new items are in
-    /// the store, since an item that was seen starts nothing any more. False, with nothing written, when another process
-    /// has polled since `known` was read.
+    /// Records a poll: the feed's state, and its items as seen. Call it after the runs of the new items are stored,
+    /// because a seen item starts no run. Returns `false`, and writes nothing, if another process has polled since
+    /// `known` was read.
     func recordFeedPoll(
         campaign: String, _ state: FeedState, seen keys: [String], after known: FeedState?
     ) async throws -> Bool
 
-    /// Sets who is told what from now on. Messages to webhooks that are no longer among them are dropped.
+    /// Sets the webhooks that get messages from now on. Messages to webhooks that are no longer among them are dropped.
     func setWebhooks(_ webhooks: [Configuration.Webhook]) async throws
 
-    /// Takes messages that are due, oldest first, each counted as tried. Nobody else gets them before `until`; whoever
-    /// dies before it delivers one has it sent again after that.
+    /// Claims messages that are due, oldest first, and counts an attempt for each. No other process gets them before
+    /// `until`. If the process dies before it delivers a message, the message is sent again after that.
     func takeWebhookMessages(now: Timestamp, limit: Int, until: Timestamp) async throws -> [WebhookMessage]
 
-    /// When the next message is due; nil: there is none.
+    /// Returns the time at which the next message is due; `nil` if there is none.
     func nextWebhookMessage() async throws -> Timestamp?
 
     /// Removes a message that was delivered or given up.
     func removeWebhookMessage(_ id: Int64) async throws
 
-    /// Delivers it again, not before that time.
+    /// Schedules another attempt, not before `until`.
     ///
     /// - Parameter problem: why the last attempt failed, for a person.
     func postponeWebhookMessage(_ id: Int64, until: Timestamp, problem: String) async throws
 
-    /// Makes `owner` the store's daemon, unless another one is alive, which is then returned: there is one at a time.
+    /// Makes `owner` the store's daemon. If another daemon is alive, it is returned and nothing changes: a store has
+    /// one daemon at a time.
     func becomeDaemon(owner: String, now: Timestamp) async throws -> DaemonHeartbeat?
 
-    /// Says how the daemon is, and when that was. False: another process is the daemon now.
+    /// Records the daemon's status and the time. Returns `false` if another process is the daemon now.
     func daemonHeartbeat(owner: String, _ status: DaemonStatus, now: Timestamp) async throws -> Bool
 
-    /// Does nothing when `owner` is not the daemon.
+    /// Gives up the daemon's role. Does nothing if `owner` is not the daemon.
     func resignDaemon(owner: String) async throws
 
-    /// The daemon that is alive, however long it has been silent, if there is one.
+    /// Returns the daemon that is alive, however old its heartbeat is; `nil` if there is none.
     func daemon() async throws -> DaemonHeartbeat?
 }

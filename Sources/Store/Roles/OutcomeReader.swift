@@ -1,70 +1,72 @@
 package import Model
 
-/// What became of deliveries. Reads only; each answer comes from one snapshot.
+/// The outcomes of deliveries. This role only reads; each result comes from one snapshot.
 package protocol OutcomeReader: Sendable {
-    /// The account alone, from the run's row.
+    /// Returns the run's counts from its row.
     func summary(run: Int64) async throws -> DeliveryCounts
 
-    /// Everything recorded about a run, from one snapshot: from the summary kept with it once nothing is left to do, until
-    /// then counted from its deliveries.
+    /// Returns everything that is recorded about a run, from one snapshot. Once the run has nothing left to do, the
+    /// report comes from its stored summary. Until then it is counted from the deliveries.
     func report(_ run: Int64) async throws -> Report
 
-    /// The same where it does not have to be counted; nil before the summary is kept.
+    /// Returns the same report if it need not be counted; `nil` before the summary is stored.
     func keptReport(_ run: Int64) async throws -> Report?
 
-    /// Recounts the rows and leases of a run and compares them with its account and its summary; where the rows were
+    /// Recounts the rows and leases of a run, and compares them with its counts and its summary. If the rows were
     /// pruned, the summary stands for them.
     func check(_ run: Int64) async throws -> SumCheck
 
-    /// What became of a run over time, from its first delivery on; it stays when its outcomes are pruned. Cheap: a row for
-    /// each 10 s in which something happened.
+    /// Returns the outcomes of a run over time, from its first delivery on. The timeline stays when the outcomes are
+    /// pruned. Cheap: it reads one row for each 10 s in which something happened.
     func timeline(_ run: Int64) async throws -> Timeline
 
-    /// Who of a run that follows each device's clock starts when, as it was frozen: in order of time, most deliveries first.
-    /// Empty for others, and where the outcomes were pruned. Reads all deliveries of the run.
+    /// Returns the waves of a run that follows each device's clock, as they were frozen: in order of time, most
+    /// deliveries first. The list is empty for other runs, and if the outcomes were pruned. Reads all deliveries of the
+    /// run.
     func waves(_ run: Int64) async throws -> [WaveShare]
 
-    /// A page of the deliveries of a run in order of device, see ``DeliveryFilter``. Reads ``DeliveryFilter/rowsMax`` rows
-    /// and those of the page at most, however large the run: where what is asked for is rarer than that, a page has fewer
-    /// than `limit`, or none, and still a cursor. ``StoreError/outcomesPruned(run:at:)`` when only their summary is left.
+    /// Returns a page of the deliveries of a run in order of device, see ``DeliveryFilter``. Reads at most
+    /// ``DeliveryFilter/rowsMax`` rows and those of the page, however large the run. If matching rows are rarer, a page
+    /// has fewer entries than `limit`, or none, and still a cursor. Throws ``StoreError/outcomesPruned(run:at:)`` if
+    /// only the summary is left.
     ///
-    /// - Parameter device: the cursor of the page before, 0 for the first.
+    /// - Parameter device: the cursor of the previous page, 0 for the first page.
     func deliveries(
         of run: Int64, _ filter: DeliveryFilter, after device: Int64, limit: Int
     ) async throws -> DeliveryPage
 
-    /// Whom a run reached or may have reached: accepted, unknown, and whose answer was lost at any attempt. Reads all
-    /// deliveries of the run.
+    /// Returns the devices that a run reached or may have reached: accepted, unknown, and those whose response was lost
+    /// at any attempt. Reads all deliveries of the run.
     func reached(by run: Int64) async throws -> ReachedDevices
 
-    /// Hands out the deliveries of a run in order of device, in batches, from one snapshot. Returns how many.
-    /// ``StoreError/outcomesPruned(run:at:)`` when only their summary is left.
+    /// Hands out the deliveries of a run in order of device, in batches, from one snapshot. Returns how many. Throws
+    /// ``StoreError/outcomesPruned(run:at:)`` if only the summary is left.
     func outcomes(
         run: Int64, batch: @escaping @Sendable ([OutcomeRow]) throws -> Void
     ) async throws -> Int
 
-    /// What the runs did about one device, newest first.
+    /// Returns what the runs did about one device, newest first.
     func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery]
 
-    /// What happened to one device, from one snapshot; nil when there is no such device.
+    /// Returns the history of one device, from one snapshot; `nil` if there is no such device.
     ///
-    /// - Parameter runsMax: the latest runs are told, so many that had the device and so many that left it out.
+    /// - Parameter runsMax: the maximum number of latest runs that had the device, and of those that left it out.
     func story(ofDevice device: Int64, runsMax: Int) async throws -> DeviceStory?
 }
 
 extension OutcomeReader {
-    /// With the 500 latest runs of each kind.
+    /// Returns the history with the 500 latest runs of each kind.
     package func story(ofDevice device: Int64) async throws -> DeviceStory? {
         try await story(ofDevice: device, runsMax: 500)
     }
 }
 
-/// How many a run reached.
+/// The number of devices that a run reached.
 package struct ReachedDevices: Hashable, Sendable {
     package var all: Int
-    /// Of these, the devices that are not in the store any more.
+    /// The number of these devices that are no longer in the store.
     package var gone: Int
-    /// Of those that are, such as are in the production environment.
+    /// The number of the stored ones that are in the production environment.
     package var production: Int
 
     package init(all: Int, gone: Int, production: Int) {

@@ -1,21 +1,21 @@
 package import Model
 
-/// The provider tokens of all processes of a store: one for each key, signed by one of them and used by all, for APNs
-/// wants no new one within 20 minutes (`ProviderProtocol` section 3).
+/// The provider tokens of all processes of a store. Each key has one token, which one process signs and all use,
+/// because APNs allows no new one within 20 minutes (`ProviderProtocol` section 3).
 package protocol ProviderTokenLog: Sendable {
-    /// Nil: none is on record for this key.
+    /// Returns `nil` if no token is recorded for this key.
     func providerToken(of key: ProviderKey) async throws -> StoredProviderToken?
 
-    /// Puts `new` on record, unless what is there is not `known` any more: then another process was faster. Returns what
-    /// is on record afterwards. Tokens of any key that are too old to be used are forgotten.
+    /// Records `new`, unless the recorded token is no longer `known`: then another process was faster. Returns the
+    /// token that is on record afterwards. Tokens of any key that are too old to be used are removed.
     ///
-    /// - Parameter known: as read before; nil: there was none.
+    /// - Parameter known: the token as read before; `nil` if there was none.
     func replaceProviderToken(
         _ known: StoredProviderToken?, with new: StoredProviderToken, of key: ProviderKey
     ) async throws -> StoredProviderToken
 }
 
-/// A signing key. Its public half is part of it, so that a token of a key that was replaced in its file is never used.
+/// A signing key. Its public half is part of it, so that a token is never used after the key was replaced in its file.
 package struct ProviderKey: Hashable, Sendable {
     package var teamID: String
     package var keyID: String
@@ -31,12 +31,13 @@ package struct ProviderKey: Hashable, Sendable {
 
 /// A provider token on record.
 package struct StoredProviderToken: Hashable, Sendable {
-    /// The value of `authorization`: a secret for an hour.
+    /// The value of the `authorization` header, which stays secret for an hour.
     package var token: String
     package var signedAt: Timestamp
-    /// By ``signedAt``'s clock; before it nobody signs another one.
+    /// The time, by ``signedAt``'s clock, before which no process signs another token.
     package var heldUntil: Timestamp
-    /// The machine's start it was signed in, and how long after it: an age that no setting of a clock changes.
+    /// The boot of the machine in which the token was signed, and the time since that boot. No change of the clock
+    /// affects this age.
     package var bootID: String
     package var sinceBoot: Duration
 

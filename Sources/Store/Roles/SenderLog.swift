@@ -1,55 +1,59 @@
 package import Model
 
-/// The senders of a store that several machines share: each is heard of once a second, by the store's own clock, and one
-/// that was silent for too long is gone for good.
+/// The senders of a store that several machines share. Each sender sends a heartbeat once a second, timed by the
+/// store's own clock. A sender without a heartbeat for too long is fenced permanently.
 ///
-/// On one machine locks of the kernel say who lives and a run has one sender at a time: what follows has nothing to remember
-/// there, which is what the extension below says.
+/// On one machine, kernel locks show which senders are alive, and a run has one sender at a time. A store of one
+/// machine therefore has nothing to remember here: the extension below gives its answers.
 package protocol SenderLog: Sendable {
-    /// How long a sender may be silent before others take its work over; nil: the store is one machine's.
+    /// The time without a heartbeat after which others take over a sender's work; `nil` for a store of one machine.
     var takeoverAfter: Duration? { get }
 
-    /// The time as the store tells it to all its senders; nil: it is each machine's own.
+    /// The store's time, which is the same for all its senders; `nil` if each machine uses its own clock.
     var storeTime: (@Sendable () -> Timestamp)? { get }
 
-    /// Says that a sender is there, and how it is. ``StoreError/senderLost(_:)`` when others took its work over: it must
-    /// start nothing more under this name.
+    /// Records a sender's heartbeat and its facts. Throws ``StoreError/senderLost(_:)`` if others took over its work:
+    /// the sender must start nothing more under this name.
     func beat(_ sender: String, _ facts: SenderFacts) async throws
 
-    /// Senders that have ended by this machine's locks and left work, and whose last heartbeat is so young that they may not
-    /// be taken over yet: their trust window may be open. With the time of that heartbeat.
+    /// Returns the ended senders that left work and may not be taken over yet, with the time of their last heartbeat.
+    /// This machine's locks show that they have ended, but their trust window may still be open.
     func endedLately() async throws -> [String: Timestamp]
 
-    /// How long the quiet time after an outage lasts, if a sender that left work is silent; nil: nothing waits for its end.
+    /// Returns the rest of the quiet time after an outage, if an unresponsive sender left work; `nil` if nothing waits
+    /// for its end.
     func quietTimeLeft() async throws -> Duration?
 
-    /// Who sends, and who did and was heard of lately.
+    /// Returns the senders that send now, and those that did and had a heartbeat lately.
     func senders() async throws -> [SenderOnRecord]
 
-    /// Takes part in a run that another sender, its lead, carries out: may lease and settle, and neither freezes nor ends it.
-    /// False: a run has one sender here, or nobody leads it, or it is not going on.
+    /// Joins a run that another sender, its lead, carries out. A participant may lease and settle, but neither freezes
+    /// nor ends the run. Returns `false` if the store allows one sender per run, or if the run has no lead or is not
+    /// running.
     func join(_ run: Int64, by sender: Actor) async throws -> Bool
 
-    /// Ends that. The last to leave a run that was cancelled brings it to its end.
+    /// Leaves a run. The last participant that leaves a cancelled run ends it.
     func leave(_ run: Int64, by sender: Actor, now: Timestamp) async throws
 
-    /// Who else is at a run.
+    /// Returns the other participants of a run.
     func company(of run: Int64, apartFrom sender: String) async throws -> RunCompany
 
-    /// The senders that take part in these runs and still may start requests, or have not said that they stopped.
+    /// Returns the senders that take part in these runs and may still start requests, or have not said that they
+    /// stopped.
     func senders(at runs: [Int64]) async throws -> [SenderAtRun]
 
-    /// Forgets a sender that exits in good order, unless something stands under its name.
+    /// Removes a sender that exits in good order, unless it still owns a run or a lease.
     func retire(_ sender: String) async throws
 
-    /// Returns the dead senders that own the run or one of its leases, and fences them permanently. Their leases are the
-    /// caller's to recover.
+    /// Returns the dead senders that own the run or one of its leases, and fences them permanently. The caller recovers
+    /// their leases.
     ///
-    /// The machine of a sender may fence it before others may. Each run that it takes over then renews the sender's last
-    /// heartbeat, until the takeover timeout has passed since the fence: others wait while this machine recovers the
-    /// sender's runs with its journal.
+    /// The machine of a sender may fence it before others may. Each run that it takes over then renews the sender's
+    /// last heartbeat, until the takeover timeout has passed since the fence. So others wait while this machine
+    /// recovers the sender's runs with its journal.
     ///
-    /// - Parameter owner: has the run, and sends nothing of it yet: what it left itself is to be recovered as well.
+    /// - Parameter owner: the run's owner, which sends nothing of it yet. The result includes the owner, so that the
+    ///   leases that it left itself are recovered too.
     func takeOverLeases(of run: Int64, besides owner: String?) async throws -> Set<String>
 }
 
@@ -66,24 +70,24 @@ extension SenderLog {
     package func senders(at runs: [Int64]) async throws -> [SenderAtRun] { [] }
     package func retire(_ sender: String) async throws {}
 
-    /// Several senders may be at one run.
+    /// Whether several senders may take part in one run.
     package var isShared: Bool { takeoverAfter != nil }
 }
 
-/// What a sender says of itself, for others to see.
+/// The facts that a sender publishes about itself.
 package struct SenderFacts: Hashable, Sendable, Codable {
-    /// As it was started: `fanfare serve`.
+    /// The command that started it, for instance `fanfare serve`.
     package var command: String?
-    /// It obeys schedules, or would, were it the coordinator.
+    /// Whether it obeys schedules, or would if it were the coordinator.
     package var isDaemon = false
     package var lanes = 0
-    /// Pushes that were answered within the last seconds, by second.
+    /// The number of pushes per second that got a response within the last seconds.
     package var rate = 0.0
     package var runs: [Int64] = []
-    /// Of a daemon: a hash of the campaigns and templates that it obeys.
+    /// For a daemon: a hash of the campaigns and templates that it obeys.
     package var files: String?
-    /// Its heartbeats take too long to keep its trust window open, see ``HeartbeatPace``. `nil`: an older version, which
-    /// does not say.
+    /// Whether its heartbeats take too long to keep its trust window open, see ``HeartbeatPace``. `nil` for an older
+    /// version, which does not report this.
     package var isTooSlow: Bool?
 
     package init() {}
@@ -92,19 +96,19 @@ package struct SenderFacts: Hashable, Sendable, Codable {
 package struct SenderOnRecord: Hashable, Sendable {
     package enum State: String, Hashable, Sendable, CaseIterable {
         case alive
-        /// Not heard of for some seconds.
+        /// No heartbeat for some seconds.
         case silent
-        /// Others took its work over, or will.
+        /// Other senders took over its work, or will.
         case gone
     }
 
     package var name: String
-    /// Counts the senders of the store, each of which has one: who comes later has a higher one.
+    /// The number of the sender among those of the store. A later sender has a higher number.
     package var term: Int64
     package var since: Timestamp
     package var heardAt: Timestamp
     package var state: State
-    /// It starts what is due, polls feeds and tidies up.
+    /// Whether it starts due runs, polls feeds and does maintenance.
     package var isCoordinator: Bool
     package var facts: SenderFacts
 
@@ -123,8 +127,8 @@ package struct SenderOnRecord: Hashable, Sendable {
 }
 
 extension Sequence<SenderOnRecord> {
-    /// Living daemons whose campaigns and templates are not those of the coordinator: what is started would depend on which
-    /// of them coordinates.
+    /// The living daemons whose campaigns and templates differ from the coordinator's. The runs that start would depend
+    /// on which of them coordinates.
     package var withOtherFiles: [SenderOnRecord] {
         guard let files = first(where: \.isCoordinator)?.facts.files else { return [] }
         return filter { sender in
@@ -133,19 +137,19 @@ extension Sequence<SenderOnRecord> {
     }
 }
 
-/// The others at a run.
+/// The other participants of a run.
 package struct RunCompany: Hashable, Sendable {
-    /// The lead lives, and is not the one that asked.
+    /// Whether the run has a living lead other than the caller.
     package var hasOtherLead = false
-    /// Alive, the lead among them.
+    /// The number of living others, including the lead.
     package var others = 0
-    /// Those of the others whose heartbeats are fast enough to send.
+    /// The number of others whose heartbeats are fast enough to send.
     package var fit = 0
-    /// Those of the fit ones that take part in the run and have sent nothing lately.
+    /// The number of fit others that take part in the run and have sent nothing lately.
     package var idle = 0
-    /// The leases of the run under the name of the sender that asked.
+    /// The leases of the run under the caller's name.
     package var leases: Set<Int64> = []
-    /// Left something in flight, or stand under the run, and are gone.
+    /// The number of dead senders that own the run or left something in flight.
     package var gone = 0
 
     package init() {}
@@ -155,7 +159,7 @@ package struct RunCompany: Hashable, Sendable {
 package struct SenderAtRun: Hashable, Sendable {
     package var run: Int64
     package var name: String
-    /// Its trust window may be open: its last heartbeat is younger than ``SenderTrust/window``.
+    /// Whether its trust window may be open: its last heartbeat is younger than ``SenderTrust/window``.
     package var mayStart: Bool
     package var heardAt: Timestamp
 

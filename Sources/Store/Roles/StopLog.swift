@@ -1,25 +1,26 @@
 package import Model
 
-/// The stops in force, see ``Model/StopOrder``: of everything, or of a campaign. A lease and a claim ask for them in
-/// their transactions; a run that is stopped alone is paused on record by whoever stopped it.
+/// The stops in force, see ``Model/StopOrder``: of everything, or of a campaign. A lease and a claim check them in
+/// their transactions. A stop of a single run is a pause in that run's record, which the stopping process writes.
 package protocol StopLog: Sendable {
-    /// Of everything and of campaigns.
+    /// Returns the stops of everything and of campaigns.
     func stops() async throws -> StopOrders
 
-    /// Puts it in force, with an event in the name of `actor`. That of a run alone is not taken.
+    /// Puts a stop in force, with an event in the name of `actor`. A stop of a single run is not accepted.
     func recordStop(_ order: StopOrder, by actor: Actor, now: Timestamp) async throws -> StopRecording
 
-    /// Ends the stop of this scope, with an event, and remembers it as lifted, so that no process records it again from
-    /// a file that it read earlier. Returns `nil`, and records no event, if none of this scope was in force.
+    /// Ends the stop of this scope, with an event. The store remembers it as lifted, so that no process records it
+    /// again from a file that it read earlier. Returns `nil`, and records no event, if no stop of this scope was in
+    /// force.
     ///
-    /// - Parameter file: the stop of this scope in the file, remembered as lifted as well.
+    /// - Parameter file: the stop of this scope in the file, which is remembered as lifted as well.
     func liftStop(
         _ scope: StopOrder.Scope, inFile file: StopOrder?, reason: String, by actor: Actor, now: Timestamp
     ) async throws -> StopOrder?
 }
 
 extension StopLog {
-    /// Ends a stop that stands in no file.
+    /// Ends a stop that is in no file.
     package func liftStop(
         _ scope: StopOrder.Scope, reason: String, by actor: Actor, now: Timestamp
     ) async throws -> StopOrder? {
@@ -27,32 +28,32 @@ extension StopLog {
     }
 }
 
-/// What became of a stop that was to be put on record.
+/// The result of recording a stop.
 package enum StopRecording: Hashable, Sendable {
     case recorded
-    /// One of its scope is in force already, and stays as it is.
+    /// A stop of this scope is in force already, and stays as it is.
     case known
-    /// This very one was in force, and was lifted: a file of another machine still has it.
+    /// This stop was in force and was lifted. A file of another machine still has it.
     case lifted
-    /// It is for the run's record, which is paused.
+    /// The stop is for a single run, which is paused in its own record instead.
     case ofRun
 }
 
-/// Under which keys the facts of a store hold stops, as JSON.
+/// The keys of the stops among the facts of a store. The values are JSON.
 package enum StopRecordKey {
-    /// Those in force.
+    /// The stops in force.
     package static let stops = "stops"
-    /// The latest that were lifted, the oldest first.
+    /// The stops that were lifted last, oldest first.
     package static let lifted = "stops_lifted"
-    /// So many are remembered.
+    /// The number of lifted stops that are remembered.
     package static let liftedMax = 100
 }
 
 extension StopOrder {
-    /// What the audit says of it.
+    /// The text of the stop in the audit log.
     package var recorded: String { "\(scope.text)\(reason.map { ": \($0)" } ?? "")" }
 
-    /// What the audit says of its end.
+    /// Returns the text of its end in the audit log.
     package func lifted(reason: String) -> String {
         "\(scope.text), stopped by \(by) since \(at.iso8601), may go on: \(reason)"
     }

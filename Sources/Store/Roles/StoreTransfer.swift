@@ -1,64 +1,66 @@
 package import Model
 
-/// A store that goes to another place whole, or comes from one: SQLite to PostgreSQL, and back.
+/// A store that moves to another place as a whole, or comes from one: SQLite to PostgreSQL, and back.
 ///
-///     the store left    in use -> departing (nobody writes) -> departed
-///                                 departing -> in use (given up)
-///     the new store     empty  -> arriving (nobody uses it) -> in use
+///     the old store    in use -> departing (read-only) -> departed
+///                                departing -> in use (given up)
+///     the new store    empty  -> arriving (not in use) -> in use
 ///
-/// The new store is opened only after the old one was closed for good, so that never two of them send. Each method is one
-/// transaction that may be repeated: a move that was cut short anywhere goes on with the next one.
+/// The new store is opened only after the old one was closed permanently, so that two of them never send. Each method
+/// is one transaction that may be repeated: the next move continues an interrupted one.
 package protocol StoreTransfer: DeliveryQueue {
-    /// The move that the store was leaving by when it was opened; nil: none.
+    /// The move by which the store was departing when it was opened; `nil` if there was none.
     var departed: StoreMove? { get }
 
-    /// The same as of now.
+    /// Returns the same move as it is recorded now.
     func departure() async throws -> StoreMove?
 
-    /// The move that the store comes from, under way or over; nil: it was made in its place.
+    /// Returns the move that the store comes from, in progress or over; `nil` if the store was created in its place.
     func arrival() async throws -> StoreArrival?
 
-    /// Whether there is no row in any table of ``TransferTable/all``.
+    /// Returns whether no table of ``TransferTable/all`` has a row.
     func isEmpty() async throws -> Bool
 
-    /// Puts the move on record, by an event as well, and keeps everybody from writing from then on, whoever has the store
-    /// open too. Refused with ``StoreError/inUse(path:reason:)`` while anything is leased or a run has an owner, and as
-    /// ``StoreError/corrupt(path:reason:)`` where the record of events is not whole: the new store makes it anew.
+    /// Records the move, with an event, and blocks all writes from then on, even by processes that have the store open.
+    /// Throws ``StoreError/inUse(path:reason:)`` while anything is leased or a run has an owner. Throws
+    /// ``StoreError/corrupt(path:reason:)`` if the record of events is not whole, because the new store rebuilds it.
     ///
-    /// The same move again is continued, and its mover recorded. Another move on record is ``StoreMove/refusal(at:)``.
+    /// The same move may begin again: it is continued, and its mover is recorded. Another move on record throws
+    /// ``StoreMove/refusal(at:)``.
     func beginDeparture(_ move: StoreMove, by actor: Actor) async throws
 
-    /// The copy was found whole: the store is left for good. ``StoreError/moveGivenUp(path:to:)`` unless exactly this move
-    /// is on record. May be repeated.
+    /// Records that the copy was found whole: the store is left permanently. Throws
+    /// ``StoreError/moveGivenUp(path:to:)`` unless exactly this move is on record. May be repeated.
     func endDeparture(_ move: StoreMove, at now: Timestamp) async throws
 
-    /// Makes a store that is departing usable again; what was copied of it is of no use any more. The record must equal
-    /// `move`, mover and all: ``StoreError/busy(path:)`` if another process changed it meanwhile.
+    /// Makes a departing store usable again. The copied part is of no use any more. The record must equal `move`,
+    /// including the mover: the method throws ``StoreError/busy(path:)`` if another process changed it meanwhile.
     func giveUpDeparture(_ move: StoreMove) async throws
 
-    /// Makes an empty store the one that arrives, under the name space of the old one. ``StoreError/busy(path:)`` if another
-    /// move is on record.
+    /// Makes an empty store the receiver of the move, under the namespace of the old store. Throws
+    /// ``StoreError/busy(path:)`` if another move is on record.
     func beginArrival(_ move: StoreMove, namespace: (high: UInt64, low: UInt64)) async throws
 
-    /// At most `limit` rows behind a key, in the order of keys; none at the end, fewer also before.
+    /// Returns at most `limit` rows after a key, in the order of keys. Returns none at the end, and may return fewer
+    /// before.
     func rows(of table: TransferTable, after key: [TransferValue]?, limit: Int) async throws -> [[TransferValue]]
 
-    /// Writes rows of the table that `from` says, and with them `to`. Nothing is written where that was done before;
-    /// ``StoreError/busy(path:)`` where another process has gone on. A value that the store cannot hold is
-    /// ``StoreError/notStorable(path:row:reason:)``.
+    /// Writes rows of the table that `from` names, and records `to` with them. Writes nothing if that was done before.
+    /// Throws ``StoreError/busy(path:)`` if another process has continued the copy. Throws
+    /// ``StoreError/notStorable(path:row:reason:)`` for a value that the store cannot hold.
     func write(_ rows: ArraySlice<[TransferValue]>, from: TransferProgress, to: TransferProgress) async throws
 
-    /// The highest number that was ever given away in each table of ``TransferTable/numbered``.
+    /// Returns the highest number that was ever assigned in each table of ``TransferTable/numbered``.
     func highestNumbers() async throws -> [String: Int64]
 
-    /// Gets a whole store ready, with numbers behind these and these stops in force, and opens it for use.
+    /// Prepares a whole store and opens it for use. New numbers come after these, and these stops are in force.
     func endArrival(
         _ numbers: [String: Int64], proofs: [TableProof], stops: StopOrders, at now: Timestamp
     ) async throws
 }
 
 extension StoreTransfer {
-    /// Reads a whole table; memory stays flat. For a store that nobody writes to.
+    /// Reads a whole table and returns its proof; memory stays flat. The store must have no writer.
     package func proof(of table: TransferTable, onRows: (Int) -> Void = { _ in }) async throws -> TableProof {
         var proof = TableProof(of: table)
         var after: [TransferValue]?

@@ -1,8 +1,8 @@
 package import Model
 import Synchronization
 
-/// What a run makes of the badge counts that are kept for devices. A push counts once it was accepted, or may have
-/// reached the device for all that is known. A refused push leaves the count as it is.
+/// The changes that a run makes to the badge counts of devices. A push counts if APNs accepted it, or if it may have
+/// reached the device. A refused push leaves the count as it is.
 package struct BadgeRule: Hashable, Sendable {
     /// By index of the variant; one entry for a run without variants.
     private let byVariant: [Template.Badge?]
@@ -18,13 +18,13 @@ package struct BadgeRule: Hashable, Sendable {
     /// Whether no push of the run changes a count.
     package var isIdle: Bool { byVariant.allSatisfy { $0 == nil } }
 
-    /// What every push of the run does, whatever its variant; `nil`: it depends on the variant, see
-    /// ``badge(ofVariant:)``.
+    /// The change that every push of the run makes, whatever its variant. `nil` if no push changes the count, or if the
+    /// change depends on the variant, see ``badge(ofVariant:)``.
     package var common: Template.Badge? {
         Set(byVariant).count == 1 ? byVariant[0] : nil
     }
 
-    /// - Parameter variant: of the delivery; `nil` when it has none.
+    /// - Parameter variant: the delivery's variant; `nil` if it has none.
     package func badge(ofVariant variant: Int?) -> Template.Badge? {
         let index = variant ?? 0
         return byVariant.indices.contains(index) ? byVariant[index] : nil
@@ -37,9 +37,9 @@ package struct BadgeRule: Hashable, Sendable {
     private static let keptMax = 1000
     private static let known = Mutex<[Int64: BadgeRule]>([:])
 
-    /// The rule of a definition, worked out once in this process.
+    /// Returns the rule of a definition, from a cache of this process.
     ///
-    /// - Parameter hash: of the definition's text, see ``RunDefinitionText``.
+    /// - Parameter hash: the hash of the definition's text, see ``RunDefinitionText``.
     package static func rule(hash: Int64, definition: () throws -> RunDefinition) rethrows -> BadgeRule {
         if let rule = known.withLock({ $0[hash] }) { return rule }
         let rule = BadgeRule(try definition())

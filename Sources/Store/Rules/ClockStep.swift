@@ -1,11 +1,12 @@
 package import Model
 
-/// What the clocks of a machine show at one moment.
+/// The readings of a machine's clocks at one moment.
 package struct ClockReading: Hashable, Sendable {
     package var wall: Timestamp
-    /// Since the machine started: nobody can set it, and it goes on while the machine sleeps.
+    /// The time since the machine started. It cannot be set, and it continues while the machine sleeps.
     package var uptime: Duration
-    /// Names the machine's start: ``uptime`` compares with that of no other. Empty: with none at all.
+    /// The boot of the machine. ``uptime`` is comparable only within one boot. Empty if it is comparable with no other
+    /// reading.
     package var boot: String
 
     package init(wall: Timestamp, uptime: Duration, boot: String) {
@@ -15,14 +16,15 @@ package struct ClockReading: Hashable, Sendable {
     }
 }
 
-/// Somebody set the wall clock, forward or back.
+/// A step of the wall clock, forward or back.
 package struct ClockStep: Hashable, Sendable, CustomStringConvertible {
-    /// Less than this is a clock being steered, as NTP does all the time.
+    /// The smallest step. A smaller change is a clock that is being steered, as NTP does all the time.
     package static let least: Duration = .seconds(1)
 
-    /// What the wall clock would have shown when it was noticed. What it had shown up to the step is not later.
+    /// The time that the wall clock would have shown when the step was noticed. No time that it showed before the step
+    /// is later.
     package var before: Timestamp
-    /// Forward; negative: back.
+    /// The length of the step; negative if the clock was set back.
     package var by: Duration
 
     package init(before: Timestamp, by: Duration) {
@@ -30,10 +32,11 @@ package struct ClockStep: Hashable, Sendable, CustomStringConvertible {
         self.by = by
     }
 
-    /// What the wall clock showed when it was noticed.
+    /// The time that the wall clock showed when the step was noticed.
     package var at: Timestamp { before + by }
 
-    /// Between two readings of one machine since one start; nil: the clocks went on together.
+    /// Computes the step between two readings of one machine in one boot. Returns `nil` if the clocks advanced
+    /// together, or if the boots differ.
     package init?(from earlier: ClockReading, to later: ClockReading) {
         guard earlier.boot == later.boot, !later.boot.isEmpty else { return nil }
         let expected = earlier.wall + (later.uptime - earlier.uptime)

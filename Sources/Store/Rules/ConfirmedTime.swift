@@ -1,38 +1,38 @@
 package import Model
 
-/// The time that may be acted on irrevocably.
+/// The time on which irreversible actions may rely.
 ///
-/// A wall clock may be set forward by mistake and be right again seconds later: a typing error, a bad answer of a time
-/// server, a hardware clock after a start. What is done by such a time cannot be undone: a missed occurrence, an expired
-/// delivery, a deleted outcome. So a step forward of more than ``stepMax`` is believed only after ``confirmedAfter`` by
-/// the machine's uptime, in which no step back followed. Until then the clock from before the step counts.
+/// A wall clock may be set forward by mistake and be right again seconds later. Causes are a typing error, a bad
+/// response of a time server, or a hardware clock after a boot. Actions by such a time cannot be undone: a missed
+/// occurrence, an expired delivery, a deleted outcome. So a step forward of more than ``stepMax`` is trusted only after
+/// ``confirmedAfter`` of the machine's uptime without a step back. Until then the clock from before the step counts.
 ///
-/// Budgets, caps, paces and retries go by ``RollingWindow`` and uptime instead. A step back needs no confirmation: it
-/// makes nothing happen too early.
+/// Budgets, caps, paces and retries use ``RollingWindow`` and uptime instead. A step back needs no confirmation,
+/// because it makes nothing happen too early.
 package struct ConfirmedTime: Hashable, Sendable {
-    /// The largest step forward that is believed at once.
+    /// The largest step forward that is trusted immediately.
     package static let stepMax: Duration = .seconds(10)
     package static let confirmedAfter: Duration = .seconds(300)
     /// The same for deletions, which also wait for this long after a process began to watch the clock.
     package static let deletesAfter: Duration = .seconds(3600)
-    /// Processes read the clock one after the other.
+    /// The tolerance for processes that read the clock one after the other.
     private static let readingSlack: Duration = .seconds(60)
 
     /// The time to act on.
     package let moment: Timestamp
     /// How far the clock is ahead of ``moment``.
     package let lag: Duration
-    /// Until the clock's own time counts; zero if it counts now.
+    /// The time until the clock's own time counts; zero if it counts now.
     package let wait: Duration
 
-    /// - Parameter steps: those on record, oldest first.
+    /// - Parameter steps: the recorded steps, oldest first.
     package init(_ now: Timestamp, after steps: [ClockStep], confirmedAfter: Duration = Self.confirmedAfter) {
         var (later, unconfirmed, wait) = (Duration.zero, Duration.zero, Duration.zero)
         for step in steps.reversed() {
-            // By uptime, since each later step moved the wall clock.
+            // Measured by uptime, because each later step moved the wall clock.
             let passed = now - step.at - later
             later += step.by
-            // Another start of the machine had a clock further ahead.
+            // The step is from an earlier boot, whose clock was further ahead.
             guard passed > .zero - Self.readingSlack else { continue }
             guard passed < confirmedAfter else { break }
             unconfirmed += step.by
@@ -46,13 +46,14 @@ package struct ConfirmedTime: Hashable, Sendable {
 }
 
 extension LeaseRequest {
-    /// Whether the lease would do something by the wall clock at ``now`` that cannot be undone: start a wave, open or
-    /// close quiet hours, or let deliveries expire.
+    /// Whether the lease would do something irreversible by the wall clock at ``now``: start a wave, open or close
+    /// quiet hours, or let deliveries expire.
     package var goesByWallClock: Bool {
         quiet != nil || hasWaves || expiry?.moment(wave: nil).map { now >= $0 } ?? false
     }
 
-    /// How long nothing may be leased because the wall clock is not confirmed; `nil` if it is, or makes no difference.
+    /// Returns how long nothing may be leased because the wall clock is not confirmed. Returns `nil` if the clock is
+    /// confirmed, or makes no difference.
     package func clockWait(after steps: [ClockStep]) -> Duration? {
         guard goesByWallClock else { return nil }
         let time = ConfirmedTime(now, after: steps)

@@ -1,31 +1,31 @@
 package import Model
 
-/// Who of an audience is sent to, which variant each gets, when its wave starts and which stage it is in: asked once per
-/// device, by the freeze and by the plan that foretells it.
+/// The rule that decides which devices of an audience are sent to, with their variant, the start of their wave, and
+/// their stage. The freeze, and the plan that predicts it, evaluate the rule once per device.
 ///
-/// In this order: the holdout, the device's status and whether it shows alerts, the waves, the other devices of its user, the
-/// stages. The holdout comes first, so that its members and those of each variant stay the same when devices are gone: both
-/// are compared as they were assigned.
+/// The order is: the holdout, the device's status and whether it shows alerts, the waves, the other devices of its
+/// user, the stages. The holdout comes first, so that its members and those of each variant stay the same when devices
+/// are gone. Both groups are compared as they were assigned.
 package struct FreezePolicy {
     package struct Decision: Hashable, Sendable {
-        /// Nil: sent to.
+        /// `nil` if the device is sent to.
         package var suppression: SuppressionReason?
-        /// Index into the campaign's variants; nil without variants and for the holdout.
+        /// Index into the campaign's variants; `nil` without variants and for the holdout.
         package var variant: Int?
-        /// When its wave starts; nil in a run without waves.
+        /// When its wave starts; `nil` in a run without waves.
         package var wave: Timestamp?
-        /// Index into the campaign's stages; nil without stages.
+        /// Index into the campaign's stages; `nil` without stages.
         package var stage: Int?
-        /// Of the last stage, or of a run without stages: it is written down as of no stage.
+        /// Whether the device is in the last stage, or the run has no stages. No stage is stored for such a device.
         package var isRest = true
 
-        /// Its place among those of a correction, as a moment that is over; nil: in the order of devices.
+        /// The device's place in a correction, as a moment in the past; `nil` if the order of devices applies.
         package var turn: Timestamp?
 
-        /// As stored: the last stage is nearly everybody.
+        /// The stage as stored; `nil` for the last stage, which holds nearly all devices.
         package var storedStage: Int? { isRest ? nil : stage }
 
-        /// See ``NotBefore``; nil: at once.
+        /// Returns when the delivery may be sent, see ``NotBefore``; `nil` if it may be sent immediately.
         package func notBefore(at now: Timestamp) -> Int64? {
             if let turn { return turn.milliseconds }
             let wave = wave.flatMap { $0 > now ? $0.milliseconds : nil }
@@ -34,28 +34,28 @@ package struct FreezePolicy {
         }
     }
 
-    /// Why a device is not sent to from the start; another device of its user may be.
+    /// The reasons why a device is not sent to from the start. Another device of its user may be sent to.
     package static let reasons: [SuppressionReason] = [
         .tokenGone, .wrongEnvironment, .alertsNotAllowed, .holdout, .late, .unknownZone, .duplicateOfUser,
     ]
 
-    /// Distinct zones remembered; above so many, devices report anything but zones.
+    /// The maximum number of distinct zones that are cached. If there are more, devices report anything but zones.
     private static let zonesMax = 5_000
 
     private let pushType: PushType
-    /// Nil: no holdout and no variants.
+    /// `nil` if there is no holdout and no variant.
     private let split: CampaignSplit?
     private let waves: RecipientWaves?
     private var turnsByZone: [String?: RecipientWaves.Turn] = [:]
-    /// Nil: no stages.
+    /// `nil` if there are no stages.
     private var sample: StageSample?
     private let lastStage: Int
-    /// Nil: each device gets its own copy.
+    /// `nil` if each device gets its own copy.
     private var picks: UserPicks?
 
     /// - Parameters:
-    ///   - waves: of a run that follows each device's clock.
-    ///   - seeds: the devices of each stage that is for seeds.
+    ///   - waves: the waves of a run that follows each device's clock.
+    ///   - seeds: the devices of each seed stage.
     package init(_ campaign: Campaign, waves: RecipientWaves?, seeds: [Set<Int64>] = []) {
         sample = StageSample(campaign, seeds: seeds)
         lastStage = (campaign.stages?.count ?? 1) - 1
@@ -66,7 +66,7 @@ package struct FreezePolicy {
         picks = campaign.dedupe == .user ? UserPicks() : nil
     }
 
-    /// For an audience without a campaign: everybody at once, without holdout and variants.
+    /// Creates a rule for an audience without a campaign: all devices at once, without holdout and variants.
     package init(_ pushType: PushType) {
         self.pushType = pushType
         split = nil
@@ -76,17 +76,18 @@ package struct FreezePolicy {
         lastStage = 0
     }
 
-    /// Whether the device's language decides anything.
+    /// Whether the run has stages, so that the device's language matters.
     package var hasStages: Bool { sample != nil }
 
-    /// Whether it has to ``see(_:of:_:status:alertsAllowed:zone:seenAt:wasSent:)`` every device with a user first.
+    /// Whether ``see(_:of:_:status:alertsAllowed:zone:seenAt:wasSent:)`` must get every device with a user first.
     package var goesByUser: Bool { picks != nil }
 
-    /// To be told of each device in the audience that has a user, one user after the other, before anything is decided.
+    /// Records a device of the audience that has a user. Call it for all of these devices, one user after the other,
+    /// before the first decision.
     ///
     /// - Parameters:
-    ///   - seenAt: when the app was last heard of on it, in ms.
-    ///   - wasSent: of a device that was decided on before a freeze was cut short: whether it was to be sent to.
+    ///   - seenAt: when the app was last seen on the device, in ms.
+    ///   - wasSent: for a device that was decided before a freeze was interrupted: whether it was to be sent to.
     package mutating func see(
         _ device: Int64, of user: String, status: DeviceStatus, alertsAllowed: Bool, zone: () -> String?,
         seenAt: Int64, wasSent: Bool? = nil
@@ -103,9 +104,9 @@ package struct FreezePolicy {
     }
 
     /// - Parameters:
-    ///   - user: the device's; asked for in runs that go by users only.
-    ///   - locale: the device's; asked for in runs with stages only.
-    ///   - zone: the device's; asked for in runs with waves or stages only.
+    ///   - user: the device's user; called only in runs that go by users.
+    ///   - locale: the device's locale; called only in runs with stages.
+    ///   - zone: the device's zone; called only in runs with waves or stages.
     package mutating func decide(
         device: Int64, _ environment: PushEnvironment, status: DeviceStatus, alertsAllowed: Bool,
         user: () -> String? = { nil }, locale: () -> String?, zone: () -> String?
@@ -116,8 +117,8 @@ package struct FreezePolicy {
     }
 
     /// - Parameters:
-    ///   - stratum: the device's language and zone; asked for in runs with stages only.
-    ///   - zone: asked for in runs with waves only.
+    ///   - stratum: the device's language and zone; called only in runs with stages.
+    ///   - zone: the device's zone; called only in runs with waves.
     package mutating func decide(
         device: Int64, _ environment: PushEnvironment, status: DeviceStatus, alertsAllowed: Bool,
         user: () -> String?, stratum: () -> StageSample.Stratum, zone: () -> String?
@@ -149,7 +150,7 @@ package struct FreezePolicy {
         }
     }
 
-    /// One device chosen by hand: no holdout and no wave, and the variant asked for, if any.
+    /// Decides on one device that a person chose: without holdout and waves, with the requested variant, if any.
     package func decideByHand(
         device: Int64, status: DeviceStatus, alertsAllowed: Bool, user: String? = nil, variant: Int?
     ) -> Decision {
@@ -176,11 +177,12 @@ package struct FreezePolicy {
     }
 }
 
-/// Which device of each user gets the one copy of a run with `dedupe: user`, of those that would be sent to: a seed before
-/// the others, so that its stage is not empty, then the one that was seen last, then the one that was there first.
+/// The choice of the device that gets a user's one copy in a run with `dedupe: user`. The choice is among the devices
+/// that would be sent to. A seed comes before the others, so that its stage is not empty. Then comes the device that
+/// was seen last, then the device that was there first.
 private struct UserPicks {
     struct Candidate {
-        /// Of a seed; the highest number for the others.
+        /// The stage of a seed; the highest number for the other devices.
         var stage: Int
         var seenAt: Int64
         var device: Int64
@@ -192,9 +194,9 @@ private struct UserPicks {
 
     private var user: String?
     private var pick: Candidate?
-    /// A freeze that was cut short has written a delivery for the user already.
+    /// Whether an interrupted freeze has written a delivery for the user already.
     private var isServed = false
-    /// One bit for a device, 64 neighbours together: a few bytes for each of millions.
+    /// One bit per device, with 64 neighbours in one word: a few bytes per device for millions of devices.
     private var leftOut: [Int64: UInt64] = [:]
 
     mutating func offer(_ candidate: Candidate, to user: String) {
@@ -229,8 +231,8 @@ private struct UserPicks {
     private static func bit(of device: Int64) -> UInt64 { 1 << UInt64(device & 63) }
 }
 
-/// Which device of a user gets the one copy of a run with `dedupe: user` when the device that was chosen at the freeze
-/// turns out to be gone: asked in the transaction that records this.
+/// The choice of another device of a user, in a run with `dedupe: user`. It is needed if the device that was chosen at
+/// the freeze turns out to be gone. It is evaluated in the transaction that records this.
 package struct UserFallback {
     /// The devices read for one user. A user with more devices has no fallback, so that the work is bounded.
     package static let devicesMax = 100
@@ -240,11 +242,11 @@ package struct UserFallback {
         package var device: Int64
         package var status: DeviceStatus
         package var alertsAllowed: Bool
-        /// When the app was last heard of on it, in ms.
+        /// When the app was last seen on the device, in ms.
         package var seenAt: Int64
         /// `nil` if the run has no delivery to the device.
         package var state: DeliveryState?
-        /// The status of APNs' answer, and the reason.
+        /// The status of APNs' response, and its reason.
         package var answer: Int
         package var reason: String?
 
@@ -261,8 +263,8 @@ package struct UserFallback {
             self.reason = reason
         }
 
-        /// Whether the delivery keeps the user from another copy: it was sent, is to be sent, or was refused for a
-        /// reason that says nothing about the device.
+        /// Whether the delivery keeps the user from another copy. It does if it was sent, is to be sent, or was refused
+        /// for a reason that says nothing about the device.
         fileprivate var isServed: Bool {
             switch state {
             case nil: false
@@ -277,16 +279,16 @@ package struct UserFallback {
 
     private let run: Run
 
-    /// `nil` if the run has no fallback: it is over, or a user's devices each get a copy.
+    /// Returns `nil` if the run has no fallback: it is over, it is a test, or each device of a user gets a copy.
     package init?(_ run: Run) {
         guard run.definition.campaign.dedupe == .user, !run.state.isFinal, !run.isTest else { return nil }
         self.run = run
     }
 
-    /// Returns the best of the devices that were left out for another one, as at the freeze, or `nil` if there is none,
-    /// or if the user has or had a copy.
+    /// Returns the best of the devices that were left out for another one, chosen as at the freeze. Returns `nil` if
+    /// there is none, or if the user has or had a copy.
     ///
-    /// - Parameter devices: of one user, at most ``devicesMax`` and one more.
+    /// - Parameter devices: the devices of one user, at most ``devicesMax`` and one more.
     package func next(of devices: [Candidate]) -> Int64? {
         guard devices.count <= Self.devicesMax, !devices.contains(where: \.isServed) else { return nil }
         let showsAlert = run.definition.campaign.pushType.showsAlert
@@ -296,21 +298,21 @@ package struct UserFallback {
         }.min { ($1.seenAt, $0.device) < ($0.seenAt, $1.device) }?.device
     }
 
-    /// When the copy may be sent, see ``NotBefore``: now, or with the last stage of a run that has stages.
+    /// Returns when the copy may be sent, see ``NotBefore``: now, or with the last stage of a run that has stages.
     package func notBefore(at now: Timestamp) -> Int64 {
         let stages = run.definition.campaign.stages?.count ?? 1
         return stages > 1 ? NotBefore.held(stage: stages - 1) : now.milliseconds
     }
 }
 
-/// The order of a correction: whoever got the wrong text last is told first.
+/// The order of a correction: the device that got the wrong text last is corrected first.
 package struct CorrectionTurns: Sendable {
     private let start: Timestamp
     private let plannedAt: Timestamp
 
     /// - Parameters:
-    ///   - corrected: the run that is put right.
-    ///   - plannedAt: of the correction.
+    ///   - corrected: the run that is corrected.
+    ///   - plannedAt: the planned time of the correction.
     package init(_ corrected: Run, plannedAt: Timestamp) {
         start = corrected.startedAt ?? corrected.createdAt
         self.plannedAt = plannedAt

@@ -1,14 +1,14 @@
-/// Whether more devices of a run were found gone than the campaign's history explains: an old file that was imported,
-/// or a host that is not APNs.
+/// The check that a run found no more gone devices than the campaign's history explains. More of them mean an old file
+/// that was imported, or a host that is not APNs.
 ///
-/// The run is judged as a whole and at its end. Devices are sent to in no random order, so a part of it says little;
-/// and what was found is written down only then, so nothing is lost by waiting.
+/// The run is judged as a whole and at its end. The order of sending is not random, so a part of the run says little.
+/// The gone devices are recorded only at the end, so waiting loses nothing.
 package struct GoneShare: Sendable {
-    /// Fewer answers say nothing: no small run waits for a person for this.
+    /// The minimum number of responses. Fewer prove nothing, so a small run does not wait for a person.
     package static let answersMin = 200
 
-    /// Twice the highest share of the campaign's last ``StageJudge/historyRuns`` finished runs, and at least 5 %; 30 %
-    /// without a history.
+    /// The tolerated share. It is twice the highest share of the campaign's last ``StageJudge/historyRuns`` finished
+    /// runs, but at least 5 % and at most 90 %. If there is no history, it is 30 %.
     package let tolerated: Double
     private let test: SequentialTest
 

@@ -1,25 +1,26 @@
 package import Model
 
-/// What becomes of a pending delivery that is looked at for sending.
+/// The decision about a pending delivery that is considered for sending.
 package enum LeaseDecision: Hashable, Sendable {
-    /// `until`: no request may start from then on; nil: whenever.
+    /// No request may start at `until` or later; `nil` if there is no such time.
     case send(until: Timestamp?)
-    /// Put off; if nothing else happens it would be suppressed for this cause. Nil: its wave has not started.
+    /// The delivery is put off. If nothing changes, it would be suppressed for this reason; `nil` if its wave has not
+    /// started.
     case wait(until: Timestamp, for: SuppressionReason?)
     case suppress(SuppressionReason)
-    /// Its device has registered in this environment since: a lease there takes it.
+    /// The device has registered in this environment since. A lease in that environment takes the delivery.
     case move(to: PushEnvironment)
 }
 
-/// What one lease may send, must put off or suppresses: asked once per pending delivery, in the transaction that then
-/// writes the answer down.
+/// The rule that decides what one lease may send, must put off or suppresses. It is evaluated once per pending
+/// delivery, in the transaction that records the decision.
 ///
-/// In this order: the device's status, its environment, the expiry, the quiet hours, the frequency caps, the silent
-/// budget, and for what would have to wait for its budget, whether a newer push of the same collapse key waits already.
-/// What an earlier rule settles is not asked of the later ones, so the facts that cost a statement are passed as closures: an alert without caps never needs
-/// them.
+/// The order is: the device's status, its environment, its wave, the expiry, the quiet hours, the frequency caps, the
+/// silent budget. A push that would wait for its budget is suppressed if a newer push of the same collapse key waits
+/// already. If an earlier rule decides, the later ones are not evaluated. So the facts that cost a statement are passed
+/// as closures: an alert without caps never needs them.
 package struct LeasePolicy {
-    /// Distinct zones remembered; above so many, devices report anything but zones.
+    /// The maximum number of distinct zones that are cached. If there are more, devices report anything but zones.
     private static let zonesMax = 5_000
 
     private let environment: PushEnvironment
@@ -31,8 +32,8 @@ package struct LeasePolicy {
     private var quietByZone: [String?: QuietTimes.State] = [:]
 
     /// - Parameters:
-    ///   - steps: of the wall clock, see ``RollingWindow``.
-    ///   - gap: what the store knows nothing of, as there.
+    ///   - steps: the steps of the wall clock, see ``RollingWindow``.
+    ///   - gap: the time that the store knows nothing about, see ``RollingWindow``.
     package init(_ request: LeaseRequest, after steps: [ClockStep] = [], gap: RestoreGap? = nil) {
         environment = request.environment
         reachable = request.reachable
@@ -43,13 +44,13 @@ package struct LeasePolicy {
     }
 
     /// - Parameters:
-    ///   - status: the device's, as it is now; nil when it is no longer stored.
-    ///   - current: the environment of the device's token now, to which alone it is sent.
-    ///   - zone: the device's; asked for with quiet hours only.
-    ///   - wave: when the delivery's wave starts; nil in a run without waves.
-    ///   - silentEnds: of the device's background pushes, when the outcome came; nil for one in flight.
+    ///   - status: the device's present status; `nil` if the device is no longer stored.
+    ///   - current: the environment of the device's present token, which is the only one to send to.
+    ///   - zone: the device's zone; needed only with quiet hours.
+    ///   - wave: when the delivery's wave starts; `nil` in a run without waves.
+    ///   - silentEnds: the times of the outcomes of the device's background pushes; `nil` for a push in flight.
     ///   - newerWaits: whether a newer run's push of the same collapse key waits for the device's budget.
-    ///   - capped: what the frequency caps say, given when the push expires.
+    ///   - capped: the decision of the frequency caps, from the time at which the push expires.
     package mutating func decide(
         status: DeviceStatus?, in current: PushEnvironment?, zone: String?, wave: Timestamp?,
         silentEnds: () throws -> [Timestamp?],
@@ -63,7 +64,7 @@ package struct LeasePolicy {
         if let current, current != environment {
             return reachable.contains(current) ? .move(to: current) : .suppress(.wrongEnvironment)
         }
-        // Only its stage had kept it from waiting for its wave.
+        // The delivery was held only for its stage: now it waits for its wave.
         if let wave, now < wave { return .wait(until: wave, for: nil) }
         let expiresAt = expiry?.moment(wave: wave)
         if let expiresAt, now >= expiresAt { return .suppress(.expired) }

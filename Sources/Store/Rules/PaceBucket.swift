@@ -1,7 +1,7 @@
 package import Model
 
-/// Holds senders to a `pace`: a token bucket that fills at the given rate and holds a quarter of a second's worth. With
-/// a ramp the rate grows evenly from a tenth to the whole, from the first push on.
+/// A token bucket that limits senders to a `pace`. It fills at the given rate and holds a quarter of a second's worth.
+/// With a ramp, the rate grows evenly from a tenth to the whole, from the first push on.
 ///
 /// Its times are ``ClockReading/uptime``: setting the wall clock neither fills the bucket nor stalls it.
 package struct PaceBucket: Hashable, Sendable {
@@ -11,7 +11,7 @@ package struct PaceBucket: Hashable, Sendable {
     }
 
     private static let burstSeconds = 0.25
-    /// Without a push for so long it begins anew, with the ramp.
+    /// After this idle time the bucket restarts, including its ramp.
     private static let idleMax: Duration = .seconds(60)
 
     package private(set) var tokens: Double
@@ -22,14 +22,14 @@ package struct PaceBucket: Hashable, Sendable {
         self.init(tokens: Self.burst(pace.rate(after: .zero)), startedAt: now, filledAt: now)
     }
 
-    /// As it was kept.
+    /// Restores a bucket as it was stored.
     package init(tokens: Double, startedAt: Duration, filledAt: Duration) {
         self.tokens = tokens
         self.startedAt = startedAt
         self.filledAt = filledAt
     }
 
-    /// Fills the bucket, and says how many of `limit` may be taken.
+    /// Fills the bucket, and returns how many of `limit` may be taken, or the wait.
     package mutating func allowance(of pace: Campaign.Pace, at now: Duration, limit: Int) -> Allowance {
         if now - filledAt > Self.idleMax { self = PaceBucket(pace, at: now) }
         let rate = pace.rate(after: now - startedAt)
@@ -43,7 +43,7 @@ package struct PaceBucket: Hashable, Sendable {
         return .after(.milliseconds(Int64(((enough - tokens) / rate * 1000).rounded(.up))))
     }
 
-    /// The same of several that are kept together: the smallest number, or the longest wait.
+    /// Returns the allowance of several paces that apply together: the smallest number, or the longest wait.
     package static func allowance(
         of paces: [SharedPace], _ buckets: inout [PaceBucket], at now: Duration, limit: Int
     ) -> Allowance {
@@ -63,9 +63,9 @@ package struct PaceBucket: Hashable, Sendable {
     private static func burst(_ rate: Double) -> Double { max(1, rate * burstSeconds) }
 }
 
-/// A pace that all senders of a store keep together, whichever process they are in.
+/// A pace that all senders of a store share, in all processes.
 package struct SharedPace: Hashable, Sendable {
-    /// Senders that give the same name share it.
+    /// Senders that give the same name share the pace.
     package var name: String
     package var pace: Campaign.Pace
 

@@ -1,13 +1,13 @@
 package import Model
 
-/// Which devices nobody needs any more.
+/// The rule for devices that are no longer needed.
 package struct PrunePolicy: Hashable, Sendable {
     package enum Reason: Hashable, Sendable {
         case gone, notSeen, kept
     }
 
-    /// For so long a background push is looked at as one that may still count: longer than any sensible window of a silent
-    /// budget.
+    /// How long a background push is treated as one that may still count. This is longer than any sensible window of a
+    /// silent budget.
     private static let ledgerMs: Int64 = 86_400_000
 
     package let topic: String?
@@ -22,12 +22,13 @@ package struct PrunePolicy: Hashable, Sendable {
         self.now = now
     }
 
-    /// A background push that ended after this still counts.
+    /// A background push that ended after this moment still counts.
     package var countingSince: Timestamp { Self.countingSince(now) }
 
     package static func countingSince(_ now: Timestamp) -> Timestamp { now - .milliseconds(ledgerMs) }
 
-    /// Of a device that is gone for long enough, or else was not seen for long enough.
+    /// Returns the reason for a device that has been gone, or has not been seen, for long enough. A device
+    /// with a push that still counts is kept.
     package static func reason(isGone: Bool, hasCountingPush: Bool) -> Reason {
         if hasCountingPush { return .kept }
         return isGone ? .gone : .notSeen
@@ -43,15 +44,15 @@ extension PruneCounts {
         }
     }
 
-    /// For the audit.
+    /// The summary for the audit log.
     package var words: String { "gone \(gone), not seen \(notSeen)" }
 }
 
 extension StoredDevice {
-    /// What is left on record of a device that somebody removed.
+    /// The status reason of a device that a person removed.
     package static let removedReason = "Removed"
 
-    /// For the audit: without its token.
+    /// The name for the audit log, without the token.
     package var words: String {
         let name = record.installationID.map { "installation \($0)" } ?? record.token.redacted
         return "device \(id) of \(record.topic), \(name)"

@@ -1,14 +1,15 @@
 package import Model
 
-/// Which device a record is about, and what it does to it: the rules of ``DeviceRegistry/importDevices(_:now:dryRun:)``.
+/// The rules of ``DeviceRegistry/importDevices(_:now:dryRun:)``: which device a record is about, and what it does to
+/// it.
 package enum RegistrationPolicy {
-    /// A background push still in flight for a device that becomes one with another counts for the one that stays as if
-    /// it ended this much later, since its outcome will be recorded under the old id.
+    /// The assumed rest of the flight of a background push whose device is merged into another. Its outcome will be
+    /// recorded under the old id, so the remaining device counts it as if it ended this much later.
     package static let flightMaxMs: Int64 = 3_600_000
 
     /// A device that a record may mean.
     package struct Known: Hashable, Sendable {
-        /// By which the store finds it again.
+        /// The id by which the store finds the device again.
         package var id: Int64
         package var installation: String?
         package var registeredAt: Timestamp?
@@ -19,36 +20,36 @@ package enum RegistrationPolicy {
             self.registeredAt = registeredAt
         }
 
-        /// Whether this registration is newer than the record's; then the record says nothing about tokens.
+        /// Whether this registration is newer than the record's. If so, the record says nothing about tokens.
         fileprivate func isNewer(than record: DeviceRecord) -> Bool {
             guard let registeredAt, let recorded = record.registeredAt else { return false }
             return recorded < registeredAt
         }
 
-        /// Whether it is to be put down when its token was named: nobody says when it was registered.
+        /// Whether to record when the device's token was named, because neither side has a registration time.
         package func isHeardOf(by record: DeviceRecord) -> Bool {
             registeredAt == nil && record.registeredAt == nil
         }
     }
 
     package enum Decision: Hashable, Sendable {
-        /// Nobody has the token or the installation.
+        /// No device has the token or the installation.
         case insert
         /// The record names the token that the device has.
         case confirm(Known)
         /// The record is too old to say anything about tokens.
         case update(Known)
         case replaceToken(Known)
-        /// The one that has the token turns out to be another's installation, and goes.
+        /// The device that has the token turns out to be another device's installation, and is removed.
         case merge(Known, into: Known)
-        /// The token has gone to another installation since the record was made.
+        /// The token has moved to another installation since the record was made.
         case leave(Known)
     }
 
     /// - Parameters:
     ///   - holder: the device that has the record's token.
-    ///   - named: finds the device of the record's installation; not asked where the holder is that device, which for a
-    ///     list given again nearly all are.
+    ///   - named: finds the device of the record's installation. It is not called if the holder is that device, as it
+    ///     is for nearly all records of a repeated list.
     package static func decide(
         _ record: DeviceRecord, holder: Known?, named: () throws -> Known?
     ) rethrows -> Decision {
@@ -69,8 +70,8 @@ package enum RegistrationPolicy {
 }
 
 extension DeviceRecord {
-    /// Takes over what a later record names, all but token, environment and topic; `registeredAt` and `lastSeenAt` never
-    /// go back. Both may be what several records say together. False: it said all this already.
+    /// Takes over everything that a later record names, except token, environment and topic. `registeredAt` and
+    /// `lastSeenAt` never go back. Both records may be combined from several. Returns `false` if nothing changed.
     package mutating func update(with later: DeviceRecord) -> Bool {
         var isChanged = erase(later.erased)
         isChanged = Self.take(later.installationID, &installationID) || isChanged
@@ -113,12 +114,12 @@ extension DeviceRecord {
 
     private mutating func takeAttributes(of later: DeviceRecord) -> Bool {
         guard let set = later.attributes else { return false }
-        // None of none is nothing new, and an empty list would be.
+        // An empty set on top of no attributes is no change, but storing an empty list would be one.
         guard !set.isEmpty || attributes != nil || later.replacesAttributes else { return false }
         let known = attributes ?? [:]
         replacesAttributes = replacesAttributes || later.replacesAttributes
         let merged = later.replacesAttributes ? set : known.merging(set) { $1 }
-        // What several records say together keeps that it was said.
+        // A record that is combined from several keeps the fact that it named attributes, even if they are equal.
         attributes = merged
         return merged != known
     }
@@ -137,7 +138,8 @@ extension DeviceRecord {
 }
 
 extension StoredDevice {
-    /// As ``Model/DeviceRecord/update(with:)``; registered after its status, the device is active again.
+    /// Updates the device as ``Model/DeviceRecord/update(with:)`` does. A registration after its status makes it active
+    /// again.
     package mutating func update(with later: DeviceRecord) -> Bool {
         let isChanged = record.update(with: later)
         guard let registeredAt = later.registeredAt, let statusAt, registeredAt > statusAt else { return isChanged }
@@ -145,7 +147,7 @@ extension StoredDevice {
         return true
     }
 
-    /// A new token, which nobody has proven.
+    /// Sets a new token, which APNs has not accepted yet.
     package mutating func setToken(to later: DeviceRecord) {
         (record.token, record.environment) = (later.token, later.environment)
         (generation, isProven) = (generation + 1, false)

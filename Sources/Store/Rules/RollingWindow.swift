@@ -1,26 +1,27 @@
 package import Model
 
-/// The arithmetic of a silent budget or a frequency cap at one moment: which pushes count, and whether one more may leave.
+/// The arithmetic of a silent budget or a frequency cap at one moment: which pushes count, and whether one more may
+/// leave.
 ///
-/// A push left counts at APNs at some moment between its reservation and its outcome. Counting each by the later end,
-/// no window of that length seen from APNs can hold more than the limit, whichever moments they were.
+/// APNs counts a push at some moment between its reservation and its outcome. This window counts each push by the later
+/// end. So no window of that length, as APNs sees it, can hold more than the limit, whichever moments APNs counts.
 ///
-/// Its moments are the wall clock's, which somebody may set. Set back, it puts pushes into the future: they count. Set
-/// forward, it would let those before leave the window early: they are taken to have ended as much later. Either way a
-/// slot may be free later than it could be, never sooner.
+/// Its moments are those of the wall clock, which may be set. A clock that is set back puts earlier pushes into the
+/// future: they count. A clock that is set forward would let earlier pushes leave the window early: they are treated as
+/// ended later by the same amount. In both cases a slot may be free later than necessary, but never sooner.
 ///
 /// A store that was restored from a backup does not know what was sent since. The window counts as full until it holds
 /// nothing of that time.
 package struct RollingWindow: Hashable, Sendable {
-    /// Pushes that may count at any moment; none when it is not above 0.
+    /// The number of pushes that may count at any moment; none if it is not above 0.
     package let limit: Int
     package let length: Duration
     package let now: Timestamp
-    /// Of what waits for a slot, or is left out for want of one.
+    /// The reason of a push that waits for a slot, or is suppressed for lack of one.
     private let reason: SuppressionReason
-    /// The steps forward, oldest first: what ended up to a moment of the wall clock may have ended before.
+    /// The steps forward, oldest first. A push with an end up to such a moment may have ended before the step.
     private let corrections: [Correction]
-    /// By the clock as it goes now, until when pushes may have left that are on no record. `nil` if none of them counts.
+    /// The time, by the present clock, until which unrecorded pushes may have left. `nil` if none of them counts.
     private let unknownUntil: Timestamp?
 
     private struct Correction: Hashable {
@@ -29,8 +30,8 @@ package struct RollingWindow: Hashable, Sendable {
     }
 
     /// - Parameters:
-    ///   - steps: of the wall clock, oldest first, the latest at least.
-    ///   - gap: what the store knows nothing of; `nil`: nothing.
+    ///   - steps: the steps of the wall clock, oldest first; at least the latest ones.
+    ///   - gap: the time that the store knows nothing about; `nil` if there is none.
     package init(
         limit: Int, length: Duration, for reason: SuppressionReason, at now: Timestamp, after steps: [ClockStep] = [],
         gap: RestoreGap? = nil
@@ -45,15 +46,15 @@ package struct RollingWindow: Hashable, Sendable {
         unknownUntil = unknown.flatMap { $0 > now - length ? $0 : nil }
     }
 
-    /// The silent budget's.
+    /// The window of a silent budget.
     package init(
         _ budget: Configuration.SilentBudget, at now: Timestamp, after steps: [ClockStep] = [], gap: RestoreGap? = nil
     ) {
         self.init(limit: budget.limit, length: budget.window, for: .silentBudget, at: now, after: steps, gap: gap)
     }
 
-    /// From the first step on that lies behind a moment by the clock as it goes now: what ended before the others does
-    /// not matter any more.
+    /// Returns the steps from the first one after a moment by the present clock. Pushes that ended before the other
+    /// steps no longer matter.
     private static func recent(_ steps: [ClockStep], since moment: Timestamp) -> ArraySlice<ClockStep> {
         var later = Duration.zero
         var start = steps.endIndex
@@ -64,8 +65,9 @@ package struct RollingWindow: Hashable, Sendable {
         return steps[start...]
     }
 
-    /// A clock set back and then forward shows the same times twice. So a correction goes up to the highest time that
-    /// any push from before the step may carry, corrected for the steps before it, not to what was shown at the step.
+    /// Returns the corrections of the steps. A clock that is set back and then forward shows the same times twice. So a
+    /// correction reaches up to the highest time that any push from before the step may carry, corrected for the steps
+    /// before it. The time that was shown at the step is not enough.
     private static func corrections(_ steps: ArraySlice<ClockStep>) -> [Correction] {
         var corrections: [Correction] = []
         var highest: Timestamp?
@@ -77,34 +79,34 @@ package struct RollingWindow: Hashable, Sendable {
         return corrections
     }
 
-    /// A push counts while its outcome came after this moment, or has not come yet.
+    /// A push counts if its outcome came after this moment, or has not come yet.
     package var opensAt: Timestamp { now - length }
 
-    /// A push whose outcome came up to this moment can be forgotten: it counts neither now nor for a look back at any
-    /// push that still counts.
+    /// A push whose outcome came up to this moment can be forgotten. It counts neither now nor in a check of any push
+    /// that still counts.
     package var forgottenUpTo: Timestamp { opensAt - length - corrections.reduce(.zero) { $0 + $1.by } }
 
-    /// - Parameter end: when the outcome came; nil while in flight, which may go on.
+    /// - Parameter end: when the outcome came; `nil` while the push is in flight, however long.
     package func counts(_ end: Timestamp?) -> Bool { end.map { corrected($0) > opensAt } ?? true }
 
-    /// By the clock as it goes now.
+    /// Converts a time to the present clock.
     private func corrected(_ end: Timestamp) -> Timestamp { Self.corrected(end, corrections) }
 
     private static func corrected(_ end: Timestamp, _ corrections: [Correction]) -> Timestamp {
         corrections.reduce(end) { end, correction in end <= correction.upTo ? end + correction.by : end }
     }
 
-    /// Whether so many pushes that count leave no slot.
+    /// Whether this number of counted pushes leaves no slot.
     package func isFull(_ count: Int) -> Bool { count >= limit || unknownUntil != nil }
 
-    /// Whether one more push may leave now, when it may, or that it never will before it expires.
+    /// Decides whether one more push may leave now, when it may leave, or that it cannot leave before it expires.
     ///
-    /// - Parameter ends: of the pushes so far, when the outcome came; nil while in flight.
+    /// - Parameter ends: the times of the outcomes of the pushes so far; `nil` while in flight.
     package func decide(ends: [Timestamp?], expiresAt: Timestamp?) -> LeaseDecision {
         let counted = ends.filter(counts).map { $0.map(corrected) ?? now }.sorted()
         guard isFull(counted.count) else { return .send(until: nil) }
         guard limit > 0 else { return .suppress(reason) }
-        // A slot is free once all but limit - 1 of them have left the window, and all that may have been sent unknown.
+        // A slot is free once all but limit - 1 of them, and all unrecorded pushes, have left the window.
         let known = counted.count >= limit ? counted[counted.count - limit] : nil
         guard let last = [known, unknownUntil].compactMap(\.self).max() else { return .send(until: nil) }
         let free = last + length

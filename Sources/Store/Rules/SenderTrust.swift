@@ -2,12 +2,12 @@ package import Model
 
 /// How long a sender trusts its last heartbeat.
 package enum SenderTrust {
-    /// A sender starts no request later than this after it sent a heartbeat that the store answered, and no machine takes it
-    /// over earlier. Two heartbeats, and a margin.
+    /// A sender starts no request later than this after it sent a heartbeat that the store answered, and no machine
+    /// takes it over earlier. The window covers two heartbeats and a margin.
     package static let window: Duration = .milliseconds(2_500)
-    /// Between two heartbeats of a sender, also of one that sends nothing.
+    /// The interval between two heartbeats of a sender, even of one that sends nothing.
     package static let beatEvery: Duration = .seconds(1)
-    /// Between the response to one heartbeat and the next heartbeat, at least.
+    /// The minimum time between the response to one heartbeat and the next heartbeat.
     private static let shortest: Duration = .milliseconds(100)
     /// Heartbeats begin at multiples of this, so that all runs of a process share one transaction.
     private static let grid: Duration = .milliseconds(250)
@@ -25,8 +25,8 @@ package enum SenderTrust {
         return max(.zero, grid * past - now)
     }
 
-    /// Whether heartbeats of this duration keep the trust window open: each is answered before the window of the one before
-    /// ends.
+    /// Whether heartbeats of this duration keep the trust window open: each is answered before the window of the one
+    /// before ends.
     package static func staysOpen(withBeatsOf duration: Duration) -> Bool {
         max(beatEvery, duration + shortest + grid) + duration <= window
     }
@@ -62,14 +62,14 @@ package struct HeartbeatPace: Hashable, Sendable {
     }
 }
 
-/// Decides which runs that other senders lead one more sender joins.
+/// The rule that decides whether a sender joins a run that another sender leads.
 ///
-/// A sender that is busy joins runs with enough left for all. One that has nothing to do joins whatever is left, a run at a
-/// time, so that a restarted sender does not stay idle beside a run that others still send.
+/// A busy sender joins runs with enough left for all. An idle sender joins a run with less left, one run at a time. So
+/// a restarted sender does not stay idle beside a run that others still send.
 package struct JoinPolicy {
-    /// Two leases for each of two senders.
+    /// The number of pending deliveries that is enough for all: two leases for each of two senders.
     private static let worthwhile = 4_000
-    /// A run that ends before is not worth joining.
+    /// A run that ends sooner than this is not worth joining.
     private static let youngest: Duration = .seconds(2)
 
     private var isIdle: Bool
@@ -83,7 +83,7 @@ package struct JoinPolicy {
         self.now = now
     }
 
-    /// Whether the sender joins this run, which a living sender leads. To be asked of one run after the other.
+    /// Returns whether the sender joins this run, which a living sender leads. Call it for one run after the other.
     package mutating func joins(_ run: Run) -> Bool {
         guard run.state == .running, !run.isTest else { return false }
         if !run.isFrozen || run.counts.pending >= Self.worthwhile { return true }
@@ -95,21 +95,21 @@ package struct JoinPolicy {
     }
 }
 
-/// How many deliveries a sender leases at once where several senders share a run.
+/// The number of deliveries that a sender leases at once if several senders share a run.
 package enum LeaseShare {
     /// A smaller lease is not worth its transaction.
     package static let least = 64
     /// A lease is at most this part of each sender's share of what is left.
     private static let parts = 4
 
-    /// Returns the size of the next lease: leases shrink as the run nears its end, so that no sender is left with work when
-    /// the others have none.
+    /// Returns the size of the next lease. Leases shrink as the run nears its end, so that no sender is left with work
+    /// when the others have none.
     ///
     /// - Parameters:
     ///   - most: the size of a lease in the middle of a run.
     ///   - pending: the deliveries that no sender has leased yet.
     ///   - senders: the senders that share the run.
-    ///   - rate: the pushes a second that this sender settled lately; `nil`: not known.
+    ///   - rate: the pushes per second that this sender settled lately; `nil` if it is not known.
     package static func size(atMost most: Int, pending: Int, senders: Int, rate: Double?) -> Int {
         guard senders > 1 else { return most }
         let share = pending / (parts * senders)
@@ -118,10 +118,10 @@ package enum LeaseShare {
         return min(most, max(least, min(share, own)))
     }
 
-    /// Whether a sender holds so much more than it sends in the next seconds that it gives back what it has not started.
-    /// Asked while another sender of the run has nothing to send.
+    /// Whether a sender should release the deliveries that it has not started, because it holds more than it sends in
+    /// the next seconds. It is evaluated while another sender of the run has nothing to send.
     package static func isTooMuch(held: Int, rate: Double) -> Bool { held > enough(rate: rate) }
 
-    /// What a sender holds at most while others have nothing to send: that of the next two seconds.
+    /// Returns the most that a sender holds while others have nothing to send: the deliveries of the next two seconds.
     package static func enough(rate: Double) -> Int { Int(max(Double(2 * least), min(2 * rate, 1_000_000))) }
 }

@@ -1,16 +1,16 @@
 package import Model
 
-/// What APNs' reasons for refusing a push say about the device's token, and whether that still holds when it is
-/// recorded (`ProviderProtocol` sections 7 and 8). A reason stands for one verdict; every other says nothing about the
-/// token.
+/// The meaning of APNs' rejection reasons for the device's token (`ProviderProtocol` sections 7 and 8). It includes the
+/// test whether a verdict still holds when it is recorded. Each reason here stands for one verdict. Every other reason
+/// says nothing about the token.
 package enum TokenVerdict: Hashable, Sendable {
     /// The token is no longer active: status 410.
     case gone
-    /// The token is of another environment or topic than the push was sent to. With the wrong host or topic every token
-    /// draws these answers, so the device is suspended only once the run has proven healthy.
+    /// The token is of another environment or topic than the push was sent to. With the wrong host or topic, every
+    /// token gets these responses. So the device is suspended only after the run has proven healthy.
     case mismatched
 
-    /// APNs' words, in the order they are documented in.
+    /// The reasons that APNs gives, in the order of its documentation.
     package var reasons: [String] {
         switch self {
         case .gone: ["Unregistered", "ExpiredToken"]
@@ -18,7 +18,7 @@ package enum TokenVerdict: Hashable, Sendable {
         }
     }
 
-    /// Nil: the reason says nothing about the token.
+    /// Returns `nil` if the reason says nothing about the token.
     package init?(reason: String) {
         if Self.mismatched.reasons.contains(reason) {
             self = .mismatched
@@ -29,17 +29,17 @@ package enum TokenVerdict: Hashable, Sendable {
         }
     }
 
-    /// A verdict on the token of one generation, given about one moment, holds for a device while that is still its
-    /// token and it was not registered again after that moment.
+    /// Returns whether a verdict on the token of one generation still holds for a device. It holds while the device has
+    /// this token and was not registered again after the verdict's moment.
     package static func holds(generation sent: Int, at moment: Timestamp, for device: TokenRegistration) -> Bool {
         sent == device.generation && device.latest.map { $0 <= moment } ?? true
     }
 }
 
-/// What is known of the registration of a device's present token.
+/// The known facts about the registration of a device's present token.
 package struct TokenRegistration: Hashable, Sendable {
     package var generation: Int
-    /// As the app says.
+    /// The registration time from the app.
     package var registeredAt: Timestamp?
     /// When an import last named this token without saying when it was registered.
     package var heardAt: Timestamp?
@@ -54,7 +54,8 @@ package struct TokenRegistration: Hashable, Sendable {
         self.lastSeenAt = lastSeenAt
     }
 
-    /// The moment that counts as the last registration: the app's word, else when we last heard of it. Devices stored
-    /// before that was kept have at most the moment they were last seen. Nil: nothing speaks against a verdict.
+    /// The moment that counts as the last registration: the app's time, otherwise the last import that named the token.
+    /// Devices that were stored before that time was kept have at most the moment when they were last seen. `nil` if
+    /// nothing speaks against a verdict.
     package var latest: Timestamp? { registeredAt ?? heardAt ?? lastSeenAt }
 }

@@ -1,11 +1,11 @@
 package import Model
 
-/// What a run still has to send, counted where ``LatePolicy`` asks for it.
+/// The deliveries that a run still has to send, counted only if ``LatePolicy`` needs the count.
 package struct OwedDeliveries: Sendable {
     private let run: Run
     private let owed: LatePolicy.Owed?
 
-    /// - Parameter count: of what has no outcome; nil: everything has.
+    /// - Parameter count: counts the deliveries without an outcome; returns `nil` if every delivery has one.
     package init(_ run: Run, at now: Timestamp, count: () throws -> LatePolicy.Owed?) rethrows {
         self.run = run
         var counted: LatePolicy.Owed?
@@ -16,10 +16,10 @@ package struct OwedDeliveries: Sendable {
         owed = counted
     }
 
-    /// Counts only if the run may be late: any other claim waits for no expensive read.
+    /// Counts only if the run may be late, so that no other claim waits for an expensive read.
     ///
     /// - Parameters:
-    ///   - record: the run as it is now, by a short read.
+    ///   - record: the run as it is now, from a short read.
     ///   - counted: reads the run again and counts, see ``init(_:at:count:)``.
     package static func ofClaim(
         _ record: Run, at now: Timestamp, counted: () async throws -> OwedDeliveries
@@ -32,14 +32,15 @@ package struct OwedDeliveries: Sendable {
         return isAsked ? try await counted() : uncounted
     }
 
-    /// Why the run, as it is now, is not to be taken though nobody has it; nil: it may be. A run found late is to be put on
-    /// record as such, but not while it is stopped. Deliveries are counted anew only
-    /// where something was sent or settled since.
+    /// Returns why the run, as it is now, may not be claimed although it has no owner; `nil` if it may. A run that is
+    /// found late must be recorded as late, but not while it is stopped. Deliveries are counted again only if something
+    /// was sent or settled since.
     ///
     /// - Parameters:
-    ///   - stops: those in force.
-    ///   - steps: of the wall clock, oldest first. A run that is late only by a clock that was just set forward is neither
-    ///     late nor taken until the clock is confirmed: the one waits for a person, the other might send in the night.
+    ///   - stops: the stops in force.
+    ///   - steps: the steps of the wall clock, oldest first. A run may be late only by a clock that was just set
+    ///     forward. Such a run is neither late nor claimed until the clock is confirmed. A late run waits for a person,
+    ///     and a claimed one might send at night.
     package func refusal(
         of run: Run, _ stops: StopOrders, at now: Timestamp, after steps: [ClockStep] = [],
         count: () throws -> LatePolicy.Owed?
@@ -62,13 +63,13 @@ package struct OwedDeliveries: Sendable {
 }
 
 package enum ClaimRefusal: Hashable, Sendable {
-    /// On record already.
+    /// The refusal is recorded already.
     case known(RunClaim)
     case foundLate(reason: String)
 }
 
 extension RunClaim {
-    /// Nil for a pause that the next owner ends by itself.
+    /// Returns `nil` for a pause that the next owner ends automatically.
     fileprivate init?(pauseOf run: Run) {
         if let person = run.pausedBy {
             self = .paused(by: person, reason: run.stateReason)
@@ -96,11 +97,12 @@ extension Run {
 /// When a run that paused itself is tried again without a person.
 ///
 /// The pauses double: each is as long as the run has been halted so far, at least ``RunHalt/firstRetryAfter`` and at
-/// most ``pauseMax``. The run's row is all that counts, so that a restart, a timer and several machines keep one pace.
+/// most ``pauseMax``. Only the run's row counts, so that a restart, a timer and several machines keep one pace.
 /// ``LatePolicy`` ends the attempts `late_by_max` after the first pause.
 package enum HaltRetry {
     package static let pauseMax: Duration = .seconds(300)
-    /// A row that is further ahead was written before the wall clock was set back: it says nothing.
+    /// The tolerance for a row from the future. A row further ahead was written before the wall clock was set back, and
+    /// is ignored.
     private static let aheadMax: Duration = .seconds(60)
 
     /// Whether a pause ends without a person.

@@ -1,24 +1,26 @@
 package import Model
 
-/// Whether a run that nobody sends may still go on by itself: asked when somebody is about to take it, in the
-/// transaction that would give it to them.
+/// The rule that decides whether a run without a sender may still continue automatically. It is evaluated when a sender
+/// is about to claim the run, in the transaction of the claim.
 ///
-/// It is late when what it still owes has been due for longer than `late_by_max` with nobody sending it. The time
-/// counts from the later of two moments: when the first of it was due, and when an owner was last heard of. So a run
-/// that is paced over hours and taken over seconds after a crash is not late, and neither is one whose next wave is
-/// still to come, or that one of its stages holds. What waited for a person counts from that person's word.
+/// A run is late when its remaining deliveries have been due for longer than `late_by_max` without a sender. The time
+/// counts from the later of two moments: when the first of them was due, and the owner's last heartbeat. So a run is
+/// not late if it is paced over hours and claimed seconds after a crash. A run whose next wave is still to come, or
+/// that a stage holds, is not late either. For a run that waited for a person, the time counts from the person's
+/// decision.
 package struct LatePolicy: Hashable, Sendable {
-    /// What a frozen run still has to send.
+    /// The deliveries that a frozen run still has to send.
     package struct Owed: Hashable, Sendable {
-        /// Deliveries without an outcome whose time has come.
+        /// The number of deliveries without an outcome whose time has come.
         package var due: Int
-        /// When the first of those that wait for their time is due: a wave's start, the end of quiet hours, a retry.
-        /// Nil: some wait for nothing, their turn came with the run's.
+        /// When the first of the deliveries that wait for their time is due: a wave's start, the end of quiet hours, a
+        /// retry. `nil` if some wait for nothing: they were due with the run.
         package var firstDue: Timestamp?
-        /// Until when a stage holds back all of it; nil: none does.
+        /// The time until which a stage holds back all of them; `nil` if no stage does.
         package var heldUntil: Timestamp?
 
-        /// How many of ``due`` were leased and given back: they wait since then, and were due before.
+        /// The number of ``due`` deliveries that were leased and released. They wait since their release, but were due
+        /// before.
         package var returned: Int
 
         package init(due: Int, firstDue: Timestamp?, heldUntil: Timestamp? = nil, returned: Int = 0) {
@@ -29,7 +31,7 @@ package struct LatePolicy: Hashable, Sendable {
         }
     }
 
-    /// Clocks of one machine are no further apart while it is in order.
+    /// The largest difference between the clocks of one machine while it works correctly.
     private static let aheadMax: Duration = .seconds(60)
 
     private let run: Run
@@ -40,10 +42,10 @@ package struct LatePolicy: Hashable, Sendable {
         lateByMax = run.definition.campaign.lateByMax
     }
 
-    /// Nil: the run may go on. A test run always may.
+    /// Returns `nil` if the run may continue. A test run always may.
     ///
-    /// - Parameter owed: nil when every delivery has its outcome. Asked only of a frozen run that nobody has sent for so
-    ///   long that it could be late at all: the answer costs a look at its waiting deliveries.
+    /// - Parameter owed: returns `nil` if every delivery has its outcome. It is called only for a frozen run that had
+    ///   no sender for so long that it could be late, because it reads the run's waiting deliveries.
     package func lateness(at now: Timestamp, owed: () throws -> Owed?) rethrows -> Lateness? {
         let unattendedSince = unattendedSince(at: now)
         guard !run.isTest, now - unattendedSince > lateByMax else { return nil }
@@ -52,7 +54,7 @@ package struct LatePolicy: Hashable, Sendable {
         if run.isFrozen {
             guard let owed = try owed() else { return nil }
             var turn = owed.firstDue ?? run.definition.plannedAt
-            // An automatic attempt that reached nobody gives back what it leased, due again from then on.
+            // An automatic attempt that reached no device releases its leases, which are due again from then on.
             if owed.returned > 0, run.isHaltedAutomatically, let haltedAt = run.haltedAt { turn = min(turn, haltedAt) }
             dueFrom = max(turn, owed.heldUntil ?? turn)
             due = owed.due
@@ -65,19 +67,19 @@ package struct LatePolicy: Hashable, Sendable {
         )
     }
 
-    /// A run is not late for the time before somebody decided to make it. What was written by a clock that was ahead
-    /// says nothing: the run may have been left alone for as long as anything of it was due.
+    /// The time since which the run has had no sender. A run is not late for the time before it was created. A time
+    /// from a clock that was ahead is ignored: the run may have been left alone for as long as anything of it was due.
     private func unattendedSince(at now: Timestamp) -> Timestamp {
         [run.createdAt, lastSentAt].compactMap(\.self).filter { $0 <= now + Self.aheadMax }.max()
             ?? Timestamp(milliseconds: 0)
     }
 
-    /// Automatic attempts that reached nobody are not sending: the time counts from the first of these pauses.
+    /// Automatic attempts that reached no device are not sending: the time counts from the first of these pauses.
     private var lastSentAt: Timestamp? { run.isHaltedAutomatically ? run.haltedAt ?? run.heartbeatAt : run.heartbeatAt }
 
-    /// While the audience is being written down nobody knows whose turn was when. A run by each device's clock that was
-    /// never begun gives the zones it comes too late for to `missed_zone`, as a new one would, until the last zone's
-    /// turn.
+    /// The time from which a run is due that is not frozen yet. Until the freeze ends, the turn of each device is
+    /// unknown, so this is the planned time. A run by each device's clock that was never started is due only at the
+    /// last zone's turn. As a new run would, it leaves the zones that it is too late for to `missed_zone`.
     private var unfrozenDueFrom: Timestamp {
         guard run.startedAt == nil, let wall = run.definition.wall else { return run.definition.plannedAt }
         return Timestamp(seconds: wall.seconds) + Timetable.lastOffset
@@ -87,9 +89,9 @@ package struct LatePolicy: Hashable, Sendable {
 /// How late a run was found.
 package struct Lateness: Hashable, Sendable {
     package var dueFrom: Timestamp
-    /// When an owner was last heard of; nil: nobody ever had the run.
+    /// When the owner's last heartbeat was; `nil` if the run never had an owner.
     package var lastSentAt: Timestamp?
-    /// Deliveries whose time has come; nil: the audience is not written down yet.
+    /// The number of deliveries whose time has come; `nil` if the audience is not frozen yet.
     package var due: Int?
     package var audience: Int
     package var lateByMax: Duration
@@ -102,7 +104,7 @@ package struct Lateness: Hashable, Sendable {
         self.lateByMax = lateByMax
     }
 
-    /// For the person who is to decide.
+    /// Returns the explanation for the person who decides.
     package func reason(run: Int64) -> String {
         let what = due.map { "\($0.grouped) of \(audience.grouped) were" } ?? "it was"
         return "\(what) due from \(Self.text(dueFrom)) UTC on and \(silence), late_by_max is "
@@ -113,7 +115,7 @@ package struct Lateness: Hashable, Sendable {
     private var silence: String {
         guard let lastSentAt else { return "nobody has begun to send" }
         let text = Self.text(lastSentAt)
-        // The day once, where it is the same.
+        // Show the day once if both are on the same day.
         let isSameDay = text.prefix(10) == Self.text(dueFrom).prefix(10)
         return "nobody has sent since \(isSameDay ? String(text.dropFirst(11)) : text)"
     }

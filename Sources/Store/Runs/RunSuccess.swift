@@ -1,23 +1,23 @@
 package import Model
 
-/// Whether a run that finished did what it was started for: devices accepted it, and most of what was sent got an
-/// acceptance as its response.
+/// The rule that decides whether a finished run did what it was started for: enough pushes were accepted, and most of
+/// what was sent was accepted.
 ///
-/// What was left out on purpose (``onPurpose``) is no failure: it counts as much for the run as an acceptance. A run of
-/// which more than half was left out so is not asked for acceptances: the few that remain prove nothing.
+/// A delivery that was left out on purpose (``onPurpose``) is no failure: it counts as much as an acceptance. If more
+/// than half of a run was left out on purpose, no acceptances are required, because the few that remain prove nothing.
 package struct RunSuccess: Sendable {
     private let limits: Configuration.SuccessLimits
 
     package init(_ limits: Configuration.SuccessLimits) { self.limits = limits }
 
-    /// Why the run is no success, for a person; `nil` for a success.
+    /// Returns why the run is no success, for a person; `nil` for a success.
     ///
     /// - Parameters:
     ///   - suppressed: the deliveries that were suppressed, by reason.
     ///   - gone: the rejected deliveries whose device is gone (410). They count as neither success nor failure, unless
     ///     nothing else was answered: ``GoneShare`` asks a person about them.
-    ///   - attempted: the suppressed deliveries of which a request was started before.
-    ///   - mayHaveArrived: the rejected and suppressed deliveries of which an earlier request had no response.
+    ///   - attempted: the suppressed deliveries that had a request before.
+    ///   - mayHaveArrived: the rejected and suppressed deliveries that had an earlier request without a response.
     package func problem(
         _ counts: DeliveryCounts, suppressed: [Report.Reason], gone: Int = 0, attempted: Int = 0,
         mayHaveArrived: Int = 0
@@ -37,14 +37,14 @@ package struct RunSuccess: Sendable {
             : excess.map { "\($0); \(mayHaveArrived.grouped) that ended rejected or suppressed may have arrived" }
     }
 
-    /// Whether no request of a run that is no success was started, as the `reason` says that ``problem`` returned.
+    /// Returns whether an unsuccessful run started no request. `reason` is the text that ``problem`` returned.
     package static func hasNoRequest(_ counts: DeliveryCounts, reason: String) -> Bool {
         counts.suppressed == counts.audience && reason.hasPrefix(noDevice)
     }
 
     private static let noDevice = "no device was reached"
 
-    /// The reasons by which the campaign, the configuration or a person leaves deliveries out.
+    /// The reasons why the campaign, the configuration or a person leaves deliveries out.
     private static let onPurpose = Set(
         [
             SuppressionReason.silentBudget, .frequencyCap, .coalesced, .quietHours, .holdout, .duplicateOfUser,

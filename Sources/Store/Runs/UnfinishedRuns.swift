@@ -1,9 +1,9 @@
 package import Model
 
-/// What a timer's call does about the runs that earlier calls left unfinished.
+/// The decision of a timer's call about the runs that earlier calls left unfinished.
 ///
-/// A run that paused as late waits for a person and keeps no other occurrence from starting: the rest of yesterday's news is
-/// not today's. Every other unfinished run comes before a new one.
+/// A run that paused as late waits for a person. It does not keep other occurrences from starting, because its content
+/// may be out of date. Every other unfinished run comes before a new one.
 package struct UnfinishedRuns: Hashable, Sendable {
     package static let countMax = 100
 
@@ -14,7 +14,7 @@ package struct UnfinishedRuns: Hashable, Sendable {
 
     /// - Parameters:
     ///   - runs: oldest first.
-    ///   - occurrence: the one that the call stands for; `nil` if the call creates no run.
+    ///   - occurrence: the occurrence of the call; `nil` if the call creates no run.
     package init(_ runs: [Run], occurrence: String?) {
         let late = occurrence.map { occurrence in runs.filter { $0.waitsAsLate && $0.occurrence != occurrence } } ?? []
         self.late = late

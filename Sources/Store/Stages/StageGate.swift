@@ -1,65 +1,69 @@
 package import Model
 
-/// What is on record of a run's stages, in the transaction that asks.
+/// The records of a run's stages, within the transaction that reads them.
 package protocol StageBook {
-    /// In order, and nobody else's until the transaction ends.
+    /// Returns the records in order, and locks them until the transaction ends.
     func records() throws -> [StageRecord]
     func write(_ record: StageRecord) throws
-    /// Answers of one stage by group.
+    /// Returns the responses of one stage by group.
     func groups(of stage: Int) throws -> [StageGroup: StageAnswers]
     func add(_ answers: [StageGroup: StageAnswers], to stage: Int) throws
     func replace(_ answers: [StageGroup: StageAnswers], of stage: Int) throws
-    /// The same of the deliveries that have an end, counted.
+    /// Returns the same, counted from the deliveries that have an end state.
     func tally(of stage: Int) throws -> [StageGroup: StageAnswers]
-    /// In flight, of one stage.
+    /// Returns the number of deliveries of one stage in flight.
     func unanswered(of stage: Int) throws -> [PushEnvironment: Int]
-    /// Deliveries of one stage that were left out before they were ever sent.
+    /// Returns the numbers of deliveries of one stage that were suppressed before they were ever sent.
     func leftOut(of stage: Int) throws -> [SuppressionReason: Int]
-    /// Deliveries of one stage that ended with an error of APNs: 429 or a 5xx.
+    /// Returns the number of deliveries of one stage that ended with an error of APNs: 429 or a 5xx.
     func apnsErrors(of stage: Int) throws -> Int
-    /// The stage and the group of those, among deliveries that were left out, which had been sent before.
+    /// Returns the stage and the group of those suppressed deliveries that had been sent before.
     func attempted(_ devices: [Int64]) throws -> [(stage: Int, group: StageGroup)]
-    /// Whether something of a stage has no end and was not put off on purpose: for a wave, quiet hours or the silent budget.
+    /// Returns whether a delivery of a stage has no end state and was not put off on purpose: for a wave, quiet hours
+    /// or the silent budget.
     func isWaiting(stage: Int, at now: Timestamp) throws -> Bool
-    /// Whether something of a stage has no end.
+    /// Returns whether a delivery of a stage has no end state.
     func isPending(stage: Int) throws -> Bool
-    /// Devices found gone among those answered in each of the campaign's last ``StageJudge/historyRuns`` finished runs.
+    /// Returns the gone devices among those answered, for each of the campaign's last ``StageJudge/historyRuns``
+    /// finished runs.
     func goneBefore() throws -> [(gone: Int, answered: Int)]
-    /// The same for the last ``StageJudge/appHistoryRuns`` finished runs of the app's other campaigns.
+    /// Returns the same for the last ``StageJudge/appHistoryRuns`` finished runs of the app's other campaigns.
     func goneBeforeInApp() throws -> [(gone: Int, answered: Int)]
-    /// Stops the run until a person has looked.
+    /// Pauses the run until a person has looked at it.
     func pause(_ halt: RunHalt, reason: String, at now: Timestamp) throws
     func note(_ detail: String, at now: Timestamp) throws
 }
 
-/// What may be leased of a run with stages.
+/// The permission to lease from a run with stages.
 package enum StagePass: Hashable, Sendable {
-    /// Stages up to `stage`, the last of them without a limit of its own.
+    /// Stages up to `stage` are open. The last stage has no limit of its own.
     ///
-    /// - `most`: deliveries that may be leased now. An early stage begins with a few and takes more as more are answered,
-    ///   so that one that fails at once costs few people.
+    /// - `most`: the number of deliveries that may be leased now. An early stage begins with a few and takes more as
+    ///   more responses arrive, so that a stage that fails immediately affects few people.
     case open(stage: Int, isLast: Bool, most: Int)
-    /// A person has to look.
+    /// The run waits for a person.
     case paused
 }
 
-/// Lets the stages of a run begin one after the other, and stops it where one does not prove itself.
+/// Starts the stages of a run one after the other, and halts the run if a stage does not prove itself.
 ///
-/// Asked in the transaction that leases, so that no two senders and no crash come between a verdict and what follows of it.
+/// It is evaluated in the transaction that leases, so that no other sender and no crash comes between a verdict and its
+/// consequences.
 package struct StageGate {
-    /// Deliveries in flight before the first answer, and after it one for so many answers. The fewer are in flight, the
-    /// fewer refusals show a failure: see ``StageJudge/halt(_:_:of:unanswered:at:)``. With these, 12 answers do where half
-    /// are refused; with 8 and one for each answer it would take up to 17.
+    /// The limit of deliveries in flight before the first response. Afterwards one delivery is allowed for each
+    /// ``answersForEach`` responses, if that is more. The fewer are in flight, the fewer rejections prove a failure:
+    /// see ``StageJudge/halt(_:_:of:unanswered:at:)``. With these values, 12 responses are enough if half are rejected.
+    /// With 8, and one for each response, it would take up to 17.
     package static let firstMost = 3
     package static let answersForEach = 4
 
-    /// In flight, at most.
+    /// Returns the maximum number of deliveries in flight.
     package static func most(afterAnswers answered: Int) -> Int { max(firstMost, answered / answersForEach) }
 
-    /// Of an early stage so many deliveries are looked at, at least, though fewer may be taken: others may be left out.
+    /// The minimum number of deliveries read for an early stage. Some of them may be suppressed.
     private static let lookedMin = 64
 
-    /// How many that were held are to be read, when so many may be taken.
+    /// Returns how many held deliveries to read if `taken` of them may be leased.
     package static func looked(_ isLast: Bool, taken: Int, limit: Int) -> Int {
         isLast ? limit : min(limit, max(taken, lookedMin))
     }
@@ -70,9 +74,9 @@ package struct StageGate {
     private let now: Timestamp
     private let steps: [ClockStep]
 
-    /// Nil for a run that has none.
+    /// Returns `nil` for a test run, and for a run with fewer than two stages.
     ///
-    /// - Parameter steps: of the wall clock, oldest first: none shortens a hold.
+    /// - Parameter steps: the steps of the wall clock, oldest first. No step shortens a hold.
     package init?(_ run: Run, _ book: any StageBook, at now: Timestamp, after steps: [ClockStep] = []) {
         guard let stages = run.definition.campaign.stages, stages.count > 1, !run.isTest else { return nil }
         self.run = run
@@ -82,7 +86,7 @@ package struct StageGate {
         self.steps = steps
     }
 
-    /// To be asked before anything is leased.
+    /// Returns what may be leased. Call it before each lease.
     package func pass() throws -> StagePass {
         var records = try book.records()
         guard let last = records.indices.last, records.count == stages.count else {
@@ -90,32 +94,32 @@ package struct StageGate {
             return .paused
         }
         guard let current = Self.current(records) else {
-            // Whoever approves of it is to know how many there are.
+            // The approver needs to know the number of devices, so the freeze comes first.
             if stages[0].needsApproval, !run.isFrozen { return .open(stage: 0, isLast: false, most: 0) }
             return try begin(0, &records) ? try pass() : .paused
         }
         if let halted = records.first(where: \.isHalted) {
-            // It may have been found while somebody else had paused the run.
+            // The halt may have been found while the run was paused by a person.
             try pause(.stage, halted)
             return .paused
         }
         if current == last { return .open(stage: last, isLast: true, most: .max) }
         let record = records[current]
-        // Nobody is to wait for a verdict that is there.
+        // The stage already has a verdict, so its in-flight limit no longer applies.
         guard record.decision == nil else { return .open(stage: current, isLast: false, most: .max) }
         let most = Self.most(afterAnswers: record.answers.answered) - run.counts.leased
         return .open(stage: current, isLast: false, most: max(0, most))
     }
 
-    /// What follows when nothing of the stages that are open can be leased now.
+    /// The next step if nothing of the open stages can be leased now.
     package enum Step: Hashable, Sendable {
         /// There may be more to lease.
         case again
-        /// Nothing before then; nil: until something else happens.
+        /// Nothing can be leased before this time; `nil` if only another event changes that.
         case wait(until: Timestamp?)
         case paused
 
-        /// The lease of whoever found nothing, and whether nothing is left to look at for now.
+        /// Returns the lease of a caller that found nothing, and whether nothing is left to read for now.
         package func lease(
             _ empty: Lease, nextDue: () throws -> Timestamp?
         ) rethrows -> (lease: Lease, isExhausted: Bool) {
@@ -130,11 +134,12 @@ package struct StageGate {
         }
     }
 
-    /// To be asked when nothing was found to lease: decides on the stage that is open, and lets the next one begin.
+    /// Decides on the open stage, and starts the next one. Call it when nothing was found to lease.
     package func goOn() throws -> Step {
         var records = try book.records()
         guard let current = Self.current(records), current < records.count - 1 else { return .wait(until: nil) }
-        // Cheap questions first: what is in flight will be answered, and who is in a stage is known when all are.
+        // Cheap conditions first: requests in flight will be answered, and the devices of a stage are known after the
+        // freeze.
         guard run.isFrozen, run.counts.leased == 0, run.counts.pending > 0 else { return .wait(until: nil) }
         if records[current].decision == nil || records[current].releasedBy != nil {
             if try book.isWaiting(stage: current, at: now) { return .wait(until: nil) }
@@ -142,7 +147,7 @@ package struct StageGate {
         if records[current].decision == nil {
             let look: StageLook = try book.isPending(stage: current) ? .interim : .last
             var decision = judge(records[current]).end(records[current].answers, look: look, at: now)
-            // What is not enough yet may become so with those who wait for a later time.
+            // A verdict that is not *go* yet may become so with the deliveries that wait for a later time.
             if decision.verdict != .go, look == .interim { return .wait(until: nil) }
             let leftOut = try book.leftOut(of: current)
             if !leftOut.isEmpty {
@@ -163,7 +168,7 @@ package struct StageGate {
         return try begin(current + 1, &records) ? .again : .paused
     }
 
-    /// When the hold ends, or ended, that keeps back all that is left of a run; nil: none does.
+    /// Returns when the hold that keeps back the rest of a run ends, or ended; `nil` if there is none.
     package static func heldUntil(_ run: Run, _ records: [StageRecord]) -> Timestamp? {
         guard let stages = run.definition.campaign.stages, let current = current(records), current < stages.count,
             let decision = records[current].decision, decision.verdict == .go, records[current].releasedBy == nil
@@ -171,7 +176,7 @@ package struct StageGate {
         return stages[current].hold.map { decision.at + $0 }
     }
 
-    /// Nil: no longer. A hold goes by the wall clock as a rolling window does.
+    /// Returns `nil` if the hold is over. A hold uses the wall clock as a rolling window does.
     private func holdsUntil(_ decision: StageDecision, _ hold: Duration?) -> Timestamp? {
         guard let hold, hold > .zero else { return nil }
         let window = RollingWindow(limit: 1, length: hold, for: .late, at: now, after: steps)
@@ -179,7 +184,7 @@ package struct StageGate {
         return moment
     }
 
-    /// Adds answers, and stops the run when they show that too much fails: also those of a stage that was let go.
+    /// Adds responses, and halts the run if they show that too much fails. Responses of released stages count as well.
     package func count(_ answered: [(settlement: Settlement, environment: PushEnvironment)]) throws {
         var added: [Int: [StageGroup: StageAnswers]] = [:]
         for (settlement, environment) in answered {
@@ -190,7 +195,7 @@ package struct StageGate {
         try add(added)
     }
 
-    /// The same of deliveries that were left out instead of being sent once more: nobody knows what became of them.
+    /// Adds deliveries that were suppressed instead of being sent once more. Their outcome is unknown.
     package func leaveOut(_ devices: [Int64]) throws {
         guard !devices.isEmpty else { return }
         var added: [Int: [StageGroup: StageAnswers]] = [:]
@@ -222,14 +227,14 @@ package struct StageGate {
     private func halt(_ record: StageRecord) throws -> StageDecision? {
         let judge = judge(record)
         let groups = try book.groups(of: record.index)
-        // What is in flight can only speak for the run.
+        // Deliveries in flight can only improve the result, so evaluate without them first.
         guard judge.halt(groups, unanswered: [:], at: now) != nil else { return nil }
         return judge.halt(groups, unanswered: try book.unanswered(of: record.index), at: now)
     }
 
     private static func current(_ records: [StageRecord]) -> Int? { records.lastIndex { $0.openedAt != nil } }
 
-    /// Refusals were taken back: the stages are judged by what is left, and anew.
+    /// Recounts the stages after rejections were taken back, so that they are judged again by what is left.
     package func recount() throws {
         for var record in try book.records().dropLast() where record.openedAt != nil {
             let groups = try book.tally(of: record.index)
@@ -245,7 +250,7 @@ package struct StageGate {
         StageJudge(stages, record.index, goneTolerated: record.goneTolerated)
     }
 
-    /// False: somebody has to approve of it first.
+    /// Starts a stage. Returns `false` if a person must approve it first.
     private func begin(_ index: Int, _ records: inout [StageRecord]) throws -> Bool {
         if stages[index].needsApproval, records[index].approvedBy == nil {
             try pause(.approval, records[index])

@@ -1,27 +1,29 @@
 package import Model
 
-/// Says what the answers of one stage mean, while they come in and when all are in. All constants of the verdict are here.
+/// The rule that evaluates the responses of one stage, while they arrive and when all have arrived. All constants of
+/// the verdict are here.
 ///
-/// A false halt of a run has a probability of at most 0.001, shared out over its stages and over three questions: do too many fail, are too many devices
-/// gone, and do too many fail of those who got one text in one environment.
+/// A false halt of a run has a probability of at most 0.001. It is divided among the run's stages and three questions:
+/// do too many fail, are too many devices gone, and do too many fail with one text in one environment.
 package struct StageJudge: Sendable {
     package static let falseHaltMax = 0.001
     private static let ofWhole = 0.8
     private static let ofGone = 0.1
     private static let ofGroups = 0.1
-    /// So many texts and environments share in ``ofGroups``.
+    /// The number of texts and environments that share ``ofGroups``.
     private static let groupsMax = Double(StageGroup.judgedMax)
-    /// The share of devices found gone that is tolerated if neither the campaign nor its app has a history, and the least
-    /// share that is tolerated in any case.
+    /// The tolerated share of gone devices if neither the campaign nor its app has a history. The second value is the
+    /// minimum of the tolerated share in any case.
     static let goneUsual = 0.3
     private static let goneMin = 0.05
-    /// Of fewer answers a run says nothing.
+    /// A run with fewer responses is no history.
     private static let historyMin = 200
-    /// The campaign's last finished runs, by which the share of devices gone is measured.
+    /// The number of the campaign's last finished runs that determine the tolerated share of gone devices.
     package static let historyRuns = 5
-    /// The last finished runs of the app's other campaigns, which count while the campaign itself has no history.
+    /// The number of last finished runs of the app's other campaigns. They count while the campaign itself has no
+    /// history.
     package static let appHistoryRuns = 20
-    /// The finished runs of all apps among which those are looked for.
+    /// The number of finished runs of all apps that are searched for those.
     package static let appHistoryLookedAt = 200
     /// The probability that a stage is held for gone devices although no more are gone than tolerated.
     private static let goneWrongMax = 0.001
@@ -38,7 +40,7 @@ package struct StageJudge: Sendable {
         self.init(stages[index], goneTolerated: goneTolerated, amongJudged: stages.count - 1)
     }
 
-    /// - Parameter count: stages of the run that are judged.
+    /// - Parameter count: the number of the run's stages that are judged.
     package init(_ stage: Stage, goneTolerated: Double?, amongJudged count: Int = 1) {
         let falseHaltMax = Self.falseHaltMax / Double(max(1, count))
         tolerated = stage.tolerated
@@ -51,22 +53,23 @@ package struct StageJudge: Sendable {
         passesAsWhole = stage.passesAsWhole
     }
 
-    /// Twice the highest share that was gone of those answered in any of the campaign's last runs, so that one that was
-    /// unusually clean stops nothing; nil: all had too few.
+    /// Returns twice the highest share of gone devices in any of these runs, but at least 5 % and at most 90 %. So one
+    /// unusually clean run stops nothing. Returns `nil` if all of them had too few responses.
     package static func goneTolerated(after runs: [(gone: Int, answered: Int)]) -> Double? {
         let shares = runs.filter { $0.answered >= historyMin }.map { Double($0.gone) / Double($0.answered) }
         return shares.max().map { min(0.9, max(goneMin, 2 * $0)) }
     }
 
-    /// What of the answers so far shows that the run has to stop; nil: nothing does. To be asked whenever some have come.
+    /// Returns the decision to halt if the responses so far prove one. Call it whenever responses have arrived.
     ///
-    /// Refusals come sooner than acceptances. So those in flight count as not refused until they are answered: what is
-    /// proven then would be whatever their answers are, and in whichever order they come.
+    /// Rejections arrive sooner than acceptances. So deliveries in flight count as not rejected until they are
+    /// answered. A failure that is proven then remains proven, whatever the other responses are and in whichever order
+    /// they come.
     ///
     /// - Parameters:
-    ///   - answers: of the whole stage.
-    ///   - own: of those judged together with `group`.
-    ///   - unanswered: in flight, of the whole stage and of the group.
+    ///   - answers: the responses of the whole stage.
+    ///   - own: the responses that are judged together with `group`.
+    ///   - unanswered: the deliveries in flight, of the whole stage and of the group.
     package func halt(
         _ answers: StageAnswers, _ own: StageAnswers, of group: StageGroup,
         unanswered: (whole: Int, group: Int) = (0, 0), at now: Timestamp
@@ -75,9 +78,10 @@ package struct StageJudge: Sendable {
             ?? halt(own, of: group, unanswered: unanswered.group, at: now)
     }
 
-    /// The same of all groups.
+    /// Evaluates all groups in the same way.
     ///
-    /// - Parameter unanswered: in flight, by environment: of a group as many as its share of the answers there.
+    /// - Parameter unanswered: the deliveries in flight, by environment. A group has the same share of them as of the
+    ///   responses there.
     package func halt(
         _ groups: [StageGroup: StageAnswers], unanswered: [PushEnvironment: Int], at now: Timestamp
     ) -> StageDecision? {
@@ -110,7 +114,7 @@ package struct StageJudge: Sendable {
         return StageDecision(.halt, at: now, own, unanswered: unanswered, tolerated: tolerated, group: group)
     }
 
-    /// When nothing more of what was sent will be answered. Missing answers count as failures would.
+    /// Returns the decision on a stage that gets no more responses. Missing responses count as failures.
     package func end(_ answers: StageAnswers, look: StageLook = .last, at now: Timestamp) -> StageDecision {
         let isGo = isGood(answers, look) && !isTooManyGone(answers, goneTolerated)
         var decision = StageDecision(
@@ -119,8 +123,8 @@ package struct StageJudge: Sendable {
         return decision
     }
 
-    /// A device that is gone is no evidence about the push. So many of them are evidence about the audience: an old import,
-    /// or a host that is not APNs.
+    /// A device that is gone is no evidence about the push. Too many gone devices are evidence about the audience: an
+    /// old import, or a host that is not APNs.
     private func isTooManyGone(_ answers: StageAnswers, _ tolerated: Double) -> Bool {
         !passesAsWhole && answers.gone > 0
             && UpperBound.isAbove(
@@ -130,7 +134,7 @@ package struct StageJudge: Sendable {
     /// - Parameter look: `nil` for a verdict of an earlier version, which used the test for one look each time.
     private func isGood(_ answers: StageAnswers, _ look: StageLook?) -> Bool {
         let bad = answers.failed + answers.unknown
-        // Whoever is gone says nothing of the push.
+        // A device that is gone is no evidence about the push: exclude it.
         let judged = answers.answered - answers.gone + answers.unknown
         if passesAsWhole { return bad == 0 && judged > 0 }
         switch look {
@@ -155,14 +159,14 @@ package struct StageJudge: Sendable {
         }
     }
 
-    /// Answers without a failure after which the stage may pass.
+    /// The number of responses without a failure after which the stage may pass.
     package var answersNeeded: Int { passesAsWhole ? 1 : UpperBound.answersNeeded(tolerated) }
 
-    /// How many answers it takes until this share of failures is noticed; nil: it is put up with.
+    /// Returns how many responses it takes until this share of failures is noticed; `nil` if the share is tolerated.
     package func answersToNotice(share: Double) -> Int? { whole.answersToNotice(share: share) }
 }
 
 extension StageGroup {
-    /// In the order in which groups are judged.
+    /// The order in which groups are judged.
     fileprivate var place: (Int64, Int) { (environment.code, locale ?? -1) }
 }

@@ -1,6 +1,6 @@
 package import Model
 
-/// What is said to people about one stage of a run.
+/// The texts for people about one stage of a run.
 package struct StageWords {
     private let run: Run
     private let record: StageRecord
@@ -16,7 +16,7 @@ package struct StageWords {
     /// `stage 2 (1 %)`.
     package var name: String { "stage \(record.index + 1) (\(stage.words))" }
 
-    /// How many there are is known when the audience is frozen.
+    /// The number of devices is known only after the freeze.
     var opened: String {
         "\(name) of \(run.definition.campaign.stages?.count ?? 1) begins"
             + (run.isFrozen ? ": \(record.size.counted("device"))" : "")
@@ -37,7 +37,7 @@ package struct StageWords {
         return "\(name) \(finding)" + (decision.verdict == .go && record.afterGo == nil ? "" : "; \(advice)")
     }
 
-    /// The same of a stage that was named already, without advice.
+    /// The verdict without the stage's name and without advice.
     package var finding: String {
         guard let decision = record.decision else { return "" }
         let first = finding(decision)
@@ -92,7 +92,8 @@ package struct StageWords {
         return parts.compactMap(\.self).joined(separator: ", ")
     }
 
-    /// `3 of 3 seeds were left out: frequency_cap`, or `left out: 2 frequency_cap, 1 expired`; nil: nobody was.
+    /// `3 of 3 seeds were left out: frequency_cap`; with several reasons, `2 frequency_cap, 1 expired` at the end.
+    /// `nil` if no device was left out.
     private func leftOut(_ decision: StageDecision) -> String? {
         guard let leftOut = decision.leftOut, !leftOut.isEmpty else { return nil }
         let sorted = leftOut.sorted { ($1.value, $0.key) < ($0.value, $1.key) }

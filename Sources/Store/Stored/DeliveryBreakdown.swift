@@ -1,9 +1,9 @@
 package import Model
 
-/// The deliveries of a run by what they were when its audience was frozen, and by what APNs answered. Each dimension counts
-/// every delivery once, so that its counts add up to the audience.
+/// The deliveries of a run by their properties at the freeze, and by the responses of APNs. Each dimension counts every
+/// delivery once, so that its counts add up to the audience.
 package struct DeliveryBreakdown: Hashable, Sendable {
-    /// Stored as its word.
+    /// The raw value is stored.
     package enum Dimension: String, Hashable, Sendable, CaseIterable {
         case appVersion = "app_version"
         case timeZone = "time_zone"
@@ -19,7 +19,7 @@ package struct DeliveryBreakdown: Hashable, Sendable {
 
     package struct Key: Hashable, Sendable {
         package var dimension: Dimension
-        /// Empty: not known, or none.
+        /// Empty if the value is not known, or if there is none.
         package var value: String
         package var state: DeliveryState
         package var isLeased: Bool
@@ -32,9 +32,9 @@ package struct DeliveryBreakdown: Hashable, Sendable {
         }
     }
 
-    /// The stage of all who are in no earlier one.
+    /// The stage of all deliveries that are in no earlier one.
     package static let rest = "rest"
-    /// The responses of a delivery if each of its requests was answered, and if at least one was not.
+    /// The value of a delivery if each of its requests got a response, and if at least one did not.
     package static let complete = "complete"
     package static let lost = "lost"
 
@@ -52,7 +52,7 @@ package struct DeliveryBreakdown: Hashable, Sendable {
         return shared
     }
 
-    /// What is counted of one dimension, by value.
+    /// Returns the counts of one dimension, by value.
     package func values(of dimension: Dimension) -> [String: DeliveryCounts] {
         var found: [String: DeliveryCounts] = [:]
         for (key, count) in counts where key.dimension == dimension {
@@ -91,7 +91,7 @@ extension DeliveryCounts {
 /// Counts rows by profile, wave, stage and responses while they are read. The texts of the profiles come at the end.
 struct BreakdownCounter: Hashable {
     private struct Place: Hashable {
-        /// -1: none.
+        /// -1 if there is none.
         var profile, wave, stage: Int64
         var responses: Responses
         var state: Int64
@@ -114,7 +114,7 @@ struct BreakdownCounter: Hashable {
         }
     }
 
-    /// In no stage: left out at the freeze.
+    /// The delivery is in no stage, because it was suppressed at the freeze.
     private static let noStage: Int64 = -2
     private static let restStage: Int64 = -1
     private static let frozenOut = Set(FreezePolicy.reasons.map(\.rawValue))
@@ -155,10 +155,10 @@ struct BreakdownCounter: Hashable {
 }
 
 extension Report {
-    /// Names the rows of what is not known, so that each table adds up to the audience.
+    /// The name of the row for unknown values, so that each table adds up to the audience.
     private static let unknown = "not known"
 
-    /// Sets the tables of what the deliveries were when they were frozen.
+    /// Sets the tables of the breakdown.
     mutating func take(_ breakdown: DeliveryBreakdown) {
         func slices(_ dimension: DeliveryBreakdown.Dimension) -> [Slice] {
             breakdown.values(of: dimension).map {
@@ -188,7 +188,7 @@ extension Report {
         suppressedAfterRequest = lost.suppressed + complete.suppressed
     }
 
-    /// Empty for a run without waves.
+    /// Returns no slices for a run without waves.
     private static func waves(_ values: [String: DeliveryCounts]) -> [Slice] {
         guard values.keys.contains(where: { !$0.isEmpty }) else { return [] }
         let timed = values.compactMap { value, counts in

@@ -5,7 +5,7 @@ package struct DeliveryTally: Hashable {
     package struct Group: Hashable {
         package var environment: PushEnvironment
         package var variant: Int?
-        /// Into the locales of the variant's template.
+        /// Index into the locales of the variant's template.
         package var localeIndex: Int?
         package var state: DeliveryState
         package var isLeased: Bool
@@ -30,10 +30,10 @@ package struct DeliveryTally: Hashable {
 
     package private(set) var counts: [Group: Int] = [:]
     package private(set) var attempts = 0
-    /// Accepted after an attempt whose outcome nobody knows.
+    /// The number of deliveries that were accepted after an attempt with an unknown outcome.
     package private(set) var possibleDuplicates = 0
 
-    /// A sum over what became of each delivery, so that two that change places do not cancel out; nil: not kept.
+    /// A sum over the outcome of each delivery, so that two exchanged outcomes do not cancel out; `nil` if not kept.
     package private(set) var digest: Int64?
 
     /// `nil` for a summary of an earlier version.
@@ -54,7 +54,7 @@ package struct DeliveryTally: Hashable {
         self.digest = digest
     }
 
-    /// Whether both are of the same rows, as far as both know them.
+    /// Whether both tallies are of the same rows, as far as both know them.
     package func agrees(with other: DeliveryTally) -> Bool {
         var this = self
         var other = other
@@ -67,16 +67,16 @@ package struct DeliveryTally: Hashable {
         return this == other
     }
 
-    /// Of no deliveries yet.
+    /// Creates a tally of no deliveries.
     package init() {}
 
-    /// What a delivery's row says.
+    /// The columns of a delivery's row.
     package struct Row {
         package var device, environment, state, status, attempt, doubts, generation, changedAt: Int64
         package var variant, localeIndex: Int64?
         package var reason: String?
         package var isLeased: Bool
-        /// The number of its ``DeliveryProfile``, its wave, and its stage unless that is the last one.
+        /// The number of its ``DeliveryProfile``, its wave, and its stage; the last stage is `nil`.
         package var profile, wave, stage: Int64?
 
         package init(
@@ -102,7 +102,7 @@ package struct DeliveryTally: Hashable {
         }
     }
 
-    /// To be called for every row, and ``finish(_:)`` behind the last.
+    /// Adds a row. Call it for every row, and then ``finish(_:)``.
     package mutating func add(_ row: Row) {
         running.add(
             RunningGroups.Key(
@@ -114,7 +114,7 @@ package struct DeliveryTally: Hashable {
         if row.state == Self.accepted, row.doubts > 0 { possibleDuplicates += 1 }
     }
 
-    /// The numbers of the profiles that ``finish(_:)`` is to be given.
+    /// The numbers of the profiles that ``finish(_:)`` needs.
     package var profiles: Set<Int64> { places.profiles }
 
     package mutating func finish(_ profiles: [Int64: DeliveryProfile]) {
@@ -126,8 +126,8 @@ package struct DeliveryTally: Hashable {
         sum = 0
     }
 
-    /// Of device, state, status, attempts, doubts, generation and time. Frozen with the schema: sums of it are stored.
-    /// Nothing is allocated, since it is called for every row.
+    /// Returns a hash of device, state, status, attempts, doubts, generation and time. It is frozen with the schema,
+    /// because sums of it are stored. It allocates nothing, because it is called for every row.
     private static func hash(_ row: Row) -> Int {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         func mix(_ value: Int64) {
@@ -144,7 +144,7 @@ package struct DeliveryTally: Hashable {
         return Int(truncatingIfNeeded: hash)
     }
 
-    /// The account as the rows tell it.
+    /// The counts of the run according to its rows.
     package var total: DeliveryCounts { sum { _ in true } }
 
     package func sum(where isIncluded: (Group) -> Bool) -> DeliveryCounts {
@@ -164,7 +164,7 @@ package struct DeliveryTally: Hashable {
     }
 }
 
-/// Counts keys, most of which equal one of the last few: those are found without hashing.
+/// Counts keys. The first 16 distinct keys, which most rows have, are found without hashing.
 private struct RunningGroups: Hashable {
     struct Key: Hashable {
         var environment, variant, localeIndex, state: Int64

@@ -1,7 +1,7 @@
 package import Model
 
-/// The stored forms of what a record says about its device, worked out once per distinct text: a million records name
-/// a few dozen locales and versions.
+/// The stored forms of the locales and versions in device records, computed once per distinct text: a million records
+/// name a few dozen.
 package struct DeviceProfileTexts: Sendable {
     private static let keptMax = 10_000
 
@@ -10,7 +10,7 @@ package struct DeviceProfileTexts: Sendable {
 
     package init() {}
 
-    /// The tag in its usual letter case, or the text as it is when it is no tag.
+    /// Returns the tag in its usual letter case, or the text itself if it is no tag.
     package mutating func locale(_ text: String?) -> String? {
         guard let text else { return nil }
         if let known = locales[text] { return known }
@@ -20,7 +20,7 @@ package struct DeviceProfileTexts: Sendable {
         return canonical
     }
 
-    /// Nil for a text that is no version; it then compares with none.
+    /// Returns `nil` for a text that is no version; it then compares with none.
     package mutating func versionKey(_ text: String?) -> String? {
         guard let text else { return nil }
         if let known = versionKeys[text] { return known }
@@ -32,7 +32,7 @@ package struct DeviceProfileTexts: Sendable {
 }
 
 extension DeviceRecord.Erasure {
-    /// The columns of the table `device` that it empties; attributes are inside of one.
+    /// The columns of the table `device` that the erasure empties. Attributes are part of a column, so they empty none.
     package var columns: [String] {
         switch self {
         case .userID: ["user_id"]

@@ -1,9 +1,9 @@
-/// One delivery of a lease, as it is packed into the lease's row: 16 bytes, little endian.
+/// One delivery of a lease, as packed into the lease's row: 16 bytes, little-endian.
 package struct LeaseEntry: Hashable {
     package static let byteCount = 16
 
     package var device: Int64
-    /// Which lease of the delivery it is.
+    /// The number of the lease among those of the delivery.
     package var number: Int
     package var generation: Int
 
@@ -24,7 +24,7 @@ package struct LeaseEntry: Hashable {
         return bytes
     }
 
-    /// A rest shorter than an entry is left out.
+    /// Ignores trailing bytes that are shorter than an entry.
     package static func unpack(_ bytes: [UInt8]) -> [LeaseEntry] {
         (0..<bytes.count / byteCount).map { index in
             let start = index * byteCount

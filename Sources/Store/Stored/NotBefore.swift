@@ -1,32 +1,33 @@
 package import Model
 
-/// What stands in the column `not_before` of a delivery that has no end: a time it is put off to, NULL for one that was
-/// never put off, and above all times the two that are none.
+/// The values of the column `not_before` of a delivery without an end state. A value is the time that the delivery is
+/// put off to, or NULL if it was never put off. Values above all times have a special meaning.
 package enum NotBefore {
-    /// Put off before, and leased now: neither due nor fresh.
+    /// The delivery was put off before and is leased now: it is neither due nor new.
     package static let inFlight = Int64.max
-    /// From here on it is no time.
+    /// The first value that is not a time.
     package static let heldFrom = Int64.max - 64
 
-    /// Until its stage begins.
+    /// Returns the value of a delivery that is held until its stage begins.
     package static func held(stage: Int) -> Int64 { heldFrom + Int64(min(max(stage, 0), Stage.countMax)) }
 
-    /// Of a correction, which goes to those first who got the wrong text last: a moment just before the correction's own
-    /// time, the earlier the later they got it. A second of the run corrected is a millisecond here, so that nobody
-    /// seems to have waited for long.
+    /// Returns the value of a delivery of a correction, which goes first to the devices that got the wrong text last.
+    /// The value is a moment just before the correction's own time. It is the earlier, the later the wrong text was
+    /// sent. One second of the corrected run becomes one millisecond, so that no delivery seems to have waited for
+    /// long.
     ///
     /// - Parameters:
-    ///   - settledAt: when the run corrected put its outcome on record.
-    ///   - start: of the run corrected.
+    ///   - settledAt: when the corrected run recorded its outcome.
+    ///   - start: the start of the corrected run.
     package static func newestFirst(settledAt: Timestamp, since start: Timestamp, plannedAt: Timestamp) -> Timestamp {
         let seconds = min(max(0, settledAt.seconds - start.seconds), correctedSecondsMax)
         return plannedAt + .milliseconds(-1 - seconds)
     }
 
-    /// A day; what a run did later than that is in no order.
+    /// The seconds of a day. Outcomes of the corrected run after that are in no order.
     private static let correctedSecondsMax: Int64 = 86_400
 
-    /// Nil for what is no time.
+    /// Returns `nil` for a value that is not a time.
     package static func moment(_ stored: Int64?) -> Timestamp? {
         stored.flatMap { $0 < heldFrom ? Timestamp(milliseconds: $0) : nil }
     }

@@ -2,8 +2,8 @@ package import Model
 
 /// Counts the devices of an audience in one pass; grouping a million rows in a database would sort them first.
 ///
-/// Locales and zones are small numbers of the adapter's own, from 0, so that a million rows naming a few dozen make no
-/// texts.
+/// Locales and zones are small numbers that the adapter assigns, from 0. So a million rows that name a few dozen create
+/// no texts.
 package struct ReachCount {
     private struct Group: Hashable {
         var environment: Int64
@@ -11,11 +11,11 @@ package struct ReachCount {
         var variant: Int?
     }
 
-    /// Of a device that is reached.
+    /// The decision about a device that is reached.
     package struct Variant {
         package let index: Int?
         package let stage: Int?
-        /// When its wave starts; nil in a run without waves.
+        /// When its wave starts; `nil` in a run without waves.
         package let wave: Timestamp?
     }
 
@@ -44,10 +44,10 @@ package struct ReachCount {
         self.variants = variants
     }
 
-    /// Whether devices are to be decided on with their users.
+    /// Whether a decision needs the device's user.
     package var goesByUser: Bool { policy.goesByUser }
 
-    /// Nil for a device that is counted as suppressed; the others are to be added.
+    /// Decides on a device. Returns `nil` for a device that is counted as suppressed. The caller adds all others.
     package mutating func decide(
         device: Int64, _ environment: PushEnvironment, status: DeviceStatus, alertsAllowed: Bool,
         user: () -> String? = { nil }, locale: () -> String?, zone: () -> String?
@@ -73,9 +73,9 @@ package struct ReachCount {
     }
 
     /// - Parameters:
-    ///   - locales: by number; nil where a device has none.
-    ///   - zones: the same.
-    ///   - caps: of the devices that were added.
+    ///   - locales: the locales by number; `nil` for devices without one.
+    ///   - zones: the zones by number; `nil` for devices without one.
+    ///   - caps: the forecast of the caps for the devices that were added.
     package func reach(locales: [String?], zones: [String?], caps: Reach.CapSlice? = nil) -> Reach {
         let slices = groups.map { group, count in
             Reach.Slice(
@@ -101,7 +101,7 @@ package struct ReachCount {
         }
     }
 
-    /// Most first, then always in the same order.
+    /// Returns the sort key: the largest count first, then a fixed order.
     private static func key(_ slice: Reach.Slice) -> (Int, String, Int64, Int) {
         (-slice.count, slice.locale ?? "", slice.environment.code, slice.variant ?? -1)
     }

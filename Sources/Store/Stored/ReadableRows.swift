@@ -16,17 +16,17 @@ package struct UnreadableValue: Error, Hashable, Sendable, CustomStringConvertib
     }
 }
 
-/// Lists other than of runs, see ``ListedRun``.
+/// Lists of rows other than runs, see ``ListedRun``.
 package enum ReadableRows {
-    /// Reads the rows of a list, and leaves out each row with a value that cannot be read: one such row never makes the
-    /// list fail. Other errors pass.
+    /// Reads the rows of a list, and leaves out each row with a value that cannot be read. So one such row never makes
+    /// the list fail. Other errors are rethrown.
     package static func of<Row, Value>(
         _ rows: some Sequence<Row>, _ read: (Row) throws -> Value
     ) throws -> [Value] {
         try rows.compactMap { try value($0, read) }
     }
 
-    /// Reads one row of a list; `nil` if a value of it cannot be read. Other errors pass.
+    /// Reads one row of a list; returns `nil` if a value of it cannot be read. Other errors are rethrown.
     package static func value<Row, Value>(_ row: Row, _ read: (Row) throws -> Value) throws -> Value? {
         do {
             return try read(row)
@@ -35,7 +35,7 @@ package enum ReadableRows {
         }
     }
 
-    /// Returns what the JSON says, or `otherwise` if it cannot be read: for a value that only informs people.
+    /// Returns the value of the JSON, or `otherwise` if it cannot be read. Use it only for a value that informs people.
     package static func value<Value: Decodable>(_ json: String?, otherwise: Value) -> Value {
         json.flatMap { try? StoredJSON.value($0) } ?? otherwise
     }

@@ -1,7 +1,7 @@
 package import Model
 
 extension Report {
-    /// What the deliveries of a run add up to.
+    /// Creates the report that the deliveries of a run add up to.
     package init(run: Run, _ tally: DeliveryTally, devicesGone: Int, devicesSuspended: Int) {
         self.init(run: run, counts: tally.total)
         rejected = Self.reasons(tally, .rejected)
@@ -20,7 +20,7 @@ extension Report {
         byVariant = run.definition.campaign.variants.enumerated().compactMap { index, variant in
             Self.slice(variant.name, tally) { $0.variant == index }
         }
-        // The summary of an empty audience has no rows that could say so.
+        // The summary of an empty audience has no rows, so set zero here.
         if counts.audience == 0 { (mayHaveArrived, suppressedAfterRequest) = (0, 0) }
         if let breakdown = tally.breakdown { take(breakdown) }
         attempts = tally.attempts
@@ -29,7 +29,7 @@ extension Report {
         self.devicesSuspended = devicesSuspended
     }
 
-    /// Most frequent first.
+    /// Returns the reasons, most frequent first.
     private static func reasons(_ tally: DeliveryTally, _ state: DeliveryState) -> [Report.Reason] {
         var counts: [Report.Reason: Int] = [:]
         for (group, count) in tally.counts where group.state == state {
@@ -39,7 +39,7 @@ extension Report {
             .sorted { ($1.count, $0.reason, $0.status) < ($0.count, $1.reason, $1.status) }
     }
 
-    /// Nil when there is nothing of it.
+    /// Returns `nil` if nothing is counted.
     private static func slice(
         _ name: String, _ tally: DeliveryTally, where isIncluded: (DeliveryTally.Group) -> Bool
     ) -> Report.Slice? {
@@ -76,7 +76,7 @@ extension SumCheck {
         ("rejected", \.rejected), ("unknown", \.unknown), ("suppressed", \.suppressed),
     ]
 
-    /// What an account says otherwise than the rows it counts, in words.
+    /// Returns the differences between the stored counts and the recounted rows, in words.
     package static func problems(stored: DeliveryCounts, recounted: DeliveryCounts) -> [String] {
         var problems: [String] = []
         if !stored.closes { problems.append("the account adds up to \(stored.sum), not to \(stored.audience)") }
@@ -92,8 +92,8 @@ extension SumCheck {
 }
 
 extension Timeline {
-    /// What a whole timeline says otherwise than the run's account, in words: slot by slot nothing can be compared, the sum
-    /// of each outcome can. What was retried, and how long answers took, has nothing to be held against.
+    /// Returns the differences between a whole timeline and the run's counts, in words. Single slots cannot be
+    /// compared, but the sum of each outcome can. Retries and response times have no counterpart.
     package func problems(besides account: DeliveryCounts) -> [String] {
         guard isWhole else { return [] }
         let total = total

@@ -1,7 +1,7 @@
 package import Model
 
-/// A run's definition as it is kept: JSON with sorted keys, and a hash that shows later changes. FNV-1a is enough for
-/// that: it guards against damage and hand edits, not against an attacker who can write the store anyway.
+/// A run's definition as stored: JSON with sorted keys, and a hash that shows later changes. FNV-1a is enough, because
+/// it guards against damage and edits by hand, not against an attacker with write access to the store.
 package struct RunDefinitionText {
     package let json: String
     package let hash: Int64
@@ -21,8 +21,9 @@ package struct RunDefinitionText {
 }
 
 extension Campaign {
-    /// Background pushes with the same key replace each other while they wait for the silent budget: the campaign's own key,
-    /// or its template. A written key holds no blank, so that it differs from any template's.
+    /// The key by which background pushes replace each other while they wait for the silent budget: the campaign's own
+    /// key, or its template. A written key holds no blank, so it differs from any template's. `nil` if pushes do not
+    /// replace each other.
     package var coalesceKey: String? {
         guard pushType == .background else { return nil }
         return switch collapse {
@@ -33,15 +34,15 @@ extension Campaign {
     }
 }
 
-/// `segment.kind` as stored.
+/// The stored values of `segment.kind`.
 package enum StoredSegmentKind: Int64 {
-    /// Its devices stand in `segment_member`.
+    /// The members are in `segment_member`.
     case `static` = 0
-    /// Whoever its expression selects.
+    /// The members are the devices that the expression selects.
     case dynamic = 1
 }
 
-/// The expression of a dynamic segment as it is kept.
+/// The stored form of a dynamic segment's expression.
 package enum SegmentExpressionText {
     package static func json(_ expression: AudienceExpression) throws -> String {
         try StoredJSON.text(expression)

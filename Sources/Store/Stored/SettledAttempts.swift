@@ -1,8 +1,8 @@
 package import Model
 
-/// What settlements say of attempts, beyond what their run's account does.
+/// The figures of attempts that settlements add to their run's counts.
 package struct SettledAttempts: Sendable {
-    /// After which the push waits for another one.
+    /// The number of attempts after which the push waits for another one.
     package private(set) var retried = 0
     package private(set) var latencies = LatencyHistogram()
 
@@ -17,10 +17,10 @@ package struct SettledAttempts: Sendable {
 }
 
 extension DeliveryCounts {
-    /// As a change of an account: something has come to an end by it, or is taken back.
+    /// Whether these counts, as a change, bring a delivery to an end state, or take one back.
     package var ends: Bool { accepted != 0 || rejected != 0 || unknown != 0 || suppressed != 0 }
 
-    /// By what became of one delivery in flight.
+    /// Applies the outcome of one delivery in flight.
     package mutating func settle(_ verdict: Settlement.Verdict) {
         leased -= 1
         switch verdict {
@@ -46,7 +46,7 @@ extension LatencyHistogram {
         return bytes
     }
 
-    /// A rest shorter than a bucket is left out.
+    /// Ignores trailing bytes that are shorter than a bucket.
     package init(packed bytes: [UInt8]) {
         self.init()
         for start in stride(from: 0, to: bytes.count - Self.bucketBytes + 1, by: Self.bucketBytes) {

@@ -1,9 +1,9 @@
 import Foundation
 package import Model
 
-/// JSON in the store, made and read in one way: keys are sorted, so that equal values are equal texts.
+/// The JSON in the store, written and read in one way: keys are sorted, so that equal values have equal texts.
 package enum StoredJSON {
-    /// In the text of a definition that puts another run right, and of no other.
+    /// A text that is in the definition of every correction, and in no other definition.
     package static let correction = #""correction":{"kind":"#
 
     package static func text(_ value: some Encodable) throws -> String {
@@ -16,7 +16,8 @@ package enum StoredJSON {
         try JSONDecoder().decode(Value.self, from: Data(json.utf8))
     }
 
-    /// The attributes of a device, written for every record of an import: without an encoder.
+    /// Returns the JSON of a device's attributes. It uses no encoder, because it is called for every record of an
+    /// import.
     package static func object(_ attributes: [String: String]) -> String {
         var json = [UInt8(ascii: "{")]
         for (index, pair) in attributes.sorted(by: { $0.key < $1.key }).enumerated() {
@@ -29,7 +30,7 @@ package enum StoredJSON {
         return String(decoding: json, as: UTF8.self)
     }
 
-    /// A list for `json_each`.
+    /// Returns a list for `json_each`.
     package static func array(_ texts: [String]) -> String {
         var json = [UInt8(ascii: "[")]
         for (index, text) in texts.enumerated() {
@@ -51,7 +52,7 @@ extension StageDecision {
     package func json() throws -> String { try StoredJSON.text(self) }
 }
 
-/// Why stored JSON cannot be read, in words for a person: what a decoder throws names types of the program.
+/// The reason why stored JSON cannot be read, in words for a person. A decoder's own error names types of the program.
 package struct DecodingFault: CustomStringConvertible {
     private let error: any Error
 
@@ -67,7 +68,7 @@ package struct DecodingFault: CustomStringConvertible {
         case .typeMismatch(_, let context): return "\(Self.place(context.codingPath)) is of another kind"
         case .dataCorrupted(let context) where context.codingPath.isEmpty: return "it is no JSON"
         case .dataCorrupted(let context):
-            // The library's own sentence about a word that a type does not have.
+            // This is Foundation's sentence about a raw value that a type does not have.
             let isUnknownWord = context.debugDescription.hasPrefix("Cannot initialize")
             return Self.place(context.codingPath) + (isUnknownWord ? " is not known" : ": \(context.debugDescription)")
         @unknown default: return "it is not understood"
@@ -80,7 +81,7 @@ package struct DecodingFault: CustomStringConvertible {
 }
 
 extension RunState {
-    /// Those that wait for a sender, or have one. Also the condition of the index `run_open`.
+    /// The states of runs that wait for a sender, or have one. The index `run_open` has the same condition.
     package static let open: [RunState] = [.scheduled, .running]
 }
 

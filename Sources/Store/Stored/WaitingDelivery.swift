@@ -1,17 +1,18 @@
 package import Model
 
-/// A delivery whose time has not come, as far as ``RunWaits`` tells of it.
+/// A delivery whose time has not come, as ``RunWaits`` reports it.
 package struct WaitingDelivery: Sendable {
-    /// So many of the nearest are read; of the others it is only counted how many wait for the last moment among these.
+    /// The number of the nearest deliveries that are read. The others are not read: only those that wait for the last
+    /// of these moments are counted.
     package static let readMax = 1000
-    /// Those that wait for one moment are counted up to this number: a live page asks every second.
+    /// The limit of the count of deliveries that wait for one moment, because a live page asks every second.
     package static let countMax = 10_000
 
     package var moment: Timestamp
     package var cause: RunWaits.Cause
     package var zone: String?
 
-    /// - Parameter reason: what stands with the delivery where a reason would.
+    /// - Parameter reason: the delivery's stored reason, which is the cause of its wait.
     package init(moment: Timestamp, reason: String?, isWaveStart: Bool, zone: String?) {
         self.moment = moment
         cause =
@@ -26,18 +27,20 @@ package struct WaitingDelivery: Sendable {
     }
 }
 
-/// The nearest waiting deliveries of one environment, and what is known of those behind them.
+/// The nearest waiting deliveries of one environment, and the known facts about those after them.
 package struct NearestWaiting: Sendable {
     fileprivate let entries: [WaitingDelivery]
-    /// How many of the environment wait for the last moment among the entries. `nil`: exactly as many as were read.
+    /// The number of the environment's deliveries that wait for the last moment among the entries. `nil` if all of them
+    /// were read.
     fileprivate let atLast: Int?
-    /// Whether others of the environment wait for a later moment than any entry.
+    /// Whether other deliveries of the environment wait for a later moment than any entry.
     fileprivate let hasLater: Bool
 
     /// - Parameters:
     ///   - entries: at most ``WaitingDelivery/readMax``, in order of their moments.
-    ///   - count: how many wait for the last moment among them, up to ``WaitingDelivery/countMax`` and one more, and
-    ///     how many wait for a later one, up to 1. Called only if there may be more than were read.
+    ///   - count: the number of deliveries that wait for the last of these moments, up to
+    ///     ``WaitingDelivery/countMax`` and one more. It also gives the number that waits for a later moment, up to 1.
+    ///     It is called only if there may be more than were read.
     package init(
         _ entries: [WaitingDelivery], count: (Timestamp) throws -> (atMoment: Int, later: Int)
     ) rethrows {
@@ -54,8 +57,9 @@ package struct NearestWaiting: Sendable {
 }
 
 extension RunWaits {
-    /// Merges what is known of each environment. An environment with more than were read is known through its last
-    /// moment alone: later deliveries of the others are left out, so that each count is that of all environments.
+    /// Merges the known facts of all environments. An environment with more deliveries than were read is known only up
+    /// to its last moment. Later deliveries of the other environments are left out, so that each count covers all
+    /// environments.
     package init(_ environments: [NearestWaiting]) {
         self.init()
         let completeThrough = environments.filter(\.hasLater).compactMap(\.entries.last?.moment).min()
@@ -73,7 +77,7 @@ extension RunWaits {
         addZones(entries)
     }
 
-    /// Adds those that wait for the last moment read and were not read themselves.
+    /// Adds the deliveries that wait for the last moment that was read, and were not read themselves.
     private mutating func addBehind(_ environment: NearestWaiting) {
         guard let atLast = environment.atLast, let last = environment.entries.last else { return }
         let atMoment = environment.entries.filter { $0.moment == last.moment }
@@ -81,7 +85,7 @@ extension RunWaits {
         guard all > atMoment.count else { return }
         let causes = Set(atMoment.map(\.cause))
         for cause in causes {
-            // With several causes it is not known which of them the others have.
+            // If there are several causes, the cause of the other deliveries is not known.
             let index = add(cause, at: last.moment, causes.count == 1 ? all - atMoment.count : 0)
             groups[index].isMore = groups[index].isMore || causes.count > 1 || atLast > all
         }

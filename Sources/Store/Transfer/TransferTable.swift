@@ -1,5 +1,5 @@
-/// A table as it goes from one store to another: its name and columns are the same in every store, its values are
-/// ``TransferValue``s.
+/// A table as it is copied from one store to another. Its name and its columns are the same in every store, and its
+/// values are ``TransferValue``s.
 package struct TransferTable: Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
         case integer
@@ -17,12 +17,13 @@ package struct TransferTable: Hashable, Sendable {
     }
 
     package let name: String
-    /// The first ones are the key: it tells a row from all others, and rows are read in its order.
+    /// The columns, the first of which are the key. The key identifies a row, and rows are read in its order.
     package let columns: [Column]
     package let keyColumns: Int
-    /// So many rows are read and written at a time.
+    /// The number of rows per read and per write.
     package let batchRows: Int
-    /// They stand in a part of their own for each value of the first column, of which a batch touches only so many.
+    /// The maximum number of partitions that a batch touches. The table has one partition for each value of the first
+    /// column.
     package let partsMax: Int?
 
     private init(
@@ -40,7 +41,7 @@ package struct TransferTable: Hashable, Sendable {
 
     package func key(of row: [TransferValue]) -> [TransferValue] { Array(row.prefix(keyColumns)) }
 
-    /// The first of these rows, as many as one batch may hold.
+    /// Returns the first of these rows, as many as one batch may hold.
     package func batch(_ rows: [[TransferValue]]) -> ArraySlice<[TransferValue]> {
         guard let partsMax else { return rows[...] }
         var parts = 0
@@ -54,12 +55,14 @@ package struct TransferTable: Hashable, Sendable {
 }
 
 extension TransferTable {
-    /// In the order they are copied in: what is pointed at comes first.
+    /// All tables in the order in which they are copied: referenced tables come first.
     ///
-    /// Left behind is what belongs to a machine or a process (`clock_reading`, `pace_bucket`, `daemon`, `sender`,
-    /// `run_sender`, and `endpoint_hold`: the next sender tries such an endpoint at once), what there is none of while a store
-    /// is moved (`lease`), and what the receiving store makes anew from the rest: the chain over the events, the chunks of what
-    /// waits, the rows that lock a silent budget, and every index.
+    /// The copy leaves out:
+    /// - data of a machine or a process: `clock_reading`, `pace_bucket`, `daemon`, `sender`, `run_sender` and
+    ///   `endpoint_hold` (the next sender tries such an endpoint immediately)
+    /// - `lease`, which is empty while a store is moved
+    /// - data that the receiving store rebuilds: the hash chain over the events, the chunks of waiting deliveries, the
+    ///   rows that lock a silent budget, and every index
     package static let all = [
         topic, device, provenToken, tokenHeard, tokenHistory, tag, segment, segmentMember, run, deliveryProfile,
         delivery,
@@ -70,7 +73,7 @@ extension TransferTable {
         webhook, webhookMessage, accessToken, webSession, providerToken, approval, approvalSignature, pendingChange,
     ]
 
-    /// Those whose numbers a store gives away, each only once.
+    /// The tables whose numbers a store assigns, each only once.
     package static let numbered = [
         "topic", "device", "segment", "run", "outcome_summary", "clock_step", "feed_item", "webhook_message",
         "access_token", "approval", "pending_change", "lease", "delivery_profile",
@@ -91,10 +94,10 @@ extension TransferTable {
             "definition": .text, "coalesce_key": .text, "has_timeline": .boolean,
             "capped_since": .integer, "halted_at": .integer,
         ],
-        // Each holds a whole campaign.
+        // Each row holds a whole campaign.
         batchRows: 100)
 
-    /// Of runs whose outcomes were pruned there are none, also where some wait to be deleted.
+    /// Runs whose outcomes were pruned have no rows here, even if some rows still wait to be deleted.
     package static let delivery = TransferTable(
         "delivery", key: ["run_id": .integer, "device_id": .integer],
         [
@@ -125,7 +128,7 @@ extension TransferTable {
         "found_gone", key: ["run_id": .integer, "device_id": .integer],
         ["generation": .integer, "since": .integer, "reason": .text])
 
-    /// Without its hash: that is made of the rows by each store in its own way.
+    /// The copy leaves out the hash, which each store computes from the rows in its own way.
     package static let event = TransferTable(
         "event", key: ["id": .integer],
         [
@@ -244,7 +247,7 @@ extension TransferTable {
             "needs": .integer, "authors": .text, "asked_by": .text, "asked_at": .integer, "state": .text,
             "run_id": .integer, "definition": .text, "evidence": .text,
         ],
-        // Each holds a whole campaign.
+        // Each row holds a whole campaign.
         batchRows: 100)
 
     private static let approvalSignature = TransferTable(
@@ -260,10 +263,10 @@ extension TransferTable {
             "kind": .text, "name": .text, "text": .text, "hash": .text, "base": .text, "author": .text, "uid": .integer,
             "account": .text, "origin": .text, "asked_at": .integer,
         ],
-        // Each holds a whole file.
+        // Each row holds a whole file.
         batchRows: 50)
 
-    /// The store that takes over signs no second one, which APNs would refuse for 20 minutes.
+    /// The tokens are copied so that the receiving store signs no second one, which APNs would refuse for 20 minutes.
     private static let providerToken = TransferTable(
         "provider_token", key: ["team_id": .text, "key_id": .text, "fingerprint": .text],
         [

@@ -1,11 +1,11 @@
 import Model
 
-/// A value on its way from one store to another, in the one form that equal values of all stores have.
+/// A value that is copied from one store to another, in the one form that equal values of all stores have.
 package enum TransferValue: Hashable, Sendable, Codable {
     case null
-    /// Also a boolean, as 0 or 1.
+    /// A number, or a boolean as 0 or 1.
     case integer(Int64)
-    /// Also a JSON object, with its keys in order.
+    /// A text, or a JSON object with its keys in order.
     case text(String)
     case bytes([UInt8])
 
@@ -16,7 +16,7 @@ package enum TransferValue: Hashable, Sendable, Codable {
     package var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
     package var text: String? { if case .text(let value) = self { value } else { nil } }
 
-    /// A kind, a length and the bytes: no two rows have the same.
+    /// Appends a kind, a length and the bytes, so that different rows give different bytes.
     fileprivate func append(to bytes: inout [UInt8]) {
         switch self {
         case .null: bytes.append(0)
@@ -36,7 +36,7 @@ package enum TransferValue: Hashable, Sendable, Codable {
     }
 }
 
-/// Brings the JSON objects of devices into the one form they have on their way: each store keeps them in its own.
+/// Converts the JSON objects of devices into the form in which they are copied. Each store keeps them in its own form.
 package struct TransferObjects {
     private static let keptMax = 10_000
 
@@ -44,7 +44,7 @@ package struct TransferObjects {
 
     package init() {}
 
-    /// Throws where it is no object of texts.
+    /// Returns the form for the copy. Throws if the text is no object of texts.
     package mutating func canonical(_ json: String) throws -> String {
         if let known = known[json] { return known }
         let attributes: [String: String] = try StoredJSON.value(json)
@@ -55,16 +55,16 @@ package struct TransferObjects {
     }
 }
 
-/// What a table holds, in figures that two stores have in common only where its rows are equal.
+/// The figures of a table's contents, which two stores share only if the rows are equal.
 package struct TableProof: Codable, Hashable, Sendable {
     package let table: String
     package private(set) var rows = 0
-    /// Of the columns of numbers, by name; a sum beyond the largest number goes on from the smallest.
+    /// The sums of the integer columns, by name. A sum beyond the largest number wraps around.
     package private(set) var sums: [String: Int64] = [:]
-    /// Over all rows in the order of their keys.
+    /// A hash over all rows in the order of their keys.
     package private(set) var hash: UInt64 = 0
 
-    /// Nothing yet.
+    /// Creates the figures of no rows.
     package init(of table: TransferTable) { self.table = table.name }
 
     package mutating func add(_ row: [TransferValue], of table: TransferTable) {
@@ -75,14 +75,14 @@ package struct TableProof: Codable, Hashable, Sendable {
             value.append(to: &bytes)
             if case .integer(let number) = value { sums[column.name, default: 0] &+= number }
         }
-        // The hash so far is spread over all its bits first, so that the order of the rows counts.
+        // The hash is spread over all its bits after each row, so that the order of the rows counts.
         var mixed = (hash ^ FNV1a.hash(bytes: bytes.span)) &+ 0x9E37_79B9_7F4A_7C15
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
         hash = mixed ^ (mixed >> 31)
     }
 
-    /// In words, what tells it from another one of the same table; nil: nothing.
+    /// Returns the difference from another proof of the same table, in words; `nil` if there is none.
     package func difference(from other: TableProof) -> String? {
         guard self != other else { return nil }
         guard rows == other.rows else { return "\(rows.counted("row")) here, \(other.rows) there" }

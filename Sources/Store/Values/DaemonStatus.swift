@@ -1,6 +1,6 @@
 package import Model
 
-/// The daemon's sign of life, and what it would have others know.
+/// The daemon's heartbeat, and the status that it publishes.
 package struct DaemonHeartbeat: Hashable, Sendable {
     package var owner: String
     package var startedAt: Timestamp
@@ -15,13 +15,14 @@ package struct DaemonHeartbeat: Hashable, Sendable {
     }
 }
 
-/// How the daemon is, for `status` and metrics. Kept as JSON; keys are added, never given another meaning.
+/// The status of the daemon, for `status` and metrics. It is stored as JSON. Keys are added, and never get another
+/// meaning.
 package struct DaemonStatus: Hashable, Sendable, Codable {
     package struct Problem: Hashable, Sendable, Codable {
         package var path: String
-        /// As `validate` prints them.
+        /// The messages, as `validate` prints them.
         package var messages: [String]
-        /// An earlier version of the file goes on being obeyed.
+        /// Whether an earlier version of the file stays in use.
         package var keepsOld: Bool
 
         package init(path: String, messages: [String], keepsOld: Bool) {
@@ -31,27 +32,27 @@ package struct DaemonStatus: Hashable, Sendable, Codable {
         }
     }
 
-    /// Campaigns that are loaded, and how many of them start by themselves.
+    /// The number of loaded campaigns, and of those that start automatically.
     package var campaigns = 0
     package var scheduled = 0
-    /// Files that are wrong.
+    /// The files with errors.
     package var problems: [Problem] = []
-    /// When files were read last, and when the last time without a problem.
+    /// When files were read last, and when they were last read without a problem.
     package var readAt: Timestamp?
     package var readWellAt: Timestamp?
     package var nextCampaign: String?
     package var nextStart: Timestamp?
-    /// Runs in its hands.
+    /// The runs that the daemon carries out.
     package var running: [Int64] = []
 
     package init() {}
 }
 
-/// From when on somebody answers for a campaign's schedule. What it would have started before is not caught up: the file
-/// was not there, or said something else.
+/// The time from which a campaign's schedule is observed. Earlier occurrences are not caught up, because the file was
+/// not there, or said something else.
 package struct ScheduleMark: Hashable, Sendable {
     package var campaign: String
-    /// Of the schedule as it was then; another one begins anew.
+    /// The hash of the schedule at that time. Another schedule starts afresh.
     package var scheduleHash: Int64
     package var since: Timestamp
 
@@ -62,18 +63,18 @@ package struct ScheduleMark: Hashable, Sendable {
     }
 }
 
-/// What is known of a campaign's feed from earlier polls.
+/// The state of a campaign's feed after earlier polls.
 package struct FeedState: Hashable, Sendable {
     package var url: String
-    /// As the server gave them, to be told "not modified".
+    /// The values from the server's last response, so that the server can answer "not modified".
     package var etag: String?
     package var lastModified: String?
     package var polledAt: Timestamp
-    /// False until this address has answered with a feed for the first time.
+    /// `false` until this URL has returned a feed for the first time.
     package var isRead: Bool
-    /// Polls without a usable answer since the last good one.
+    /// The number of polls without a usable response since the last good one.
     package var failures: Int
-    /// Of the last poll, in words for a person; nil: it was good.
+    /// The problem of the last poll, in words for a person; `nil` if it was good.
     package var problem: String?
 
     package init(
@@ -90,17 +91,17 @@ package struct FeedState: Hashable, Sendable {
     }
 }
 
-/// One thing that one webhook is still to be told: what has become of a run.
+/// One message that one webhook must still get: the outcome of a run.
 package struct WebhookMessage: Hashable, Sendable {
     package var id: Int64
-    /// Of the line in the audit trail that says the same; one for all webhooks and all attempts.
+    /// The id of the audit event that says the same. All webhooks and all attempts have the same id.
     package var event: Int64
     package var url: String
     package var run: Int64
     package var kind: Configuration.Webhook.Event
     package var reason: String?
     package var at: Timestamp
-    /// The one it was taken for included.
+    /// The number of attempts, including the one for which the message was claimed.
     package var attempts: Int
 
     package init(

@@ -1,5 +1,5 @@
-/// What a device was when the audience of a run was frozen, as far as reports and exports need it. A later import changes
-/// none of it. An empty text stands for what was not known.
+/// The properties of a device when the audience of a run was frozen, as far as reports and exports need them. A later
+/// import changes none of them. An empty text means that the value was not known.
 package struct DeliveryProfile: Hashable, Sendable {
     package var locale, appVersion, timeZone, country: String
 
@@ -11,9 +11,9 @@ package struct DeliveryProfile: Hashable, Sendable {
     }
 }
 
-/// The distinct profiles of a batch of deliveries, so that each is stored once: a delivery holds the number of its own.
+/// The distinct profiles of a batch of deliveries. Each is stored once, and a delivery holds the number of its profile.
 ///
-/// - Parameter Key: tells one profile from another.
+/// - Parameter Key: identifies a profile.
 package struct BatchProfiles<Key: Hashable & Sendable>: Sendable {
     package private(set) var all: [DeliveryProfile] = []
     private var indexes: [Key: Int] = [:]

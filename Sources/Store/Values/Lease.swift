@@ -1,39 +1,39 @@
 package import Model
 
-/// What to take for sending.
+/// A request to lease deliveries for sending.
 package struct LeaseRequest: Sendable {
     package var run: Int64
     package var environment: PushEnvironment
-    /// The cursor of the lease before, to look at less; 0 at the start and after a recovery.
+    /// The cursor of the previous lease, so that fewer rows are read; 0 at the start and after a recovery.
     package var after: Int64
-    /// Deliveries at most.
+    /// The maximum number of deliveries.
     package var limit: Int
     package var now: Timestamp
-    /// All clocks at ``now``; for pushes with a budget or caps and for stages with a hold, which must not open because
-    /// somebody sets one, for ``paces``, and for what ``goesByWallClock``.
+    /// All clocks at ``now``. They are needed for pushes with a budget or caps and for stages with a hold: these must
+    /// not open because a clock is set. They are also needed for ``paces`` and for ``goesByWallClock``.
     package var clocks: ClockReading?
     package var owner: String
-    /// What the template prints of the device.
+    /// The fields of the device that the template prints.
     package var fields: [AudienceField]
-    /// Given for background pushes: reserved in the same transaction.
+    /// The budget of background pushes. Its slots are reserved in the same transaction.
     package var silentBudget: Configuration.SilentBudget?
-    /// Given where frequency caps name the campaign's class: reserved in the same transaction.
+    /// The caps, if any covers the campaign's class. Their slots are reserved in the same transaction.
     package var caps: CapRequest?
-    /// Kept together with all other senders of the store.
+    /// The paces that all senders of the store share.
     package var paces: [SharedPace] = []
-    /// What has expired is not leased any more.
+    /// The expiry. An expired delivery is not leased.
     package var expiry: Expiry?
-    /// Nobody is leased in their quiet hours.
+    /// The quiet hours. A delivery is not leased in the quiet hours of its device.
     package var quiet: QuietTimes?
-    /// The environments that this sender has a credential for: a delivery goes with its device to one of them, and is
-    /// suppressed where the device has gone to another.
+    /// The environments for which this sender has a credential. A delivery moves with its device to one of them, and is
+    /// suppressed if the device has moved to another one.
     package var reachable = Set(PushEnvironment.allCases)
-    /// Its waves start by the devices' own clocks.
+    /// Whether the run's waves start by the devices' own clocks.
     package var hasWaves = false
     /// What the push adds to the device's badge. The stored count changes once the push was accepted, see
     /// ``BadgeRule``.
     package var badgeIncrement: Int
-    /// How many stages the run has, which say what may be leased: see ``StageGate``; 0: none.
+    /// The number of the run's stages, which decide what may be leased, see ``StageGate``; 0 if there are none.
     package var stages = 0
     package var hasStages: Bool { stages > 0 }
 
@@ -56,30 +56,33 @@ package struct LeaseRequest: Sendable {
     }
 }
 
-/// Deliveries in flight. Without any, nothing can be sent now: there is more at `nextDue`, or when freezing goes on.
+/// Leased deliveries, which are in flight. If there are none, nothing can be sent now: more is due at `nextDue`, or
+/// when the freeze continues.
 package struct Lease: Hashable, Sendable {
-    /// 0 when there are no deliveries.
+    /// The id of the lease; 0 if there are no deliveries.
     package var id: Int64
     package var deliveries: [LeasedDelivery]
-    /// To be given as `after` next time.
+    /// The value of ``LeaseRequest/after`` for the next request.
     package var cursor: Int64
-    /// Deliveries found not to be sent any more: gone, suspended, expired, quiet, or over the silent budget or a frequency cap for good.
+    /// The deliveries that will not be sent, by reason: gone, suspended, expired, quiet, or permanently over the silent
+    /// budget or a frequency cap.
     package var suppressions: [SuppressionReason: Int]
-    /// Deliveries that may be due elsewhere at once: given to the other environment, where their devices have registered
-    /// meanwhile, or to another device of a user whose device is gone.
+    /// The number of deliveries that may be due elsewhere immediately. They moved to the other environment, where their
+    /// devices have registered meanwhile, or to another device of a user whose device is gone.
     package var moved: Int
-    /// When the next of those put off is due, in this environment.
+    /// When the next put-off delivery of this environment is due.
     package var nextDue: Timestamp?
-    /// How far the store's clock, which the moments here are of, is ahead of the one of ``LeaseRequest/now``; at most, since the
-    /// call takes some time. Zero in a store that goes by its callers' clocks.
+    /// How far the store's clock, which gives the moments here, is ahead of the clock of ``LeaseRequest/now``. This is
+    /// an upper bound, because the call takes some time. Zero in a store that uses the clocks of its callers.
     package var storeAhead: Duration
-    /// How long the paces shared with others allow nothing; nil: they allowed what is here.
+    /// How long the shared paces allow nothing; `nil` if they allowed these deliveries.
     package var paceWait: Duration?
-    /// The call ended before all due rows were looked at, see ``LeaseTurn``: ask again after the other runs had their turn.
+    /// Whether the call ended before all due rows were read, see ``LeaseTurn``. Lease again after the other runs had
+    /// their turn.
     package var isCutShort = false
-    /// A stage has just paused the run, or one had before.
+    /// Whether a stage has paused the run, now or before.
     package var isPaused = false
-    /// Nothing may be leased of the run while this is in force.
+    /// The stop in force, because of which nothing may be leased of the run.
     package var stop: StopOrder?
 
     package var suppressed: Int { suppressions.values.reduce(0, +) }
@@ -98,13 +101,13 @@ package struct Lease: Hashable, Sendable {
         self.nextDue = nextDue
     }
 
-    /// None, since a stage has paused the run.
+    /// An empty lease, because a stage has paused the run.
     package init(pausedAfter cursor: Int64) {
         self.init(id: 0, deliveries: [], cursor: cursor)
         isPaused = true
     }
 
-    /// None, since the run, or more, is stopped.
+    /// An empty lease, because a stop of the run, or of more, is in force.
     package init(stoppedBy order: StopOrder, after cursor: Int64) {
         self.init(id: 0, deliveries: [], cursor: cursor)
         stop = order
@@ -113,29 +116,31 @@ package struct Lease: Hashable, Sendable {
 
 package struct LeasedDelivery: Hashable, Sendable {
     package var device: Int64
-    /// Of the token to send to, which may be newer than the one frozen.
+    /// The generation of the token to send to, which may be newer than at the freeze.
     package var generation: Int
-    /// Which of its leases this is, from 1: an outcome counts for the lease it was decided in, and for no other.
+    /// The number of this lease among those of the delivery, from 1. An outcome counts only for the lease in which it
+    /// was decided.
     package var leaseNumber: Int
-    /// Which request this will be, from 1, if it is started.
+    /// The number of the delivery's next request, from 1, if it is started.
     package var attempt: Int
-    /// Attempts before this one that count against no limit.
+    /// The number of earlier attempts that count against no limit.
     package var excused: Int
     package var token: [UInt8]
     package var locale: String?
     /// In the order of the request's fields.
     package var fields: [String?]
-    /// With the increment, if one was asked for.
+    /// The badge, with the increment if one was requested.
     package var badge: Int
-    /// APNs accepted this very token before.
+    /// Whether APNs accepted this very token before.
     package var isProven: Bool
-    /// Index into the campaign's variants, of the template it gets; nil without variants.
+    /// Index into the campaign's variants, which gives the template; `nil` without variants.
     package var variant: Int?
-    /// When its wave started; nil in a run without waves.
+    /// When its wave started; `nil` in a run without waves.
     package var wave: Timestamp?
-    /// Index into the campaign's stages; nil for the last one, and without stages.
+    /// Index into the campaign's stages; `nil` for the last one, and without stages.
     package var stage: Int?
-    /// No request may start from then on: it expires, or its quiet hours begin. Nil: whenever.
+    /// No request may start from then on, because the push expires or its quiet hours begin; `nil` if there is no such
+    /// time.
     package var startBefore: Timestamp?
 
     package init(
@@ -160,14 +165,14 @@ package struct LeasedDelivery: Hashable, Sendable {
     }
 }
 
-/// A lease whose owner is gone, or is somebody else: what it left in flight.
+/// A lease whose owner is gone, or is another sender, with the deliveries that it left in flight.
 package struct LeftLease: Hashable, Sendable {
-    /// A delivery of it that has no outcome.
+    /// A delivery of the lease that has no outcome.
     package struct Delivery: Hashable, Sendable {
         package var device: Int64
         package var generation: Int
         package var leaseNumber: Int
-        /// Which request it was, from 1, if it was started.
+        /// The number of the request, from 1, if it was started.
         package var attempt: Int
         package var excused: Int
         package var wave: Timestamp?
@@ -188,7 +193,7 @@ package struct LeftLease: Hashable, Sendable {
     }
 
     package var id: Int64
-    /// The sender that took it.
+    /// The sender that took the lease.
     package var owner: String
     package var leasedAt: Timestamp
     package var environment: PushEnvironment
@@ -206,7 +211,8 @@ package struct LeftLease: Hashable, Sendable {
 }
 
 extension Settlement {
-    /// Of a delivery that was leased and, for all that is known, never started: as if it had not been leased.
+    /// The settlement of a delivery that was leased and, as far as is known, never started. It is as if it had not been
+    /// leased.
     package static func givenBack(_ delivery: LeftLease.Delivery, of lease: LeftLease) -> Settlement {
         Settlement(
             lease: lease.id, device: delivery.device, generation: delivery.generation,
@@ -214,7 +220,7 @@ extension Settlement {
             verdict: .retry(notBefore: lease.leasedAt), isRequest: false, mayHaveReachedAPNs: false)
     }
 
-    /// Of one that nobody knows the outcome of, and nothing more is done about.
+    /// The settlement of a delivery whose outcome is unknown, and for which nothing more is done.
     package static func lost(_ delivery: LeftLease.Delivery, of lease: LeftLease) -> Settlement {
         Settlement(
             lease: lease.id, device: delivery.device, generation: delivery.generation,

@@ -29,7 +29,7 @@ package enum ListedRun: Hashable, Sendable {
     case readable(Run)
     case unreadable(UnreadableRun)
 
-    /// Reads a row; a value that this version cannot read makes it unreadable. Other errors pass.
+    /// Reads a row; a value that this version cannot read makes it unreadable. Other errors are rethrown.
     package init(
         run: Int64, campaign: String, occurrence: String, state: String, read: (RunState) throws -> Run
     ) throws {
@@ -102,7 +102,7 @@ package struct RunProgress: Hashable, Sendable {
     package var counts: DeliveryCounts
     /// The stored word, which this version may not know.
     private let state: String
-    /// Its end was made: the run is in its last state, and no sender has it.
+    /// Whether the end of the run is complete: the run is in its last state, and no sender has it.
     private let isEnded: Bool
 
     package init(state: String, isFrozen: Bool, isEnded: Bool, counts: DeliveryCounts) {
@@ -113,7 +113,7 @@ package struct RunProgress: Hashable, Sendable {
     }
 
     /// Whether no delivery can change any more, except by a breaker that takes rejections back. Senders that have not
-    /// left a cancelled run yet may give back what they leased.
+    /// left a cancelled run yet may still release what they leased.
     package var isSettled: Bool {
         let isFinal = RunState(rawValue: state)?.isFinal ?? false
         return counts.leased == 0 && (isFinal ? isEnded : isFrozen && counts.pending == 0)

@@ -5,7 +5,7 @@ package struct DeliveryPage: Hashable, Sendable {
     package struct Entry: Hashable, Sendable {
         package var outcome: OutcomeRow
         package var isLeased: Bool
-        /// Of one that waits.
+        /// The time until which a waiting delivery waits.
         package var notBefore: Timestamp?
 
         package init(outcome: OutcomeRow, isLeased: Bool, notBefore: Timestamp?) {
@@ -16,7 +16,7 @@ package struct DeliveryPage: Hashable, Sendable {
     }
 
     package var entries: [Entry]
-    /// The cursor of the next page; nil: this was the last.
+    /// The cursor of the next page; `nil` if this page was the last.
     package var next: Int64?
 
     package init(entries: [Entry], next: Int64?) {
@@ -25,10 +25,10 @@ package struct DeliveryPage: Hashable, Sendable {
     }
 }
 
-/// Some entries of the audit, newest first.
+/// Some entries of the audit log, newest first.
 package struct EventPage: Hashable, Sendable {
     package var events: [StoreEvent]
-    /// The cursor of the next page; nil: this was the last.
+    /// The cursor of the next page; `nil` if this page was the last.
     package var next: Int64?
 
     package init(events: [StoreEvent], next: Int64?) {
@@ -40,7 +40,7 @@ package struct EventPage: Hashable, Sendable {
 /// Some devices, in order of id.
 package struct DevicePage: Hashable, Sendable {
     package var devices: [StoredDevice]
-    /// The cursor of the next page; nil: this was the last.
+    /// The cursor of the next page; `nil` if this page was the last.
     package var next: Int64?
 
     package init(devices: [StoredDevice], next: Int64?) {
@@ -49,10 +49,10 @@ package struct DevicePage: Hashable, Sendable {
     }
 }
 
-/// What became of a device that somebody removed.
+/// The result of the removal of a device by a person.
 package enum DeviceRemoval: Hashable, Sendable {
     case deleted
-    /// Nothing is sent to it any more, and its tags, segments, user and attributes are gone. Its row stays until it is
-    /// pruned, so that registering it again does not open its silent budget.
+    /// Nothing more is sent to the device, and its tags, segments, user and attributes are gone. Its row stays until it
+    /// is pruned, so that a new registration does not reset its silent budget.
     case emptied
 }

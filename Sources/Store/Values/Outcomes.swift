@@ -1,12 +1,13 @@
 package import Model
 
-/// The account of a run beside what its rows say.
+/// The stored counts of a run, beside the counts of its rows.
 package struct SumCheck: Hashable, Sendable {
     package var stored: DeliveryCounts
     package var recounted: DeliveryCounts
-    /// One sentence each; empty when the sums close and agree.
+    /// One sentence each; empty if the counts balance and agree.
     package var problems: [String]
-    /// When the rows were pruned: what is recounted is the summary that stands for them. Nil: every row was counted.
+    /// When the rows were pruned: the recount then uses the summary that stands for them. `nil` if every row was
+    /// counted.
     package var prunedAt: Timestamp?
 
     package init(
@@ -24,28 +25,28 @@ package struct SumCheck: Hashable, Sendable {
 /// One delivery, for an export.
 package struct OutcomeRow: Hashable, Sendable {
     package var device: Int64
-    /// Nil when unknown, or when the device is no longer stored.
+    /// `nil` if it is unknown, or if the device is no longer stored.
     package var installationID: String?
-    /// The last 8 characters of the token the device has now.
+    /// The last 8 characters of the device's present token.
     package var tokenEnd: String?
     package var environment: PushEnvironment
-    /// The device's, as it was when the audience was frozen; as it is now in a run that an earlier version froze.
+    /// The device's locale at the freeze; its present locale in a run that an earlier version froze.
     package var locale: String?
     package var state: DeliveryState
     package var status: Int
     package var reason: String?
-    /// Requests made.
+    /// The number of requests.
     package var attempts: Int
-    /// Those of them whose answer was lost: APNs may have accepted each.
+    /// The number of requests whose response was lost. APNs may have accepted each.
     package var doubts: Int
-    /// Nil while pending.
+    /// `nil` while pending.
     package var settledAt: Timestamp?
     package var generation: Int
-    /// Index into the campaign's variants; nil without variants and for the holdout.
+    /// Index into the campaign's variants; `nil` without variants and for the holdout.
     package var variant: Int?
-    /// Index into the locales of the variant's template; nil for a text that is not localized or was never rendered.
+    /// Index into the locales of the variant's template; `nil` for a text that is not localized or was never rendered.
     package var localeIndex: Int?
-    /// The device's, as it was when the audience was frozen.
+    /// The device's app version at the freeze.
     package var appVersion: String?
 
     package init(
@@ -71,7 +72,7 @@ package struct OutcomeRow: Hashable, Sendable {
     }
 }
 
-/// What one run did about one device.
+/// The delivery of one run to one device.
 package struct DeviceDelivery: Hashable, Sendable {
     package var run: Int64
     package var campaign: String
@@ -80,7 +81,7 @@ package struct DeviceDelivery: Hashable, Sendable {
     package var outcome: OutcomeRow
     package var notBefore: Timestamp?
     package var isLeased: Bool
-    /// Why it was last put off on purpose before a request, and until when; nil if it never was.
+    /// Why it was last put off on purpose before a request, and until when; `nil` if it never was.
     package var heldFor: SuppressionReason?
     package var heldUntil: Timestamp?
 
@@ -100,11 +101,11 @@ package struct DeviceDelivery: Hashable, Sendable {
     }
 }
 
-/// The silent ledger against its own rule.
+/// The result of checking the silent ledger against its own rule.
 package struct LedgerCheck: Hashable, Sendable {
     package var devices: Int
     package var pushes: Int
-    /// Pushes reserved while the window might already have been full. Always 0.
+    /// Pushes that were reserved while the window might already have been full. It is 0 unless the ledger is wrong.
     package var violations: Int
 
     package init(devices: Int, pushes: Int, violations: Int) {
@@ -114,11 +115,12 @@ package struct LedgerCheck: Hashable, Sendable {
     }
 }
 
-/// What pruning outcomes folded into summaries and deleted, or would.
+/// The outcomes that a prune replaced by summaries and deleted, or would.
 package struct OutcomePruneCounts: Hashable, Sendable {
     package var runs = 0
     package var deliveries = 0
-    /// Old enough, but their account does not close: the rows are needed to find out why. See ``OutcomeReader/check(_:)``.
+    /// The runs that are old enough, but whose counts do not balance. Their rows are needed to find out why, see
+    /// ``OutcomeReader/check(_:)``.
     package var kept = 0
 
     package init() {}
@@ -127,7 +129,7 @@ package struct OutcomePruneCounts: Hashable, Sendable {
 /// How much of the store's file is in use.
 package struct StoreSize: Hashable, Sendable {
     package var bytes: Int
-    /// Of them, free for whatever is written next.
+    /// The part of ``bytes`` that is free for later writes.
     package var freeBytes: Int
 
     package init(bytes: Int, freeBytes: Int) {
@@ -136,14 +138,14 @@ package struct StoreSize: Hashable, Sendable {
     }
 }
 
-/// Everything the store knows of one device, as recorded; a use case puts it into words.
+/// Everything that the store knows about one device, as recorded. A use case puts it into words.
 package struct DeviceStory: Hashable, Sendable {
-    /// One run, and what it did about the device.
+    /// One run, and its delivery to the device.
     package struct Chapter: Hashable, Sendable {
         package var run: Run
-        /// Nil: the device was not in the audience when it was frozen, or that was pruned.
+        /// `nil` if the device was not in the audience at the freeze, or if its outcome was pruned.
         package var delivery: DeviceDelivery?
-        /// When the run's outcomes by device were pruned: whether the device was in its audience is not known any more.
+        /// When the run's outcomes by device were pruned. It is then unknown whether the device was in its audience.
         package var prunedAt: Timestamp?
 
         package init(run: Run, delivery: DeviceDelivery?, prunedAt: Timestamp? = nil) {
@@ -170,20 +172,20 @@ package struct DeviceStory: Hashable, Sendable {
     package var device: StoredDevice
     /// Oldest first.
     package var oldTokens: [OldToken]
-    /// Oldest first; of the runs that left the device out, those of its topic.
+    /// Oldest first. Runs that left the device out are listed only if they are of its topic.
     package var chapters: [Chapter]
-    /// There were more runs, before these.
+    /// Whether there were more runs before these.
     package var isCut: Bool
-    /// When the outcome of each background push in the silent ledger came; nil while in flight.
+    /// When the outcome of each background push in the silent ledger came; `nil` while in flight.
     package var silentPushes: [Timestamp?]
     /// Visible pushes under frequency caps, the device's own and those of its user's other devices.
     package var cappedPushes: [CappedPush] = []
 
     package struct CappedPush: Hashable, Sendable {
         package var pushClass: String
-        /// When its outcome came; nil while in flight.
+        /// When its outcome came; `nil` while in flight.
         package var settledAt: Timestamp?
-        /// False: another device of the same user got it.
+        /// `false` if another device of the same user got the push.
         package var isOwn: Bool
     }
 
@@ -200,14 +202,14 @@ package struct DeviceStory: Hashable, Sendable {
 }
 
 extension DeviceStory {
-    /// How many of the silent budget's slots are used now, and when the next is free, which may be now.
+    /// Returns how many slots of the silent budget are used now, and when the next one is free, which may be now.
     package func silentBudget(
         _ budget: Configuration.SilentBudget, now: Timestamp
     ) -> (used: Int, nextSlot: Timestamp?) {
         Self.standing(RollingWindow(budget, at: now), silentPushes)
     }
 
-    /// The same of a frequency cap, for a push of a class that no slots are kept for.
+    /// Returns the same for a frequency cap, for a push of a class without reserved slots.
     package func frequencyCap(_ cap: FrequencyCap, now: Timestamp) -> (used: Int, nextSlot: Timestamp?) {
         let pushes = cappedPushes.filter { cap.covers($0.pushClass) && ($0.isOwn || cap.per == .user) }
         let window = RollingWindow(limit: cap.limit(for: ""), length: cap.window, for: .frequencyCap, at: now)
@@ -227,7 +229,7 @@ extension DeviceStory {
 /// The deliveries of one run that start at one moment, of devices that are in one time zone now.
 package struct WaveShare: Hashable, Sendable {
     package var startsAt: Timestamp
-    /// Nil: not known, or the device is gone.
+    /// `nil` if the zone is not known, or if the device is gone.
     package var zone: String?
     package var deliveries: Int
 
@@ -238,8 +240,8 @@ package struct WaveShare: Hashable, Sendable {
     }
 }
 
-/// How many deliveries of an environment APNs decided on, and how many of those it found ``TokenVerdict/mismatched`` and
-/// ``TokenVerdict/gone``.
+/// The number of deliveries of an environment that APNs decided on, and the numbers of those that it found
+/// ``TokenVerdict/mismatched`` and ``TokenVerdict/gone``.
 package struct MismatchCount: Hashable, Sendable {
     package var environment: PushEnvironment
     package var all: Int

@@ -1,13 +1,13 @@
 package import Model
 
-/// The word in a copy of a store that it is one: `fanfare backup` writes it into every copy.
+/// The mark that a file is a copy of a store: `fanfare backup` writes it into every copy.
 package struct BackupMark: Hashable, Sendable, Codable {
     package var madeAt: Timestamp
 
     package init(madeAt: Timestamp) { self.madeAt = madeAt }
 }
 
-/// The time that a restored store knows nothing of: what was sent in it is on no record.
+/// The time that a restored store knows nothing about: what was sent in it is not recorded.
 package struct RestoreGap: Hashable, Sendable, Codable {
     /// The key of this record among the facts of a store.
     package static let key = "restored"
@@ -24,7 +24,8 @@ package struct RestoreGap: Hashable, Sendable, Codable {
 
     /// Returns how many numbers of a table to skip, so that no number of the gap is used again.
     ///
-    /// Devices and leases may come by the thousand in each second. People read and type the other numbers.
+    /// Devices and leases may come by the thousand in each second. People read and type all other numbers, so fewer of
+    /// these are skipped.
     package func leap(of table: String) -> Int64 {
         let passed = max(1, (restoredAt - madeAt).wholeMilliseconds)
         let numbers = ["device", "lease"].contains(table) ? passed : passed / 1000 + 1
@@ -41,8 +42,8 @@ package struct RestoreGap: Hashable, Sendable, Codable {
 
 /// What happens to a run that was open in a backup, when the backup becomes the store.
 ///
-/// The store does not know what was sent after the backup. A run that would continue by itself could send all of it twice,
-/// so it waits for a person.
+/// The store does not know what was sent after the backup. A run that would continue automatically could send all of it
+/// twice, so it waits for a person.
 package struct RestorePolicy: Sendable {
     let mark: BackupMark
 
@@ -94,7 +95,7 @@ package struct RestoredStore: Hashable, Sendable {
             + "\(madeAt.iso8601) (`fanfare tokens revoke NAME`)"
     }
 
-    /// For a person, and for the audit.
+    /// The summary for a person, and for the audit log.
     package var words: String {
         let names = runs.map { "\($0.id) (\($0.campaign)/\($0.occurrence))" }.joined(separator: ", ")
         let what =
@@ -111,7 +112,8 @@ package struct RestoredStore: Hashable, Sendable {
             + "began before the restore. All sessions of the pages have ended" + tokenWords
     }
 
-    /// Throws for a run that this very process has found: the person has not seen yet what may have gone out.
+    /// Throws for a run that this process has found open in a backup: the person has not seen yet what may have gone
+    /// out.
     package func requireSeen(_ run: Int64) throws {
         guard runs.contains(where: { $0.id == run }) else { return }
         throw RestoredUnseen(run: run, madeAt: madeAt)

@@ -1,9 +1,9 @@
 package import Model
 
-/// What the deliveries of a run that are not sent yet wait for.
+/// The causes for which the unsent deliveries of a run wait.
 package struct RunWaits: Hashable, Sendable {
     package enum Cause: String, Hashable, Sendable, CaseIterable {
-        /// A next attempt, after an answer that asks for one.
+        /// A next attempt, after a response that asks for one.
         case retry
         case quietHours = "quiet_hours"
         case silentBudget = "silent_budget"
@@ -15,11 +15,11 @@ package struct RunWaits: Hashable, Sendable {
     package struct Group: Hashable, Sendable {
         package var cause: Cause
         package var deliveries: Int
-        /// More than ``deliveries`` wait: they were counted up to a limit only.
+        /// Whether more than ``deliveries`` wait: they were counted up to a limit only.
         package var isMore = false
         package var first: Timestamp
         package var last: Timestamp
-        /// Of a wave: the devices' time zones, most devices first, as far as they were looked at.
+        /// For a wave: the devices' time zones, most devices first, as far as they were read.
         package var zones: [String]
 
         package init(cause: Cause, deliveries: Int, first: Timestamp, last: Timestamp, zones: [String] = []) {
@@ -31,11 +31,12 @@ package struct RunWaits: Hashable, Sendable {
         }
     }
 
-    /// By cause, each wave by itself; the nearest first.
+    /// The groups by cause, and each wave separately; the nearest first.
     package var groups: [Group]
-    /// More wait, for something later than all of these; the groups are complete through their last moment.
+    /// Whether more deliveries wait, for a later time than all of these. The groups are complete up to their last
+    /// moment.
     package var hasLater: Bool
-    /// Endpoints that are left alone for now, as the run's sender says.
+    /// The endpoints that the run's sender leaves alone for now.
     package var holds: [EndpointHold]
 
     package init(groups: [Group] = [], hasLater: Bool = false, holds: [EndpointHold] = []) {
@@ -50,9 +51,9 @@ package struct EndpointHold: Hashable, Sendable {
     package var environment: PushEnvironment
     /// `api.push.apple.com:443`.
     package var endpoint: String
-    /// The endpoint gives no responses, and is tried all the time.
+    /// Whether the endpoint gives no responses, and is tried all the time.
     package var isRetrying: Bool { status == nil && nextTryAt <= since }
-    /// Of its last answer; nil: there was none.
+    /// The status of its last response; `nil` if there was none.
     package var status: Int?
     package var since: Timestamp
     package var nextTryAt: Timestamp
@@ -68,7 +69,8 @@ package struct EndpointHold: Hashable, Sendable {
     }
 }
 
-/// A sender waits until its store takes again what it has to record; it starts nothing meanwhile.
+/// The wait of a sender for its store, until the store takes what the sender has to record. The sender starts nothing
+/// meanwhile.
 package struct StoreWait: Hashable, Sendable {
     package enum Reason: String, Hashable, Sendable, CaseIterable {
         case locked
@@ -85,7 +87,7 @@ package struct StoreWait: Hashable, Sendable {
         self.reason = reason
     }
 
-    /// - Parameter error: one that is passing.
+    /// - Parameter error: an error that may pass, see ``StoreError/isPassing``.
     package init(since: Timestamp, _ error: StoreError) {
         self.since = since
         reason =

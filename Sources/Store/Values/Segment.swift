@@ -1,19 +1,19 @@
 package import Model
 
-/// Where the devices of a segment come from.
+/// The origin of the devices of a segment.
 package enum SegmentKind: Hashable, Sendable {
-    /// Imported.
+    /// The devices are imported.
     case `static`
-    /// Whoever the expression selects when it is asked; as written.
+    /// The devices are those that the expression selects at the time of a query. `source` is the expression as written.
     case dynamic(source: String)
 }
 
 package struct SegmentSummary: Hashable, Sendable {
     package var name: String
     package var kind: SegmentKind
-    /// Devices.
+    /// The number of devices.
     package var count: Int
-    /// The last import or definition.
+    /// The time of the last import or definition.
     package var updatedAt: Timestamp
 
     package init(name: String, kind: SegmentKind, count: Int, updatedAt: Timestamp) {
@@ -24,7 +24,7 @@ package struct SegmentSummary: Hashable, Sendable {
     }
 }
 
-/// A segment to look at.
+/// A segment with a sample of its devices.
 package struct SegmentDetail: Hashable, Sendable {
     package var summary: SegmentSummary
     /// The first devices in order of id.
@@ -39,13 +39,13 @@ package struct SegmentDetail: Hashable, Sendable {
 }
 
 package enum SegmentImportMode: String, Hashable, Sendable, CaseIterable {
-    /// Afterwards the members are exactly those given.
+    /// The members become exactly those given.
     case replace
     case add
     case remove
 }
 
-/// How a segment file names a member; a user is every device of theirs.
+/// The key by which a segment file names a member. A user stands for all of their devices.
 package enum SegmentMemberKey: Hashable, Sendable {
     case installation(String)
     case user(String)
@@ -56,20 +56,21 @@ package enum SegmentMemberKey: Hashable, Sendable {
 package struct SegmentImportCounts: Hashable, Sendable {
     package var read = 0
     package var added = 0
-    /// For ``SegmentImportMode/remove``: those that stay.
+    /// For ``SegmentImportMode/remove``: the members that stay.
     package var alreadyIn = 0
     package var removed = 0
-    /// Keys no device is stored for.
+    /// The keys for which no device is stored.
     package var unmatched = 0
 
     package init() {}
 }
 
-/// What the segments of one audience hold. A signature stands for these contents, and the freeze compares them again.
+/// The contents of the segments of one audience. A signature stands for these contents, and the freeze compares them
+/// again.
 ///
 /// A dynamic segment counts by its expression. A static segment counts by the members of its last import. A device that
-/// leaves the store leaves the segment as well, and a device that turns out to be the same installation as another one
-/// takes its place. Neither changes the contents: the audience gains no other person.
+/// leaves the store leaves the segment as well. Two devices that turn out to be the same installation become one.
+/// Neither changes the contents, because the audience gains no other person.
 package struct SegmentContents: Hashable, Sendable, Codable {
     /// The expressions of dynamic segments as written, by name.
     package var expressions: [String: String]
@@ -91,8 +92,8 @@ package struct SegmentContents: Hashable, Sendable, Codable {
         package var source: String?
         /// `nil` for a static segment. A failure matters only to the campaigns that name the segment.
         package var expression: Result<AudienceExpression, UnreadableValue>?
-        /// The number of members after the last import, and the SHA-256 of their ids in order, 8 bytes each, big-endian:
-        /// `3 9f86d0…`. Empty until the first import under this schema version.
+        /// The number of members after the last import, and the SHA-256 of their ids in order, 8 bytes each,
+        /// big-endian: `3 9f86d0…`. Empty until the first import under this schema version.
         package var members: String
 
         /// - Parameter expression: as stored.
@@ -117,7 +118,8 @@ package struct SegmentContents: Hashable, Sendable, Codable {
         var seen: Set<String> = []
         while let name = waiting.popFirst() {
             guard seen.insert(name).inserted, let found = known[name], let row = found.first else { continue }
-            // The database compares bytes: which of two that look the same is meant cannot be told here.
+            // The database compares names by their bytes. Here it cannot be determined which of two names that look the
+            // same is meant.
             guard found.count == 1, row.name.utf8.elementsEqual(name.utf8) else {
                 throw StoreError.segmentIsAmbiguous(name)
             }
@@ -136,7 +138,7 @@ package struct SegmentContents: Hashable, Sendable, Codable {
         return text.contains("segment") || text.contains("u&")
     }
 
-    /// The names of segments whose contents differ.
+    /// Returns the names of segments whose contents differ.
     package func changes(to other: SegmentContents) -> [String] {
         let names = Set(expressions.keys).union(members.keys).union(other.expressions.keys).union(other.members.keys)
         return names.filter { expressions[$0] != other.expressions[$0] || members[$0] != other.members[$0] }.sorted()
@@ -158,14 +160,14 @@ extension Campaign {
     }
 }
 
-/// What needs a segment. Segments that something needs are not removed.
+/// The users of a segment. A segment that has users is not removed.
 package enum SegmentUsers {
-    /// Throws ``StoreError/segmentIsUsed(_:by:)`` if there is any.
+    /// Throws ``StoreError/segmentIsUsed(_:by:)`` if there is any user.
     ///
     /// - Parameters:
-    ///   - others: what the store does not know of: campaigns and settings.
+    ///   - others: the users that the store does not know: campaigns and settings.
     ///   - rows: all segments of the store.
-    ///   - runs: those that have not chosen their devices yet.
+    ///   - runs: the runs that have not chosen their devices yet.
     package static func requireNone(
         of name: String, others: [String], rows: [SegmentContents.Row], runs: [Run]
     ) throws {

@@ -1,29 +1,29 @@
 package import Model
 
-/// What can go wrong with the store, with the facts in the case; `description` is one sentence for the person at the
-/// terminal and never holds a whole token.
+/// The errors of the store, with the facts of the case. `description` is one sentence for the person at the terminal,
+/// and never holds a whole token.
 package enum StoreError: Error, Hashable, Sendable {
     case newerVersion(path: String, found: Int, known: Int)
-    /// Opened for reading only, which cannot bring it up to date.
+    /// The store was opened for reading only, so it cannot be migrated.
     case olderVersion(path: String, found: Int, known: Int)
     case notADatabase(path: String)
-    /// A SQLite file of some other program, or an empty one that may not be written to.
+    /// A SQLite file of another program, or an empty file that may not be written.
     case notAStore(path: String)
-    /// Nothing is there, or an empty file, and it is not for this command to make one.
+    /// There is no file, or an empty one, and this command must not create a store.
     case noStore(path: String, isEmptyFile: Bool)
     /// A folder, a device, a socket or a pipe.
     case notAFile(path: String)
-    /// A backup is to go where there is a file already, or a folder.
+    /// The target of a backup is an existing file or folder.
     case backupExists(path: String)
-    /// Where a backup is to go, nothing can be written.
+    /// The target of a backup cannot be written.
     case cannotMake(path: String, reason: String)
     case noFolder(path: String)
     case cannotOpen(path: String, reason: String)
     case diskFull(path: String)
     case readOnly(path: String)
-    /// Its file system is mounted read-only: a person mounts it otherwise, and the same command works.
+    /// Its file system is mounted read-only. The same command works after a person mounts it for writing.
     case readOnlyFileSystem(path: String)
-    /// The process has no descriptor or no memory left.
+    /// The process has no file descriptor or no memory left.
     case exhausted(path: String, reason: String)
     /// The file was moved, replaced or deleted while it was open.
     case displaced(path: String)
@@ -32,36 +32,36 @@ package enum StoreError: Error, Hashable, Sendable {
     case corrupt(path: String, reason: String)
     /// The row of one run; all others can be read.
     case unreadableRun(run: Int64, reason: String)
-    /// The disk, or what stands for one, failed: at what.
+    /// The disk, or its substitute, failed during the operation `what`.
     case inputOutput(path: String, what: String)
-    /// Somebody began to write while it was read as a file that stands still: what was read says nothing.
+    /// Another process began to write while the file was read as an unchanging one. What was read says nothing.
     case changedMeanwhile(path: String)
-    /// It was left for another place, and proven to be there.
+    /// The store was left for another place, and the copy there was proven.
     case moved(path: String, to: String, at: Timestamp)
-    /// It is being copied to another place.
+    /// The store is being copied to another place.
     case moving(path: String, to: String, since: Timestamp)
     /// The move was given up while a process carried it out.
     case moveGivenUp(path: String, to: String)
     /// A copy that is not whole yet.
     case arriving(path: String, from: String)
-    /// Somebody sends, or has not given up what it was sending.
+    /// A sender is active, or has not released what it was sending.
     case inUse(path: String, reason: String)
-    /// The row of another store holds something that this one cannot keep.
+    /// A row of another store holds a value that this store cannot keep.
     case notStorable(path: String, row: String, reason: String)
-    /// A server does not answer, or not now; nothing of the call was recorded.
+    /// The server does not respond, or not now. Nothing of the call was recorded.
     case unreachable(path: String, reason: String)
-    /// A server does not let this user in, or not do what was asked; nothing of the call was recorded.
+    /// The server refuses this user, or this operation. Nothing of the call was recorded.
     case accessRefused(path: String, reason: String)
-    /// A server was lost while the call was being recorded: it was, or it was not.
+    /// The connection to the server was lost while the call was being recorded. The call may or may not be recorded.
     case outcomeUnknown(path: String, reason: String)
-    /// Any other fault of the database, with its own words and code.
+    /// Any other fault of the database, with its own text and code.
     case failed(path: String, reason: String)
 
     case noSuchSegment(String, suggestion: String?)
     case unsuitableValue(field: String, value: String)
     case audienceTooLarge
     case audienceSQL(AudienceSQLFault)
-    /// The names from the segment to itself.
+    /// The names from the segment back to itself.
     case segmentCycle([String])
     case segmentsTooDeep([String])
     /// Other segments have names that differ from this one only in how their letters are composed.
@@ -76,35 +76,36 @@ package enum StoreError: Error, Hashable, Sendable {
     case deviceOfOtherTopic(Int64, topic: String, expected: String)
     case occurrenceTaken(campaign: String, occurrence: String, run: Int64)
     case noSuchRun(Int64)
-    /// Another owner has the run, or nobody has.
+    /// Another owner has the run, or it has no owner.
     case lostClaim(run: Int64, holder: String?)
-    /// Silent for too long: other senders have taken its work over.
+    /// The sender had no heartbeat for too long: other senders have taken its work over.
     case senderLost(String)
     case runIsOver(run: Int64, state: RunState)
     case notFinished(run: Int64, pending: Int, leased: Int)
     case illegalChange(run: Int64, from: RunState, to: RunState)
-    /// It is in another state than the person who changes it has seen.
+    /// The run is in another state than the one that the person who changes it has seen.
     case runChanged(run: Int64)
-    /// Its next stage waits for ``RunLog/approveStage(of:stage:by:now:)``.
+    /// The run's next stage waits for ``RunLog/approveStage(of:stage:by:now:)``.
     case awaitsApproval(run: Int64)
     /// See ``RunHalt/grown``.
     case grownBeyondApproval(run: Int64)
-    /// A stage for seeds, from 1, names more devices than anybody knows, or than may be seeds of so many; nil: of any number.
+    /// A seed stage, from 1, names more devices than people can know, or more than may be seeds of `audience` devices.
+    /// `audience` is `nil` if the number is too large for any audience.
     case tooManySeeds(stage: Int, devices: Int, audience: Int?)
     /// The run's outcomes by device were deleted; its report is left.
     case outcomesPruned(run: Int64, at: Timestamp)
     /// An access token has this name, or had it before it was revoked.
     case accessTokenExists(name: String)
-    /// Nobody can sign it any more.
+    /// The approval request can no longer be signed.
     case approvalClosed(ApprovalRequest.State)
     case noSuchAccessToken(String)
 }
 
 extension StoreError {
-    /// It may be over by itself, or once somebody has made room: the same call is worth trying again.
+    /// Whether the error may pass without help, or once a person has made room: the same call is worth a retry.
     package var isPassing: Bool {
         switch self {
-        // A quota that is used up looks like a failing disk, and what a sender has heard is in its journal.
+        // An exhausted quota looks like a failing disk. The responses that a sender has received are in its journal.
         case .busy, .diskFull, .inputOutput, .changedMeanwhile, .unreachable, .outcomeUnknown, .readOnlyFileSystem,
             .exhausted:
             true
@@ -114,8 +115,8 @@ extension StoreError {
 }
 
 extension StoreError {
-    /// Whether the campaign's audience cannot be counted as its files and segments are now. Only a change of these helps,
-    /// and no other campaign is concerned. A query that was too slow may do better later.
+    /// Whether the campaign's audience cannot be counted with its present files and segments. Only a change of these
+    /// helps, and no other campaign is concerned. A query that was too slow may do better later.
     package var isAboutAudience: Bool {
         switch self {
         case .audienceSQL(.tooSlow): false
@@ -126,7 +127,8 @@ extension StoreError {
         }
     }
 
-    /// Refuses to migrate under a sender of the older version: it would work on by its own rules.
+    /// Returns the refusal to migrate while a sender of the older version is active: it would continue by its own
+    /// rules.
     package static func migrating(_ path: String, under sender: String) -> StoreError {
         let name = sender.split(separator: ":").prefix(2).joined(separator: ":")
         return .inUse(
@@ -136,7 +138,7 @@ extension StoreError {
 }
 
 extension StoreError {
-    /// Another program is at work on the store: this says nothing about what is in it.
+    /// Whether another program is at work on the store. Such an error says nothing about the store's contents.
     package var isSomebodyElse: Bool {
         switch self {
         case .busy, .changedMeanwhile: true
@@ -146,7 +148,7 @@ extension StoreError {
 }
 
 extension StoreError {
-    /// The description quotes the database or names its place, which is for administrators alone.
+    /// Whether the description quotes the database or names its place, which is for administrators only.
     package var quotesDatabase: Bool {
         switch self {
         case .cannotOpen, .corrupt, .inputOutput, .unreachable, .accessRefused, .outcomeUnknown, .failed: true
@@ -274,7 +276,7 @@ extension StoreError: CustomStringConvertible {
     }
 }
 
-/// Why an `audience_sql` was refused: each names the thing.
+/// The reason why an `audience_sql` was refused. Each case names its subject.
 package enum AudienceSQLFault: Hashable, Sendable {
     /// It does, or reads, something that is not allowed: `reading device.token`, `the function random()`.
     case refused(String)
@@ -288,7 +290,7 @@ package enum AudienceSQLFault: Hashable, Sendable {
     case unknownParameter(String)
     case tooSlow(limit: Duration)
     case tooMany(limit: Int)
-    /// What the database lacks for it.
+    /// The setup that the database lacks for the query.
     case notSetUp(String)
 }
 
@@ -320,7 +322,7 @@ package enum AnalystViewNames {
 }
 
 extension RunHalt {
-    /// Throws for what a person's `resume` does not end.
+    /// Throws for a halt that a person's `resume` does not end.
     package func requireResumable(_ run: Int64) throws {
         switch self {
         case .approval: throw StoreError.awaitsApproval(run: run)

@@ -1,11 +1,11 @@
 package import Model
 
-/// A device as the store knows it: what was registered, and what became of it.
+/// A device as the store knows it: its registration and its status.
 package struct StoredDevice: Hashable, Sendable {
     package var id: Int64
-    /// Token, profile, badge, tags and attributes, ready to be imported again.
+    /// Token, profile, badge, tags and attributes, in a form that can be imported again.
     package var record: DeviceRecord
-    /// From 1, one more with every new token.
+    /// The number of the token, from 1. Each new token adds one.
     package var generation: Int
     package var status: DeviceStatus
     /// APNs' reason for a status other than active.
@@ -49,7 +49,7 @@ package struct DeviceCount: Hashable, Sendable {
 package struct DeviceSample: Hashable, Sendable {
     package var device: Int64
     package var locale: String?
-    /// In the order asked for, as a template prints them.
+    /// In the requested order, as a template prints them.
     package var fields: [String?]
 
     package init(device: Int64, locale: String?, fields: [String?]) {
@@ -59,7 +59,7 @@ package struct DeviceSample: Hashable, Sendable {
     }
 }
 
-/// What became of one record.
+/// The result of one record.
 package struct RegisteredDevice: Hashable, Sendable {
     package enum Effect: String, Hashable, Sendable, CaseIterable {
         case inserted, updated, unchanged, merged
@@ -67,7 +67,8 @@ package struct RegisteredDevice: Hashable, Sendable {
     }
 
     package var effect: Effect
-    /// Nil: nobody asked for it. Of another installation, where the token has gone to that one since the record was made.
+    /// `nil` if it was not requested. The device is that of another installation if the token has moved there since the
+    /// record was made.
     package var device: StoredDevice?
 
     package init(effect: Effect, device: StoredDevice?) {
@@ -76,14 +77,14 @@ package struct RegisteredDevice: Hashable, Sendable {
     }
 }
 
-/// What an import did with its records; every record is counted once.
+/// The results of an import; every record is counted once.
 package struct ImportCounts: Hashable, Sendable {
     package var inserted = 0
-    /// Known devices with something changed, their token kept.
+    /// Known devices with something changed, but with the same token.
     package var updated = 0
     /// Known installations with a new token.
     package var tokensReplaced = 0
-    /// Known installations reporting the token of another stored device, which became one with it.
+    /// Known installations that reported the token of another stored device, which was merged into them.
     package var merged = 0
     /// Known devices with nothing new.
     package var unchanged = 0
@@ -121,14 +122,14 @@ package struct ImportCounts: Hashable, Sendable {
     }
 }
 
-/// What pruning deleted, or would delete; every device counts once.
+/// The result of a prune, or what it would be; every device counts once.
 package struct PruneCounts: Hashable, Sendable {
     /// Gone before the given time.
     package var gone = 0
-    /// Of the rest, not seen since the given time.
+    /// The number of the others that were not seen since the given time.
     package var notSeen = 0
-    /// Would be among them, but a push still counts for their silent budget or a frequency cap: a device registered anew
-    /// would start with a fresh one. Left for the next time.
+    /// The number of devices that would be pruned, but one of their pushes still counts for their silent budget or a
+    /// frequency cap. A new registration would otherwise start with a fresh budget. They are left for the next prune.
     package var kept = 0
 
     package init() {}
@@ -136,20 +137,22 @@ package struct PruneCounts: Hashable, Sendable {
     package var total: Int { gone + notSeen }
 }
 
-/// Whether a text that names devices may be the end of a token as well. What is both is two devices' name, and names
-/// neither alone: nobody gets a push that was meant for another.
+/// The rule that decides whether a text that names devices may also be the end of a token. A text that is both names
+/// two devices, and so identifies neither. No device gets a push that was meant for another.
 package enum TokenEnd {
-    /// Shorter ones name too many.
+    /// The maximum number of devices that are listed.
+    package static let devicesMax = 20
+    /// Shorter ends match too many devices.
     private static let charactersMin = 8
-    /// Nobody types a longer end; a whole table is read for one.
+    /// People do not type a longer end, and each search for an end reads a whole table.
     private static let charactersMax = 16
 
-    /// - Parameter exact: devices that the text names whole.
+    /// - Parameter exact: the number of devices that the text names in full.
     package static func isAsked(byCharacters count: Int, exact: Int) -> Bool {
         count >= charactersMin && (exact == 0 || count <= charactersMax)
     }
 
-    /// Each device once, those named whole first.
+    /// Returns each device once, those named in full first.
     package static func joined(_ exact: [StoredDevice], _ ending: [StoredDevice]) -> [StoredDevice] {
         exact + ending.filter { device in !exact.contains { $0.id == device.id } }
     }

@@ -1,16 +1,16 @@
 package import Model
 
-/// What became of a run over time, by ``slotSeconds``.
+/// The outcomes of a run over time, by ``slotSeconds``.
 package struct Timeline: Hashable, Sendable {
     package static let slotSeconds: Int64 = 10
 
-    /// What was put on record within one slot.
+    /// The outcomes that were recorded within one slot.
     package struct Slot: Hashable, Sendable {
         package var startsAt: Timestamp
         package var accepted = 0
         package var rejected = 0
         package var unknown = 0
-        /// Those that were frozen as suppressed stand where the freeze began.
+        /// Deliveries that were suppressed at the freeze count in the slot in which the freeze began.
         package var suppressed = 0
         /// Attempts after which the push waits for another one.
         package var retried = 0
@@ -31,9 +31,9 @@ package struct Timeline: Hashable, Sendable {
         }
     }
 
-    /// In order of time; those in which nothing happened are left out.
+    /// In order of time, without the slots in which nothing happened.
     package var slots: [Slot]
-    /// False: the run began before there were timelines, and what became of it before that is in none.
+    /// `false` if the run began before timelines existed. Its earlier outcomes are in no slot.
     package var isWhole: Bool
 
     package init(slots: [Slot], isWhole: Bool) {
@@ -41,25 +41,25 @@ package struct Timeline: Hashable, Sendable {
         self.isWhole = isWhole
     }
 
-    /// The account that the slots add up to; of a whole timeline, what the run's says.
+    /// The sum of the slots. For a whole timeline, it equals the counts of the run.
     package var total: Slot {
         slots.reduce(into: Slot(startsAt: Timestamp(milliseconds: 0))) { $0.add($1) }
     }
 
-    /// The number of the slot that a moment is in, from 1970.
+    /// Returns the number of the slot of a moment, counted from 1970.
     package static func slot(of moment: Timestamp) -> Int64 { moment.milliseconds / (slotSeconds * 1000) }
 
     package static func start(ofSlot slot: Int64) -> Timestamp { Timestamp(milliseconds: slot * slotSeconds * 1000) }
 }
 
-/// How long answers took: 64 buckets, four to each doubling, from 1 ms to 65 s; each is within 25 % of what is in it.
-/// Kept in stores by the buckets' numbers, so that their bounds never change.
+/// The response times in 64 buckets, four to each doubling, from 1 ms to 65 s. The value of a bucket is within 25 % of
+/// the times in it. Stores keep the buckets by number, so their bounds never change.
 package struct LatencyHistogram: Hashable, Sendable {
     package static let bucketCount = 64
-    /// Below it there is one bucket.
+    /// The lower bound of the buckets, in quarters of a millisecond. A shorter time counts in the first bucket.
     private static let leastQuarterMs: Int64 = 4
 
-    /// By bucket; nothing at all until there is something to count.
+    /// By bucket; empty until there is something to count.
     package private(set) var counts: [UInt32] = []
 
     package init() {}
@@ -80,8 +80,8 @@ package struct LatencyHistogram: Hashable, Sendable {
         for (bucket, count) in other.counts.enumerated() { add(count, bucket: bucket) }
     }
 
-    /// Milliseconds in the middle of the bucket that this share of the answers, from 0 to 1, is in or below; nil: there are
-    /// none.
+    /// Returns the middle, in milliseconds, of the bucket that this share of the responses, from 0 to 1, is in or
+    /// below. Returns `nil` if there are no responses.
     package func milliseconds(atShare share: Double) -> Double? {
         let total = total
         guard total > 0 else { return nil }

@@ -1,22 +1,23 @@
 package import Model
 
-/// What a look at everything a store promises has found; see ``StoreUpkeep/verify(budgets:faultsMax:)``.
+/// The findings of a check of everything that a store promises, see ``StoreUpkeep/verify(budgets:faultsMax:)``.
 package struct Verification: Hashable, Sendable {
-    /// One promise, and where it is broken.
+    /// One promise, and its faults.
     package struct Check: Hashable, Sendable {
         /// Short and stable, for programs.
         package var name: String
         /// What must hold, in words.
         package var promise: String
-        /// All there are, or more than are listed at least where ``isCountAtLeast``.
+        /// The number of all faults; a lower bound if ``isCountAtLeast``.
         package var faultCount: Int
-        /// Looking stopped early; there may be more.
+        /// Whether the check stopped early, so that there may be more faults.
         package var isCountAtLeast: Bool
-        /// The first of them.
+        /// The first faults.
         package var faults: [StoreFault]
-        /// What may be a fault or not: what it would have to be held against is on no record.
+        /// Possible faults: the record with which they would be compared is missing.
         package var warnings: [StoreFault]
-        /// How many things were compared, for a check that would hold as well if it looked at nothing; nil: not counted.
+        /// The number of compared things, for a check that would also pass if it compared nothing; `nil` if not
+        /// counted.
         package var compared: Int?
 
         package init(
@@ -39,15 +40,15 @@ package struct Verification: Hashable, Sendable {
         self.checks = checks
     }
 
-    /// True when every promise holds.
+    /// Whether every promise holds.
     package var isSound: Bool { checks.allSatisfy { $0.faultCount == 0 } }
     package var faultCount: Int { checks.reduce(0) { $0 + $1.faultCount } }
 
-    /// The checks of what was sent under a budget or a cap. They say nothing against the data: the configuration may have
-    /// changed since, and a copy that kept no budget is as whole as one that did.
+    /// The checks of pushes against budgets and caps. They say nothing against the data. The configuration may have
+    /// changed since, and a copy of a store that exceeded a budget is as whole as any other.
     private static let ofBudgets: Set = [LedgerScan.name, "silent_ledger", CapScan.name, CapCover.name]
 
-    /// True when every promise about the data itself holds.
+    /// Whether every promise about the data itself holds.
     package var isWhole: Bool { checks.allSatisfy { $0.faultCount == 0 || Self.ofBudgets.contains($0.name) } }
     /// The broken promises about budgets and caps.
     package var brokenBudgets: [Check] { checks.filter { $0.faultCount > 0 && Self.ofBudgets.contains($0.name) } }
@@ -59,7 +60,7 @@ package struct Verification: Hashable, Sendable {
 package struct StoreFault: Hashable, Sendable {
     package var run: Int64?
     package var device: Int64?
-    /// The last 8 characters of the device's token, where the device is stored.
+    /// The last 8 characters of the device's token, if the device is stored.
     package var tokenEnd: String?
     /// What is wrong, without naming run and device again.
     package var what: String
@@ -71,10 +72,10 @@ package struct StoreFault: Hashable, Sendable {
     }
 }
 
-/// What a backup holds.
+/// The contents of a backup.
 package struct BackupSummary: Hashable, Sendable {
     package var path: String
-    /// Of the schema.
+    /// The version of the schema.
     package var version: Int
     package var bytes: Int
     package var devices: Int
@@ -89,7 +90,7 @@ package struct BackupSummary: Hashable, Sendable {
     }
 }
 
-/// What goes on in a store at one moment, for metrics: cheap to ask for, whatever the store holds.
+/// The activity in a store at one moment, for metrics. It is cheap to read, whatever the store holds.
 package struct StoreObservation: Hashable, Sendable {
     /// A run that is not over.
     package struct Queue: Hashable, Sendable {
@@ -97,7 +98,7 @@ package struct StoreObservation: Hashable, Sendable {
         package var campaign: String
         package var pending: Int
         package var leased: Int
-        /// How long ago the first of those that wait for a time was due; zero while none is.
+        /// How long ago the first delivery that waits for a time was due; zero while none is due.
         package var overdue: Duration
 
         package init(run: Int64, campaign: String, pending: Int, leased: Int, overdue: Duration) {
@@ -109,12 +110,12 @@ package struct StoreObservation: Hashable, Sendable {
         }
     }
 
-    /// Without test runs.
+    /// The number of runs by state, without test runs.
     package var runs: [RunState: Int]
     package var queues: [Queue]
-    /// Of the write-ahead log.
+    /// The size of the write-ahead log.
     package var logBytes: Int
-    /// Runs that paused themselves, by why; without test runs.
+    /// The number of runs that paused themselves, by reason, without test runs.
     package var halts: [RunHalt: Int] = [:]
     /// Runs that lists leave out, see ``RunLog/unreadableRuns()``.
     package var unreadableRuns = 0
@@ -128,7 +129,7 @@ package struct StoreObservation: Hashable, Sendable {
     package var failingFeeds = 0
     /// When `backup` last copied the store; `nil` if it never did.
     package var backedUpAt: Timestamp?
-    /// When the first entry of the audit was made; `nil` if there is none.
+    /// When the first entry of the audit log was written; `nil` if there is none.
     package var beganAt: Timestamp?
 
     package init(runs: [RunState: Int], queues: [Queue], logBytes: Int) {
@@ -146,7 +147,7 @@ package struct StoreObservation: Hashable, Sendable {
     }
 }
 
-/// One batch of a freeze: how many deliveries were written, and how many of them as suppressed, by reason.
+/// One batch of a freeze: the number of deliveries written, and the suppressed ones among them by reason.
 package struct FrozenBatch: Hashable, Sendable {
     package var audience: Int
     package var suppressed: [SuppressionReason: Int]
@@ -160,13 +161,14 @@ package struct FrozenBatch: Hashable, Sendable {
     }
 }
 
-/// What the server of a store tells of itself, for metrics and `doctor`: read from its own views, and cheap to ask for.
+/// The figures that the server of a store gives about itself, for metrics and `doctor`. They come from its own views
+/// and are cheap to read.
 package struct ServerObservation: Hashable, Sendable {
-    /// One whose rows change with every batch of pushes.
+    /// A table whose rows change with every batch of pushes.
     package struct Table: Hashable, Sendable {
         package var name: String
         package var liveRows, deadRows, bytes: Int
-        /// By the server itself; nil: never yet.
+        /// When the server itself last vacuumed the table; `nil` if it never did.
         package var autovacuumedAt: Timestamp?
 
         package init(name: String, liveRows: Int, deadRows: Int, bytes: Int, autovacuumedAt: Timestamp?) {
@@ -178,7 +180,7 @@ package struct ServerObservation: Hashable, Sendable {
         }
     }
 
-    /// A transaction that is open, and keeps the server from clearing away what later ones have replaced.
+    /// An open transaction, which keeps the server from removing rows that later transactions have replaced.
     package struct Transaction: Hashable, Sendable {
         package var age: Duration
         /// For a person: `session 4711 (psql, idle in transaction)`.
@@ -190,16 +192,16 @@ package struct ServerObservation: Hashable, Sendable {
         }
     }
 
-    /// Nil: there is none.
+    /// `nil` if there is none.
     package var oldestTransaction: Transaction?
-    /// Of other users' sessions, too.
+    /// Whether the figures include the sessions of other users.
     package var seesAllSessions = true
-    /// Of all databases of the server.
+    /// The number of connections to all databases of the server.
     package var connections = 0
     package var connectionsMax = 0
-    /// That are left for users like ours.
+    /// The number of connections that are left for ordinary users, such as Fanfare's.
     package var connectionsForUsers = 0
-    /// A daemon has up to so many.
+    /// The maximum number of connections of a daemon.
     package var connectionsPerSender = 0
     package var bytes = 0
     package var tables: [Table] = []

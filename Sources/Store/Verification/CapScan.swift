@@ -1,7 +1,7 @@
 package import Model
 
-/// Reads the ledger of the frequency caps against the rule that each push was decided by: when it was reserved, fewer other
-/// alerts than the cap allows its class may have been inside the window. And what is in flight there must be leased.
+/// Checks the ledger of the frequency caps against the rule that decided each push. When a push was reserved, fewer
+/// other alerts than the cap allows its class may have been inside the window. Each push in flight must be leased.
 package struct CapScan {
     package static let name = "frequency_caps"
     package static let promise =
@@ -16,21 +16,21 @@ package struct CapScan {
     private var leased: Set<Place> = []
     /// The latest moment in the ledger.
     fileprivate var latest = Timestamp(milliseconds: 0)
-    /// Pushes that were compared with those before them.
+    /// The number of pushes that were compared with those before them.
     package private(set) var pushes = 0
     package private(set) var violations: [StoreFault] = []
 
-    /// - Parameter rules: those in the store.
+    /// - Parameter rules: the rules in the store.
     package init(_ rules: [CapRule]) {
         self.rules = Dictionary(rules.map { ($0.code, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// What an open lease under caps names; all of them before the first row.
+    /// Adds the deliveries of an open lease under caps. Add all of these leases before the first row.
     package mutating func addLease(run: Int64, _ entries: [LeaseEntry]) {
         for entry in entries { leased.insert(Place(device: entry.device, run: run, number: entry.number)) }
     }
 
-    /// A row of the ledger.
+    /// Checks a row of the ledger.
     package mutating func add(_ kind: CapKey.Kind, _ bytes: [UInt8]) {
         let page = CapPage.unpack(bytes)
         switch kind {
@@ -42,7 +42,7 @@ package struct CapScan {
         }
     }
 
-    /// Of one device or person, in the order they were reserved in.
+    /// Checks the pushes of one device or person, in the order of reservation.
     private mutating func check(_ list: [CapPush], isPerson: Bool) {
         for (index, push) in list.enumerated() {
             latest = max(latest, push.reservedAt, push.settledAt ?? push.reservedAt)
@@ -84,34 +84,35 @@ package struct CapScan {
     }
 }
 
-/// The other way round: a cap that is kept is worth nothing unless every push under it is in the ledger.
+/// The reverse check: a cap that holds is worth nothing unless every push under it is in the ledger.
 ///
-/// Of each run the store knows from when on all it sends is leased under caps, however often the configuration changed.
-/// What is older than the shortest of the windows that its app had is not looked for: the ledger may have forgotten it.
+/// For each run, the store knows from when on everything it sends is leased under caps, however often the configuration
+/// changed. Pushes that are older than the shortest window of their app are not looked for, because the ledger may have
+/// forgotten them.
 package struct CapCover {
     package static let name = "cap_ledger"
     package static let promise = "every push of late under a frequency cap is in the ledger of the caps"
 
     private let windows: [String: Duration]
     private let now: Timestamp
-    /// Pushes that were looked for.
+    /// The number of pushes that were looked for.
     package private(set) var compared = 0
     package private(set) var faults: [StoreFault] = []
 
     /// - Parameters:
-    ///   - scan: of the whole ledger.
-    ///   - heardAt: when any sender was last heard of.
+    ///   - scan: the scan of the whole ledger.
+    ///   - heardAt: the time of the last heartbeat of any sender.
     package init(_ scan: CapScan, heardAt: Timestamp?) {
         windows = Dictionary(scan.rules.values.map { ($0.topic, $0.longestWindow) }, uniquingKeysWith: min)
         now = max(scan.latest, heardAt ?? scan.latest)
     }
 
-    /// What was over before this has nothing that is looked for.
+    /// A run that was over before this moment has nothing to look for.
     package var oldest: Timestamp { now - FrequencyCap.windowMax }
 
-    /// From when on a run's pushes must be in the ledger; nil: nobody can tell.
+    /// Returns the time from which a run's pushes must be in the ledger; `nil` if it cannot be determined.
     ///
-    /// - Parameter cappedSince: from when on it was leased under caps.
+    /// - Parameter cappedSince: the time from which the run was leased under caps.
     package mutating func since(_ cappedSince: Timestamp, _ run: Run) -> Timestamp? {
         guard let window = windows[run.definition.campaign.deviceTopic] else {
             faults.append(
@@ -122,8 +123,8 @@ package struct CapCover {
     }
 
     /// - Parameters:
-    ///   - number: of the lease that the push was sent in.
-    ///   - page: the row of the device.
+    ///   - number: the number of the lease in which the push was sent.
+    ///   - page: the ledger row of the device.
     package mutating func check(run: Int64, device: Int64, number: Int, page: [CapPush]) {
         compared += 1
         guard !page.contains(where: { $0.device == device && $0.run == run && $0.number == number }) else { return }

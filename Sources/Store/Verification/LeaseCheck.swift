@@ -1,6 +1,6 @@
 package import Model
 
-/// Leases against the runs that hold them and the deliveries they wait for.
+/// The check of leases against the runs that hold them and the deliveries that they wait for.
 package struct LeaseCheck {
     package static let name = "leases"
     package static let promise =
@@ -8,7 +8,7 @@ package struct LeaseCheck {
     package static let doubleName = "accepted_once"
     package static let doublePromise = "nothing that was accepted is on its way again, and nothing is on its way twice"
 
-    /// A lease with what stands with its run.
+    /// A lease with the facts of its run.
     package struct Lease {
         package var id, run: Int64
         package var owner: String
@@ -16,7 +16,7 @@ package struct LeaseCheck {
         package var entries: [UInt8]
         package var runOwner: String?
         package var runFinishedAt: Timestamp?
-        /// It may be from before the run was last claimed.
+        /// Whether the lease may be from before the last claim of the run.
         package var mayBeOlder: Bool
 
         package init(
@@ -34,10 +34,10 @@ package struct LeaseCheck {
         }
     }
 
-    /// What a delivery's row says.
+    /// The facts from a delivery's row.
     package struct Standing {
         package var state: DeliveryState
-        /// How many of its leases have ended.
+        /// The number of its leases that have ended.
         package var leases: Int
 
         package init(state: DeliveryState, leases: Int) {
@@ -58,7 +58,7 @@ package struct LeaseCheck {
 
     package init() {}
 
-    /// - Parameter standing: of a device's delivery in the lease's run; nil: there is none.
+    /// - Parameter standing: returns the facts of a device's delivery in the lease's run; `nil` if there is none.
     package mutating func check(_ lease: Lease, standing: (Int64) throws -> Standing?) rethrows {
         if let problem = Self.ownership(lease) {
             faults.append(StoreFault(run: lease.run, "lease \(lease.id) \(problem)"))
@@ -79,7 +79,8 @@ package struct LeaseCheck {
         }
     }
 
-    /// Nil when all is right. A lease of the owner before the present one is what a crash leaves, until recovery.
+    /// Returns `nil` if the ownership is right. A crash leaves a lease of the previous owner, which stays until the
+    /// recovery.
     private static func ownership(_ lease: Lease) -> String? {
         if lease.runFinishedAt != nil { return "is open, but its run is over" }
         guard let owner = lease.runOwner else { return "has no owner: nobody holds its run" }

@@ -6,7 +6,7 @@ package struct SilentBudgets: Sendable {
 
     package init(byTopic: [String: Configuration.SilentBudget]) { self.byTopic = byTopic }
 
-    /// The usual budget where nothing is configured.
+    /// Returns the default budget if none is configured.
     package subscript(topic: String?) -> Configuration.SilentBudget {
         topic.flatMap { byTopic[$0] } ?? Configuration.SilentBudget()
     }
@@ -26,7 +26,7 @@ package struct RecordedBudgets: Sendable {
     package var shortestWindow: Duration? { byRun.values.flatMap { $0.map(\.window) }.min() }
 }
 
-/// Reads the silent ledger against its own rule: when a push was reserved, fewer than `limit` others of its device may
+/// Checks the silent ledger against its own rule. When a push was reserved, fewer than `limit` others of its device may
 /// have been inside the window. Entries older than two windows may be pruned already.
 package struct LedgerScan {
     package static let name = "silent_budget"
@@ -55,12 +55,13 @@ package struct LedgerScan {
     package private(set) var devices = 0
     package private(set) var pushes = 0
     package private(set) var violations: [StoreFault] = []
-    /// What would be violations, of runs whose budget is on no record.
+    /// The pushes that would be violations, of runs whose budget is not recorded.
     package private(set) var doubts: [StoreFault] = []
 
     /// - Parameters:
-    ///   - recorded: a push is allowed by the budget of then, too. `nil`: `budget` alone decides.
-    ///   - budget: by topic; nil for the ledger of a device that is not stored any more.
+    ///   - recorded: the budgets under which runs were sent, which allow a push as well. If it is `nil`, `budget` alone
+    ///     decides.
+    ///   - budget: the budget by topic; the topic is `nil` for a device that is no longer stored.
     package init(
         recorded: RecordedBudgets? = nil, _ budget: @escaping (_ topic: String?) -> Configuration.SilentBudget
     ) {
@@ -68,7 +69,7 @@ package struct LedgerScan {
         self.budget = budget
     }
 
-    /// In order of device, of a device in order of their reservations, and of these the higher number first.
+    /// Adds a push. Pushes come in order of device, then in order of reservation, then with the higher number first.
     package mutating func add(_ push: Push, topic: () -> String?) {
         if push.device != device {
             device = push.device
@@ -76,7 +77,7 @@ package struct LedgerScan {
             ends.removeAll(keepingCapacity: true)
             devices += 1
         }
-        // Inherited from a merged device: it counts, but was not this device's to decide.
+        // A lower number is inherited from a merged device: the push counts, but it was not decided for this device.
         if push.number > 0 {
             let ofThen = recorded?[push.run]
             let others = others(allowed, push)

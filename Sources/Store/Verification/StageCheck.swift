@@ -1,6 +1,6 @@
 package import Model
 
-/// Whether the verdicts on a run's stages follow from the answers they came from, and no stage began before its turn.
+/// The check that the verdicts on a run's stages follow from their responses, and that no stage began before its turn.
 package enum StageCheck {
     package static let name = "stages"
     package static let promise = "every verdict on a stage follows from its answers, and no stage began before its turn"
@@ -37,7 +37,8 @@ package enum StageCheck {
             if groups.values.reduce(StageAnswers(), +) != record.answers {
                 faults.append("\(name): its answers are not the sum of those by text")
             }
-            // Refused ones that are sent again are answered twice, so that there may be more answers than ends.
+            // A rejected delivery that is sent again gets two responses, so there may be more responses than end
+            // states.
             for (group, own) in try book.tally(of: record.index) where !(groups[group] ?? StageAnswers()).cover(own) {
                 faults.append("\(name): more deliveries have an end than were answered")
             }
@@ -49,7 +50,7 @@ package enum StageCheck {
         _ record: StageRecord, _ stage: Stage, at moment: Timestamp, before: ArraySlice<StageRecord>, _ name: String
     ) -> [String] {
         var faults: [String] = []
-        // One that was let go may be halted while this one is under way.
+        // A released stage may be halted while this one is in progress.
         func mayBegin(after other: StageRecord) -> Bool {
             other.releasedBy != nil || other.decision?.verdict == .go && other.afterGo.map { $0.at >= moment } ?? true
         }

@@ -1,15 +1,16 @@
 package import Model
 
-/// How many devices a run may turn out to be for, once its audience is written down. It was counted before it was made,
-/// and weighed, signed or let through as that many; what it has grown to since is nothing that anybody has seen.
+/// The limits of a run's audience at the freeze. The audience was counted before the run was created, and the run was
+/// checked, signed or released with that count. No person has seen what it has grown to since.
 package struct ReachLimits: Hashable, Sendable {
-    /// As counted when it was made or, once it was found to have grown, then.
+    /// The number of devices, as counted when the run was created or when it was found to have grown.
     package var reach: Int
-    /// A person's `resume` raises it, see ``raised``; nil: any.
+    /// The limit that a person's `resume` raises, see ``raised``; `nil` if there is none.
     package var most: Int?
-    /// Nothing raises it: more needs signatures, or other ones; nil: any.
+    /// The limit that nothing raises, because more devices need more or other signatures; `nil` if there is none.
     package var bound: Int?
-    /// What the segments held that were signed, or that the plan named which the run was held to; `nil` for any other run.
+    /// The contents of the segments that were signed, or that were in the plan to which the run was held; `nil` for any
+    /// other run.
     package var segments: SegmentContents?
 
     package init(reach: Int, most: Int? = nil, bound: Int? = nil, segments: SegmentContents? = nil) {
@@ -19,10 +20,10 @@ package struct ReachLimits: Hashable, Sendable {
         self.segments = segments
     }
 
-    /// Whether the devices have to be counted before the audience is written down.
+    /// Whether the devices must be counted before the freeze.
     package var isBounded: Bool { most != nil || bound != nil }
 
-    /// Returns the limits of a run that its signatures let through. No signature lets more devices pass than its own reach
+    /// Returns the limits of a run that its signatures released. No signature allows more devices than its own reach
     /// and drift, and none stands for other members of a segment.
     package static func signed(
         _ limits: ReachLimits?, _ demand: ApprovalDemand, _ evidence: ApprovalEvidence
@@ -35,15 +36,17 @@ package struct ReachLimits: Hashable, Sendable {
         return held
     }
 
-    /// Of a run that was weighed by a volume brake: a tenth more than was counted, and whatever is never held.
+    /// Returns the limit of a run that a volume brake checked: a tenth more than was counted, or the number that is
+    /// never held if that is larger.
     package static func most(forReach reach: Int, _ brake: Configuration.VolumeBrake) -> Int {
         max(tenthMore(reach), brake.atLeast)
     }
 
-    /// What is in force once a person has seen ``reach``, and lets it go.
+    /// The limit in force after a person has seen ``reach`` and released the run.
     package var raised: Int? { most.map { max($0, Self.tenthMore(reach)) } }
 
-    /// The pause of a run whose segments hold something else than was planned or signed; `nil` if they hold the same.
+    /// Returns the pause of a run whose segments hold something else than was planned or signed; `nil` if they hold the
+    /// same.
     ///
     /// - Parameter now: the contents in the snapshot that is frozen.
     package func halt(_ run: Int64, segments now: SegmentContents) -> GrownRun? {
@@ -54,9 +57,9 @@ package struct ReachLimits: Hashable, Sendable {
                 + "`fanfare cancel \(run)` ends it, and another run can be planned and approved")
     }
 
-    /// Nil: it may go.
+    /// Returns the pause of a run that exceeds its limits; `nil` if the run may continue.
     ///
-    /// - Parameter reach: as found now, with what is written down already.
+    /// - Parameter reach: the number of devices found now, including those that are written already.
     package func halt(_ run: Int64, at reach: Int) -> GrownRun? {
         if let bound, reach > bound {
             return GrownRun(
@@ -76,7 +79,8 @@ package struct ReachLimits: Hashable, Sendable {
     private static func tenthMore(_ reach: Int) -> Int { reach + max(1, reach / 10) }
 }
 
-/// A run whose audience was not written down, since it is more than anybody has seen. It is paused, and says why.
+/// A run whose audience was not frozen, because it is more than any person has seen. The run is paused, with the
+/// reason.
 package struct GrownRun: Error, Hashable, Sendable, CustomStringConvertible {
     package var run: Int64
     package var reach: Int

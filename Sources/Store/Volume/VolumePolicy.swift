@@ -1,22 +1,22 @@
 package import Foundation
 package import Model
 
-/// Whether a run that is made now is so much more than usual that a person looks at it first: asked in the transaction
-/// that makes it, with what is on record then.
+/// The rule that decides whether a new run is so much more than usual that a person looks at it first. It is evaluated
+/// in the transaction that creates the run, with the records as they are then.
 ///
-/// The usual is the median of the days that saw any pushes, of the campaign and of whoever starts it: of the same weekday
-/// in the weeks before, or of all days where there are too few of those. Where there are too few at all, nothing is said.
-/// What was sent today counts with the run, and so does what is about to be.
+/// The usual number is the median of the days with any pushes, of the campaign and of the actor that starts it. It
+/// covers the same weekday of the weeks before, or all days if there are too few of those. If there are too few days at
+/// all, the rule holds nothing. The pushes of today count with the run, both sent and planned ones.
 package struct VolumePolicy: Sendable {
-    /// A run that was made before.
+    /// A run that was created before.
     package struct Entry: Hashable, Sendable {
         package var at: Timestamp
-        /// Sent, or to be sent.
+        /// The number of pushes that were sent or will be sent.
         package var pushes: Int
-        /// Its audience is not written down yet: of today it counts what it was weighed with, of another day nothing. One
-        /// that waits for a person is not open: it counts once they let it go.
+        /// Whether the audience is not frozen yet. Such a run of today counts with ``weighed``, and one of another day
+        /// counts nothing. A run that waits for a person is not open: it counts after the person releases it.
         package var isOpen: Bool
-        /// When it was made; nil: it counts as much as the run that is weighed.
+        /// The reach when the run was created; `nil` if it counts as much as the run that is checked.
         package var weighed: Int?
 
         package init(at: Timestamp, pushes: Int, isOpen: Bool = false, weighed: Int? = nil) {
@@ -27,11 +27,12 @@ package struct VolumePolicy: Sendable {
         }
     }
 
-    /// So many weeks are looked back.
+    /// The number of weeks that are looked back.
     package static let weeks: Int64 = 8
-    /// With fewer days nothing is usual.
+    /// The minimum number of days for a usual number.
     package static let daysMin = 3
-    /// Of each history, today and before, the newest; a program that starts more in eight weeks is judged by its last ones.
+    /// The maximum number of entries of each history and span, newest first. A program that starts more runs in eight
+    /// weeks is judged by its last ones.
     package static let entriesMax = 10_000
 
     private let request: VolumeRequest
@@ -44,17 +45,18 @@ package struct VolumePolicy: Sendable {
         today = Self.day(now, request.zone)
     }
 
-    /// When runs that are asked for were made: about today's, whose number says nothing of those before, and the others.
+    /// The creation times of the requested runs: about today, and before. Each span has its own limit, so the number of
+    /// today's runs does not hide those before.
     package var spans: [Range<Timestamp>] {
         let day = now - .seconds(86_400)
         return [day..<(now + .seconds(86_400)), (now - .seconds((Self.weeks * 7 + 1) * 86_400))..<day]
     }
 
-    /// Nil: it may go.
+    /// Returns why the run waits for a person; `nil` if it may start.
     ///
     /// - Parameters:
-    ///   - campaign: runs of the campaign since then, without this one.
-    ///   - actor: those that whoever starts it has started.
+    ///   - campaign: the campaign's runs in these spans, without this one.
+    ///   - actor: the runs in these spans that the same actor has started.
     package func hold(campaign: [Entry], actor: [Entry]) -> VolumeHold? {
         if let hold = excess(of: request.campaign, campaign) { return hold }
         if let name = request.actor, let hold = excess(of: name, actor) { return hold }
@@ -109,14 +111,14 @@ package struct VolumePolicy: Sendable {
     ]
     private var weekday: Int { Int(((today % 7) + 7) % 7) }
 
-    /// Of the calendar, in a zone.
+    /// Returns the calendar day of a moment in a zone.
     private static func day(_ moment: Timestamp, _ zone: TimeZone) -> Int64 {
         let seconds = moment.seconds + Int64(zone.secondsFromGMT(for: moment.date))
         return (seconds - ((seconds % 86_400) + 86_400) % 86_400) / 86_400
     }
 }
 
-/// A run that is about to be made.
+/// A run that is about to be created.
 package struct VolumeRequest: Hashable, Sendable {
     /// The campaign's last finished run.
     package struct Previous: Hashable, Sendable {
@@ -131,11 +133,11 @@ package struct VolumeRequest: Hashable, Sendable {
 
     package var brake: Configuration.VolumeBrake
     package var campaign: String
-    /// The person or token that starts it; nil: a daemon, which does what others have written.
+    /// The person or token that starts the run; `nil` for a daemon, which does what others have written.
     package var actor: String?
     package var reach: Int
     package var previous: Previous?
-    /// Whose days are counted.
+    /// The zone whose days are counted.
     package var zone: TimeZone
 
     package init(
@@ -151,36 +153,36 @@ package struct VolumeRequest: Hashable, Sendable {
     }
 }
 
-/// Why a run waits for a person, with the figures.
+/// The reason why a run waits for a person, with the figures.
 package enum VolumeHold: Hashable, Sendable {
     package struct Usual: Hashable, Sendable {
         package var pushes: Int
-        /// Whose median it is.
+        /// The number of days of the median.
         package var days: Int
-        /// `Mondays`; nil: of any day.
+        /// The weekday, for instance `Mondays`; `nil` for all days.
         package var weekday: String?
     }
 
     package struct Excess: Hashable, Sendable {
-        /// The campaign, or whoever starts it.
+        /// The campaign, or the actor that starts it.
         package var subject: String
         package var reach: Int
-        /// Today, before this run.
+        /// The number of pushes of today before this run.
         package var before: Int
         package var usual: Usual
         package var times: Int
     }
 
     case excess(Excess)
-    /// - Parameter run: the last finished one, that reached `before` devices.
+    /// - Parameter run: the last finished run, which reached `before` devices.
     case growth(reach: Int, before: Int, run: Int64, limitPercent: Double)
 
-    /// For the person who is to decide.
+    /// Returns the explanation for the person who decides.
     package func reason(run: Int64) -> String {
         "\(facts); `fanfare resume \(run)` sends it, `fanfare cancel \(run)` does not"
     }
 
-    /// The same without what to do about it.
+    /// The same without the advice.
     package var facts: String {
         switch self {
         case .excess(let excess):

@@ -4,11 +4,11 @@ import Hummingbird
 import Model
 import ServiceLifecycle
 
-/// A request to an operation, with its caller allowed and its parameters known.
+/// A request to an operation, with an authenticated caller and known parameters.
 struct APIRequest: Sendable {
-    /// Of a body that is one JSON value.
+    /// The maximum size of a body that is one JSON value, in bytes.
     static let bodyBytesMax = 1 << 20
-    /// Of what stands on one line where there are many.
+    /// The maximum size of one line in a body of many, in bytes.
     static let lineBytesMax = 1 << 16
 
     let caller: Caller
@@ -17,7 +17,7 @@ struct APIRequest: Sendable {
     private let operation: Operation
     fileprivate let query: [Substring: Substring]
 
-    /// Throws for parameters in the address that the operation does not have, and for such as stand there twice.
+    /// Throws if the address has a parameter that the operation does not have, or one parameter twice.
     init(_ request: Request, _ context: WebContext, _ caller: Caller, _ operation: Operation) throws {
         let parameters = operation.parameters
         self.operation = operation
@@ -41,13 +41,13 @@ struct APIRequest: Sendable {
         self.query = query
     }
 
-    /// Of the path.
+    /// Returns a parameter of the path.
     func path(_ name: String) -> String {
         let text = context.parameters.get(operation.place(of: name)) ?? ""
         return text.removingPercentEncoding ?? text
     }
 
-    /// A number in the path; one that is none is nothing there is.
+    /// Returns a number in the path. Throws "not found" if the text is not a number.
     func number(_ name: String, of what: String) throws -> Int64 {
         guard let number = Int64(path(name)) else { throw Problem.notFound("no \(what) \(path(name)); it is a number") }
         return number
@@ -72,7 +72,7 @@ struct APIRequest: Sendable {
         }
     }
 
-    /// Of a list.
+    /// Returns the maximum number of items on a page of a list.
     func limit() throws -> Int { try integer("limit", in: 1...500, otherwise: 50) }
 
     func moment(_ name: String) throws -> Timestamp? {
@@ -83,7 +83,7 @@ struct APIRequest: Sendable {
         return moment
     }
 
-    /// One word of an enumeration.
+    /// Returns a parameter that is a word of an enumeration, or `nil` if it is absent.
     func word<Word: RawRepresentable & CaseIterable>(_ name: String, _ type: Word.Type) throws -> Word?
     where Word.RawValue == String {
         guard let text = text(name) else { return nil }
@@ -92,7 +92,7 @@ struct APIRequest: Sendable {
             parameter: name, "\"\(name)\" is to be one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
     }
 
-    /// One of some words.
+    /// Returns a parameter that is one of some words, or `nil` if it is absent.
     func word(_ name: String, among words: [String]) throws -> String? {
         guard let text = text(name) else { return nil }
         guard words.contains(text) else {
@@ -101,14 +101,14 @@ struct APIRequest: Sendable {
         return text
     }
 
-    /// The JSON body, refused where a field is unknown, missing or of a wrong kind.
+    /// Returns the JSON body. Throws if a field is unknown, missing or of a wrong kind.
     func body<Value: Decodable>(_ type: Value.Type) async throws -> Value {
         try requireType("application/json")
         let buffer = try await collected(bytesMax: Self.bodyBytesMax)
         return try JSONBody.value(type, from: Data(buffer.readableBytesView))
     }
 
-    /// Nil: there is none.
+    /// Returns the JSON body, or `nil` if there is none.
     func optionalBody<Value: Decodable>(_ type: Value.Type) async throws -> Value? {
         let buffer = try await collected(bytesMax: Self.bodyBytesMax)
         guard buffer.readableBytes > 0 else { return nil }
@@ -116,7 +116,7 @@ struct APIRequest: Sendable {
         return try JSONBody.value(type, from: Data(buffer.readableBytesView))
     }
 
-    /// A body that says it is something else is not looked at.
+    /// Throws 415 if the body declares another media type. A body that declares none is accepted.
     func requireType(_ type: String) throws {
         guard let given = request.headers[.contentType] else { return }
         let name = given.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
@@ -126,7 +126,7 @@ struct APIRequest: Sendable {
         )
     }
 
-    /// Does what takes long for as long as somebody waits for it, and the server is not told to stop.
+    /// Performs long work while the client stays connected and the server is not told to stop. Cancels it otherwise.
     func whileClientStays<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         try await cancelWhenGracefulShutdown {
             try await context.whileClientStays(work)

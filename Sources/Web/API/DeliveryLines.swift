@@ -3,11 +3,11 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// The deliveries of a run as CSV, read page by page as the client takes them.
+/// The deliveries of a run as CSV, read in pages as the client takes them.
 enum DeliveryLines {
     private static let linesPerPage = 1000
 
-    /// Throws where only the summary is left, before a line is written.
+    /// Throws before the first line if only the summary of the run is left.
     static func response(for run: Run, _ cases: UseCases) async throws -> Response {
         let first = try await cases.reports.lines(of: run, after: nil, limit: linesPerPage)
         let body = ResponseBody { writer in

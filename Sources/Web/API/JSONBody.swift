@@ -2,13 +2,13 @@ import Campaigns
 import Foundation
 import Model
 
-/// A request's JSON body, looked at whole: every field that is unknown, missing or of a wrong kind is named at once, the
-/// first ``ProblemList/shownMax`` of them.
+/// Decodes a request's JSON body after a check of the whole. The check reports all unknown, missing and wrong fields
+/// together, and names the first ``ProblemList/shownMax`` of them.
 enum JSONBody {
     static func value<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
         let value: JSONValue
         do {
-            // Not by a decoder that tries each kind of value in turn: an error costs more than the value.
+            // A decoder that tries each kind of value in turn is slow, because an error costs more than the value.
             value = JSONValue(try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed))
         } catch {
             throw Problem(
@@ -21,14 +21,14 @@ enum JSONBody {
         do {
             return try ResultJSON.value(type, from: String(decoding: data, as: UTF8.self))
         } catch {
-            // What the shape cannot say, such as a number that does not fit.
+            // The shape does not cover everything, such as a number that does not fit.
             throw Problem.invalid([Problem.Place(pointer: "", detail: "the body does not say what it should: \(error)")]
             )
         }
     }
 }
 
-/// Holds a JSON value against its shape.
+/// Compares a JSON value with its shape.
 private struct ShapeCheck {
     private(set) var found = ProblemList()
 
@@ -101,7 +101,7 @@ extension Shape {
     }
 }
 
-/// Any JSON value, with whole numbers told from others.
+/// Any JSON value. Whole numbers have a case of their own.
 private enum JSONValue {
     case null
     case boolean(Bool)

@@ -1,12 +1,12 @@
 import Hummingbird
 import Synchronization
 
-/// The pieces of a request's body that have arrived, and are not taken yet: somebody reads the connection while somebody
-/// else is at work, and stops where too much waits.
+/// The pieces of a request's body that have arrived and are not taken yet. One task reads the connection while another
+/// works, and pauses while too many bytes wait.
 final class BodyInbox: Sendable {
-    /// Read from the connection and not taken. Beyond it the client is held back.
+    /// The maximum number of bytes that wait. Beyond it, the reader pauses and the client is held back.
     private static let waitingBytesMax = 1 << 20
-    /// Of a client that sends little at a time: how long more is waited for before what there is goes on.
+    /// The time to wait for more from a slow client before the available bytes are processed.
     private static let gatherTime: Duration = .milliseconds(10)
 
     private struct State {
@@ -33,9 +33,11 @@ final class BodyInbox: Sendable {
         }
     }
 
-    /// What has arrived; empty: that was all. Throws where the body broke off, once everything before is taken.
+    /// Returns the bytes that have arrived, or an empty array at the end. If the body broke off, throws once all
+    /// earlier bytes are taken.
     ///
-    /// - Parameter briefly: something is at hand already: nil where nothing more arrives for a moment.
+    /// - Parameter briefly: whether the caller has bytes already. If so, returns `nil` if nothing more arrives within
+    ///   10 ms.
     func take(briefly: Bool) async throws -> [UInt8]? {
         if briefly {
             guard hasNothing else { return try taken() }
@@ -46,7 +48,7 @@ final class BodyInbox: Sendable {
         return try taken()
     }
 
-    /// Nobody takes any more.
+    /// Closes the inbox, because its bytes are no longer needed.
     func close() {
         let reader = state.withLock { state in
             state.bytes = []
@@ -112,7 +114,7 @@ final class BodyInbox: Sendable {
 }
 
 extension Response {
-    /// Lines of JSON, written while they come about.
+    /// Returns a response of JSON lines, which are written as they are produced.
     static func jsonLines(_ write: @escaping @Sendable (inout any ResponseBodyWriter) async throws -> Void) -> Response
     {
         Response(

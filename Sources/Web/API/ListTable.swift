@@ -4,8 +4,8 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// A list as CSV, for whoever goes on with it elsewhere: a column for each field of its results, those of inner objects
-/// behind a dot. Programs read the same list as JSON.
+/// A list as CSV, for use in other tools. Each field of the results has a column. The name of an inner object's field
+/// has a dot. Programs read the same list as JSON.
 enum ListTable {
     static let type = "text/csv; charset=utf-8"
 
@@ -26,7 +26,8 @@ enum ListTable {
         path.reduce(row as Any?) { value, key in (value as? [String: Any])?[key] }
     }
 
-    /// Lists of texts by semicolons, as devices' tags; what is deeper as JSON.
+    /// Returns the text of a field. Lists of texts, such as devices' tags, are separated by semicolons; deeper values
+    /// are JSON.
     private static func field(_ value: Any?) -> String {
         switch value {
         case nil, is NSNull: return ""
@@ -42,18 +43,18 @@ enum ListTable {
 }
 
 extension NSNumber {
-    /// It stands for true or false in JSON.
+    /// Whether the number stands for true or false in JSON.
     var isTruth: Bool { String(cString: objCType) == "c" }
 }
 
 extension Operation.Parameter {
     static let formats = ["json", "csv"]
-    /// Of a list.
+    /// The format of a list.
     static let format = query("format", "`csv` for a table; so does `Accept: text/csv`.", words: formats)
 }
 
 extension APIRequest {
-    /// One page of a list, as JSON or as CSV; where the next one begins is in the header `Link`, too.
+    /// Returns one page of a list, as JSON or as CSV. The header `Link` contains the address of the next page, too.
     func list<Item: Codable & Sendable>(_ items: [Item], next: String?) throws -> Response {
         var headers: HTTPFields = [:]
         if let next, let name = HTTPField.Name("Link") { headers[name] = "<\(address(cursor: next))>; rel=\"next\"" }

@@ -3,13 +3,13 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// The description of the API by OpenAPI 3.1, made of the operations themselves.
+/// The OpenAPI 3.1 description of the API, generated from the operations.
 struct OpenAPIDocument: Sendable {
-    /// What any operation may answer with.
+    /// The statuses of problems that any operation may return.
     private static let common: [HTTPResponse.Status] = [
         .unauthorized, .forbidden, .unprocessableContent, .tooManyRequests, .internalServerError, .serviceUnavailable,
     ]
-    /// The same for those that take a body.
+    /// The further statuses of operations that take a body.
     private static let ofBodies: [HTTPResponse.Status] = [
         .badRequest, .requestTimeout, .contentTooLarge, .unsupportedMediaType,
     ]
@@ -41,7 +41,7 @@ struct OpenAPIDocument: Sendable {
             + "\n"
     }
 
-    /// Anybody may read it: it says what can be asked, and nothing that was answered.
+    /// The route of the document. Every client may read it, because it describes requests and contains no data.
     var route: PageRoute {
         .get("\(Operation.prefix)/openapi.json", nil) { [json] _ in
             Response(
@@ -93,7 +93,7 @@ extension Operation.Parameter {
 }
 
 extension Operation.Content {
-    /// By media type.
+    /// The content by media type.
     fileprivate var entry: [String: Any] {
         get throws {
             switch self {
@@ -107,7 +107,7 @@ extension Operation.Content {
 }
 
 extension Shape {
-    /// By JSON Schema 2020-12, which OpenAPI 3.1 uses.
+    /// The shape as JSON Schema 2020-12, which OpenAPI 3.1 uses.
     var schema: [String: Any] {
         switch self {
         case .string: ["type": "string"]

@@ -3,8 +3,8 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// One thing that can be asked of the API: where, by whom, what goes in and what comes out. The routes, the table of roles
-/// and the OpenAPI document are made of these, so that none can say what another does not.
+/// One operation of the API: its route, its permission, its input and its responses. The routes, the table of roles and
+/// the OpenAPI document are built from operations, so that they never contradict each other.
 struct Operation: Sendable {
     struct Parameter: Hashable, Sendable {
         enum Place: String, Hashable, Sendable {
@@ -15,7 +15,7 @@ struct Operation: Sendable {
         var place = Place.query
         var isRequired = false
         var shape = Shape.string
-        /// The words it may be; none: any.
+        /// The permitted words. Empty if any text is permitted.
         var words: [String] = []
         var about: String
 
@@ -36,12 +36,12 @@ struct Operation: Sendable {
             Parameter(name: name, place: .header, words: words, about: about)
         }
 
-        /// Of a list.
+        /// The page size of a list.
         static let limit = query("limit", "How many at most, 1 to 500; 50 if not given.", .integer)
         static let cursor = query("cursor", "Where the last page ended: its `next`.")
     }
 
-    /// What a body is: one JSON value, or many lines of one each.
+    /// The content of a body: one JSON value, one JSON value on each line, or text.
     enum Content: Sendable {
         case json(any (Decodable & Sendable).Type)
         case jsonLines(any (Decodable & Sendable).Type)
@@ -52,7 +52,7 @@ struct Operation: Sendable {
         var status: HTTPResponse.Status
         var about: String
         var content: Content?
-        /// As CSV, too, for who asks for it.
+        /// Whether the client may request it as CSV, too.
         var isTable: Bool
 
         init(_ status: HTTPResponse.Status, _ about: String, _ content: Content? = nil, orTable isTable: Bool = false) {
@@ -64,31 +64,33 @@ struct Operation: Sendable {
     }
 
     var method: HTTPRequest.Method
-    /// Under `/api/v1`, with `{name}` for parameters.
+    /// The path under `/api/v1`, with `{name}` for parameters.
     var path: String
-    /// `listRuns`: its name in the document.
+    /// The name in the document, such as `listRuns`.
     var id: String
-    /// The part of the document it stands in.
+    /// The section of the document.
     var subject: String
     var about: String
     var permission: AccessRole.Permission
     var parameters: [Parameter] = []
     var body: Content?
-    /// False: it may be left out.
+    /// Whether the body is required.
     var needsBody = true
     var answers: [Answer]
-    /// Statuses of problems it may answer with, besides those that every operation may.
+    /// The statuses of problems, besides those that every operation may return.
     var problems: [HTTPResponse.Status] = []
-    /// Whether it reads texts of campaign or template files, or segments: it runs on ``TextThreads``.
+    /// Whether the operation reads texts of campaign or template files, or segments. Such an operation runs on
+    /// ``TextThreads``.
     var readsTexts = false
     var handle: @Sendable (APIRequest) async throws -> Response
 
     static let prefix = "/api/v1"
 
-    /// Whether it may alter anything, by what its callers must be allowed to do.
+    /// Whether the operation may change anything, according to the permission that it requires.
     var isChange: Bool { ![.read, .plan].contains(permission) }
 
-    /// As the router wants it: parameters by their places, since it knows one name for each place, whatever follows.
+    /// The path for the router, which knows one name for each position. Parameters are therefore named by their
+    /// positions.
     var routerPath: RouterPath {
         let parts = path.split(separator: "/").enumerated().map { index, part in
             part.hasPrefix("{") ? "{\(Self.place(index))}" : String(part)
@@ -96,7 +98,7 @@ struct Operation: Sendable {
         return RouterPath(([Self.prefix] + parts).joined(separator: "/"))
     }
 
-    /// What the router calls the parameter of this name.
+    /// Returns the router's name for a parameter.
     func place(of parameter: String) -> String {
         Self.place(path.split(separator: "/").firstIndex { $0 == "{\(parameter)}" } ?? -1)
     }
@@ -105,7 +107,7 @@ struct Operation: Sendable {
 }
 
 extension Operation {
-    /// The same operation, which reads texts.
+    /// The same operation, marked as one that reads texts.
     var readingTexts: Operation {
         var operation = self
         operation.readsTexts = true
@@ -118,7 +120,7 @@ extension [Operation] {
 }
 
 extension Response {
-    /// A result as `--json` has it.
+    /// Returns a result in the form of `--json`.
     static func json(
         _ value: some Encodable, _ status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]
     ) throws -> Response {
@@ -131,9 +133,9 @@ extension Response {
     }
 }
 
-/// One page of a list, and where the next one begins.
+/// One page of a list, and the start of the next one.
 struct ListPage<Item: Codable & Sendable>: Codable, Sendable {
     var items: [Item]
-    /// For `cursor`; absent: this was the last page.
+    /// The value for `cursor`. Absent on the last page.
     var next: String?
 }

@@ -2,13 +2,13 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// Why a request was not done, by RFC 9457: the command line's kinds, with its very words.
+/// The reason why a request failed (RFC 9457), with the kinds and the words of the command line.
 struct Problem: Error, Codable, Sendable {
-    /// Something in the request that is wrong.
+    /// A wrong place in the request.
     struct Place: Codable, Hashable, Sendable {
-        /// Into the body, by RFC 6901.
+        /// A JSON pointer into the body (RFC 6901).
         var pointer: String?
-        /// Of the address, or a header's name.
+        /// The name of a parameter in the address, or of a header.
         var parameter: String?
         var detail: String
     }
@@ -18,10 +18,10 @@ struct Problem: Error, Codable, Sendable {
     var status: Int
     var detail: String
     var errors: [Place]?
-    /// Seconds after which the same may be asked again; also in the header.
+    /// The number of seconds after which the client may retry. The header `Retry-After` contains it, too.
     var retryAfter: Int?
 
-    /// - Parameter name: the last part of its type, a word for programs.
+    /// - Parameter name: the last part of the type, a word for programs.
     init(
         _ status: Int, _ name: String, _ title: String, _ detail: String, errors: [Place]? = nil, retryAfter: Int? = nil
     ) {
@@ -33,7 +33,7 @@ struct Problem: Error, Codable, Sendable {
         self.retryAfter = retryAfter
     }
 
-    /// Of whatever a use case threw; what is nobody's doing but ours says nothing of how it came about.
+    /// Creates the problem for any error of a use case. An internal error reveals nothing of its cause.
     init(_ error: any Error) {
         switch error {
         case let problem as Problem: self = problem
@@ -53,8 +53,8 @@ struct Problem: Error, Codable, Sendable {
         }
     }
 
-    /// The same for one caller. A caller confined to one app is told no name of another's; only an administrator of
-    /// all apps is told what the database says.
+    /// Creates the problem for one caller. A caller confined to one app learns no name of another app. Only an
+    /// administrator of all apps learns the database's message.
     init(_ error: any Error, for caller: Caller?) {
         self.init(caller?.topic == nil ? error : ManageSegments.withoutSuggestion(error))
         guard caller?.role != .admin || caller?.topic != nil, UseCases.quotesDatabase(error) else { return }
@@ -70,7 +70,7 @@ struct Problem: Error, Codable, Sendable {
             retryAfter: failure.kind == .tryAgain ? 5 : nil)
     }
 
-    /// Of a file that is not written.
+    /// Creates the problem for a file that is not written.
     init(_ refusal: FileRefusal) {
         let words = refusal.description
         switch refusal {

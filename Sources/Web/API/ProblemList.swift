@@ -1,7 +1,6 @@
 import Model
 
-/// What is wrong with a request: the first of them, and the number of the others. An answer must not grow with the
-/// question.
+/// The problems of a request: the first ones, and the number of the others. A response must not grow with the request.
 struct ProblemList {
     static let shownMax = 20
 
@@ -12,7 +11,7 @@ struct ProblemList {
         for place in places { add(place) }
     }
 
-    /// Makes the words of a problem only if they are shown.
+    /// Adds a problem. Its words are created only if they are shown.
     mutating func add(_ place: @autoclosure () -> Problem.Place) {
         count += 1
         if shown.count < Self.shownMax { shown.append(place()) }
@@ -28,7 +27,7 @@ struct ProblemList {
 }
 
 extension String {
-    /// Text of a request within an answer: at most 100 Unicode scalars of it.
+    /// The text of a request for use in a response: at most 100 Unicode scalars of it.
     var shownShort: String {
         let scalars = unicodeScalars
         guard let end = scalars.index(scalars.startIndex, offsetBy: 100, limitedBy: scalars.endIndex),

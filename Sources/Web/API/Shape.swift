@@ -1,8 +1,8 @@
-/// What a JSON value looks like. Read off the very type that is encoded or decoded, so that no description of it can be
-/// wrong: a decoder that knows nothing answers whatever the type asks for, and writes it down.
+/// The shape of a JSON value, derived from the type that is encoded or decoded, so that it is never wrong. A decoder
+/// without data answers every request of the type, and records it.
 indirect enum Shape: Hashable, Sendable {
     struct Field: Hashable, Sendable {
-        /// As it stands in JSON.
+        /// The name in JSON.
         var name: String
         var shape: Shape
         var isRequired: Bool
@@ -12,11 +12,12 @@ indirect enum Shape: Hashable, Sendable {
     /// One of these words.
     case word([String])
     case array(Shape)
-    /// By any key.
+    /// An object with any keys.
     case map(Shape)
     case object([Field])
 
-    /// Throws for types that ask for particular values, but for enumerations of words.
+    /// Returns the shape of a type. Throws if the type accepts only particular values; enumerations of words are
+    /// supported.
     static func of(_ type: (some Decodable).Type) throws -> Shape {
         let recorder = ShapeRecorder()
         _ = try type.init(from: recorder)
@@ -24,7 +25,7 @@ indirect enum Shape: Hashable, Sendable {
     }
 }
 
-/// A place in a value, and the decoder for it.
+/// Records the shape of one place in a value, as the decoder for that place.
 private final class ShapeRecorder: Decoder {
     var codingPath: [any CodingKey] = []
     var userInfo: [CodingUserInfoKey: Any] = [:]
@@ -65,7 +66,7 @@ private final class ShapeRecorder: Decoder {
         return place
     }
 
-    /// A dictionary asks what keys there are; a type with fields knows its own.
+    /// Returns the place of a dictionary's values. A dictionary asks for its keys; a type with fields knows its own.
     func value() -> ShapeRecorder {
         if case .values(let known) = form { return known }
         let place = ShapeRecorder()
@@ -81,7 +82,7 @@ private final class ShapeRecorder: Decoder {
 
     func singleValueContainer() -> any SingleValueDecodingContainer { Single(place: self) }
 
-    /// A value of any type that can be made without knowing anything.
+    /// Returns a value of any type that can be created without data.
     func made<Value: Decodable>(_ type: Value.Type) throws -> Value {
         if let cases = type as? any CaseIterable.Type, let (words, first) = Self.words(of: cases),
             let first = first as? Value
@@ -170,7 +171,7 @@ private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func superDecoder(forKey key: Key) -> any Decoder { place(key) }
 }
 
-/// One element, then the end.
+/// A list of one element.
 private struct Unkeyed: UnkeyedDecodingContainer {
     let place: ShapeRecorder
     var codingPath: [any CodingKey] = []
@@ -224,7 +225,7 @@ private struct Single: SingleValueDecodingContainer {
 
 /// The names of fields in JSON.
 enum FieldName {
-    /// As `JSONEncoder` writes them: `installationId` is `installation_id`, `p50Ms` is `p50_ms`.
+    /// Returns the name as `JSONEncoder` writes it: `installation_id` for `installationId`, `p50_ms` for `p50Ms`.
     static func snakeCase(_ name: String) -> String {
         var result = ""
         for character in name {

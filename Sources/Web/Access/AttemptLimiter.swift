@@ -1,11 +1,11 @@
 import Model
 import Synchronization
 
-/// Slows down whoever guesses tokens: so many wrong ones from an address, and then one more as time goes by.
+/// Slows down callers that guess tokens. An address may send 10 wrong tokens, and one more every 6 s.
 final class AttemptLimiter: Sendable {
     private static let attemptsMax = 10.0
     private static let secondsPerAttempt = 6.0
-    /// When so many addresses are known the oldest is forgotten.
+    /// The maximum number of known addresses. When it is reached, the oldest is forgotten.
     private static let addressesMax = 10_000
 
     private struct Bucket {
@@ -20,7 +20,7 @@ final class AttemptLimiter: Sendable {
         self.uptime = uptime
     }
 
-    /// Throws when this address has been wrong too often.
+    /// Throws if this address has sent too many wrong tokens.
     func check(_ address: String) throws {
         let now = uptime()
         let used = buckets.withLock { $0[address].map { Self.left(of: $0, now) } ?? 0 }
@@ -48,8 +48,8 @@ final class AttemptLimiter: Sendable {
     }
 }
 
-/// Decides which wrong secrets are told of: the first of an address at once, then one report a minute with their number.
-/// All addresses together have a bound, too, so that no caller fills the log.
+/// Decides which wrong secrets are reported. The first of an address is reported immediately, then their number once a
+/// minute. The reports of all addresses together are limited, too, so that no caller fills the log.
 final class RefusalReports: Sendable {
     private static let every: Duration = .seconds(60)
     private static let reportsMax = 20
@@ -69,7 +69,7 @@ final class RefusalReports: Sendable {
         self.uptime = uptime
     }
 
-    /// Counts one more; returns how many are to be told of now, nil: none.
+    /// Counts one more wrong secret. Returns the number to report now, or `nil` if no report is due.
     func count(_ address: String) -> Int? {
         let now = uptime()
         return state.withLock { state in

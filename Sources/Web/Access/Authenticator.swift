@@ -6,8 +6,8 @@ import Logging
 import Model
 import Synchronization
 
-/// Finds out who asks: programs by an access token in the request, people by a session's cookie or by what a trusted
-/// proxy says. A cookie is no way into the API, and a token none into the pages but by signing in.
+/// Authenticates callers: programs by an access token, people by a session cookie or by a trusted proxy's header. The
+/// API accepts no cookie. The pages accept a token only for signing in.
 struct Authenticator: Sendable {
     let link: OneTimeLink
     private let cases: UseCases
@@ -21,7 +21,8 @@ struct Authenticator: Sendable {
         refusals = RefusalReports { cases.uptime }
     }
 
-    /// Whoever asks the API. Throws 401 without a good token, 429 after too many wrong ones.
+    /// Returns the caller of the API. Throws 401 if the token is missing or not valid, and 429 after too many wrong
+    /// ones.
     func program(_ request: Request, _ context: WebContext) async throws -> Caller {
         guard let secret = Self.bearer(request) else {
             throw Problem.unauthorized(
@@ -31,13 +32,13 @@ struct Authenticator: Sendable {
         return Caller(name: token.name, role: token.role, topic: token.topic, proof: .token)
     }
 
-    /// Whoever looks at the pages; nil: nobody is signed in.
+    /// Returns the visitor of the pages, or `nil` if no person is signed in.
     func person(_ request: Request, _ context: WebContext) async throws -> Caller? {
         try await person(request, context, isUse: true)
     }
 
-    /// Whether whoever began something long is let in as before: nobody ended their session, and it is not over by itself. A
-    /// page that stays open does not keep it alive.
+    /// Returns whether the caller of a long request is still authorised as before. A session that was ended or has
+    /// expired authorises no caller. An open page does not extend its session.
     func isStill(_ caller: Caller, _ request: Request, _ context: WebContext) async throws -> Bool {
         try await person(request, context, isUse: false) == caller
     }
@@ -50,10 +51,10 @@ struct Authenticator: Sendable {
         }
     }
 
-    /// The token of this secret, slowed down for who guesses.
+    /// Returns the token with this secret. Slows down callers that guess.
     func token(_ secret: String, _ context: WebContext) async throws -> AccessToken {
         if let token = try await cases.access.authenticate(secret, now: cases.now) { return token }
-        // Only who is wrong waits: behind a proxy everybody comes from one address.
+        // Only wrong secrets count, because behind a proxy all callers share one address.
         try await refused(context)
         throw Problem.unauthorized(
             "this access token is unknown, has ended or was revoked; `fanfare tokens list` shows which are good")
@@ -69,8 +70,8 @@ struct Authenticator: Sendable {
         return try await cases.access.signIn(token, by: caller.actor, now: cases.now)
     }
 
-    /// The same with the link that a terminal showed; nil: it was used, has ended, or is another's. The session belongs to
-    /// a token of its own, which `fanfare tokens` lists and revokes.
+    /// Begins a session with the link that a terminal showed. Returns `nil` if the link was used, has expired or
+    /// belongs to another server. The session belongs to a token of its own, which `fanfare tokens` lists and revokes.
     func signIn(link code: String, _ context: WebContext) async throws -> String? {
         let session = try await link.spend(code) {
             let token = try await cases.access.makeLinkToken(now: cases.now)
@@ -91,14 +92,14 @@ struct Authenticator: Sendable {
         if let caller { try await cases.recordSignedOut(by: caller.actor) }
     }
 
-    /// Counts a wrong secret against its address, and tells log and audit of it, which is bounded. Throws 429 for an
-    /// address that has been wrong too often.
+    /// Counts a wrong secret against its address, and reports it to the log and the audit within their limit. Throws
+    /// 429 if the address has sent too many wrong ones.
     private func refused(_ context: WebContext) async throws {
         let address = context.clientAddress
         if let count = refusals.count(address) {
             context.logger.warning(
                 "wrong access tokens", metadata: ["address": "\(address)", "attempts": "\(count)"])
-            // A store that cannot be written to now does not change the answer.
+            // A store that cannot be written to now does not change the response.
             try? await cases.recordRefused(count, from: address)
         }
         try limiter.check(address)
@@ -109,8 +110,9 @@ struct Authenticator: Sendable {
         "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via",
     ]
 
-    /// Whether a caller may read what names every app's campaigns and the store's own errors: one on this machine whom no
-    /// proxy speaks for, and one with a token that is good for all apps.
+    /// Returns whether a caller may read the names of every app's campaigns and the store's own errors. A caller with a
+    /// token may if the token can read all apps. Other callers may if they are on this machine and no proxy forwards
+    /// the request.
     func isTrusted(_ request: Request, _ context: WebContext) async -> Bool {
         if let secret = Self.bearer(request) {
             let token = try? await cases.access.authenticate(secret, now: cases.now)
@@ -122,10 +124,11 @@ struct Authenticator: Sendable {
         return !isForwarded && ConnectionTable.isLocal(context.clientAddress)
     }
 
-    /// Whether everybody may read the metrics of every app.
+    /// Whether every caller may read the metrics of every app.
     var hasOpenMetrics: Bool { cases.configuration().http.openMetrics }
 
-    /// A header counts from named addresses alone: anybody can send one.
+    /// Returns the caller that a trusted proxy names. The header counts only from configured addresses, because any
+    /// client can send it.
     private func proxied(_ request: Request, _ context: WebContext) throws -> Caller? {
         guard let proxy = cases.configuration().http.proxy, proxy.addresses.contains(context.clientAddress),
             let user = try request.single(proxy.userHeader), !user.isEmpty
@@ -152,17 +155,17 @@ struct Authenticator: Sendable {
 }
 
 extension Authenticator {
-    /// Browsers take a cookie of the first name only with TLS, for this host and every path.
+    /// Browsers accept a cookie of the first name only with TLS, for this host and every path.
     private static let names = (secure: "__Host-fanfare", plain: "fanfare")
-    /// As long as a session that is used can last; when it really ends the server knows.
+    /// The longest time that a used session can last. The server decides when the session really ends.
     private static let cookieSeconds = 30 * 86_400
 
-    /// Behind TLS only the cookie that no other host can set counts.
+    /// Returns the secret in the session cookie. Behind TLS, only the cookie that no other host can set counts.
     static func cookie(of request: Request) -> String? {
         request.cookies[isSecure(request) ? names.secure : names.plain]?.value
     }
 
-    /// - Parameter secret: nil ends it.
+    /// - Parameter secret: the session's secret. `nil` deletes the cookie.
     static func cookie(_ secret: String?, for request: Request) -> Cookie {
         let isSecure = isSecure(request)
         return Cookie(
@@ -171,14 +174,14 @@ extension Authenticator {
             sameSite: .lax)
     }
 
-    /// Whether a proxy says that its client speaks TLS.
+    /// Returns whether a proxy reports that its client speaks TLS.
     private static func isSecure(_ request: Request) -> Bool {
         request.header("X-Forwarded-Proto")?.lowercased() == "https"
     }
 }
 
-/// A way in for whoever started the server from a terminal: good once, and for 15 minutes. It stands in a terminal's or a
-/// journal's text, where others may read it later.
+/// A sign-in link for the operator who started the server from a terminal. It works once, and for 15 minutes. It
+/// appears in a terminal or in a journal, where other people may read it later.
 package final class OneTimeLink: Sendable {
     package static let goodFor: Duration = .seconds(900)
 
@@ -187,7 +190,7 @@ package final class OneTimeLink: Sendable {
     private let endsAt: Duration
 
     /// - Parameters:
-    ///   - code: nil: there is none.
+    ///   - code: the link's code, or `nil` for no link.
     ///   - uptime: the time since the machine started.
     package init(_ code: String?, uptime: @escaping @Sendable () -> Duration) {
         self.code = Mutex(code)
@@ -195,8 +198,8 @@ package final class OneTimeLink: Sendable {
         endsAt = uptime() + Self.goodFor
     }
 
-    /// What the right one is good for, once; nil for any other. Where that fails, as with a store that is busy, it stays
-    /// good; meanwhile it is nobody else's.
+    /// Spends the code and performs `body`. Returns `nil` for a wrong code. If `body` fails, for instance because the
+    /// store is busy, the code becomes valid again. No other caller can use the code meanwhile.
     func spend<Value: Sendable>(_ given: String, _ body: () async throws -> Value) async throws -> Value? {
         guard take(given) else { return nil }
         do {

@@ -1,25 +1,25 @@
 import Campaigns
 import Model
 
-/// Who asks, as far as that is proven, and what they may do.
+/// An authenticated caller, and what it may do.
 struct Caller: Hashable, Sendable {
-    /// What the name is known by.
+    /// The way in which the caller's name was proven.
     enum Proof: Hashable, Sendable {
         /// An access token in the request itself.
         case token
         /// A session that began with a token or a link.
         case session
-        /// A proxy at an address that is trusted says so.
+        /// A header from a proxy at a trusted address.
         case proxy
     }
 
     var name: String
     var role: AccessRole
-    /// Of the app they are confined to; nil: all.
+    /// The app that the caller is confined to. `nil` means all apps.
     var topic: String? = nil
     var proof: Proof
 
-    /// For the audit.
+    /// The actor for the audit.
     var actor: Actor {
         var actor =
             switch proof {
@@ -40,16 +40,17 @@ struct Caller: Hashable, Sendable {
         }
     }
 
-    /// Throws as if there were nothing: whoever is confined to another app does not learn what there is.
+    /// Throws "not found" for a caller that is confined to another app, so that the caller does not learn what exists.
     ///
-    /// - Parameter topic: of the app, or of its devices: `com.example.app.voip` belongs to `com.example.app`.
+    /// - Parameter topic: the topic of the app or of its devices. For example, `com.example.app.voip` belongs to
+    ///   `com.example.app`.
     func requireTopic(_ topic: String, orNotFound what: @autoclosure () -> String) throws {
         guard sees(topic) else { throw Problem.notFound(what()) }
     }
 
-    /// Throws for whoever is confined to one app.
+    /// Throws for a caller that is confined to one app.
     ///
-    /// - Parameter what: `tokens`.
+    /// - Parameter what: the subject of the message, such as `tokens`.
     func requireAllApps(for what: String) throws {
         guard let topic else { return }
         throw Problem.forbidden("\(name) is good for \(topic) alone, and \(what) are of all apps")
@@ -61,7 +62,7 @@ struct Caller: Hashable, Sendable {
 }
 
 extension UseCases {
-    /// A run by its number, as if there were none for whoever is confined to another app.
+    /// Returns a run by its number. Throws "not found" for a caller that is confined to another app.
     func run(_ number: Int64, for caller: Caller) async throws -> Run {
         let run = try await run("\(number)")
         try caller.requireTopic(
@@ -73,7 +74,7 @@ extension UseCases {
 extension [String] {
     /// `a`, `a or b`, `a, b or c`.
     fileprivate var formatted: String {
-        guard let last, count > 1 else { return first ?? "nobody" }
+        guard let last, count > 1 else { return first ?? "no account" }
         return dropLast().joined(separator: ", ") + " or " + last
     }
 }

@@ -1,15 +1,16 @@
 import HTTPTypes
 import Hummingbird
 
-/// Refuses what another site makes a browser send: a cookie proves who it belongs to, not that they meant it.
+/// Rejects requests that another site makes a browser send. A cookie proves its owner, but not that the owner intended
+/// the request.
 ///
-/// By `Sec-Fetch-Site`, which browsers send to https and to this machine; without it `Origin` has to name the host that
-/// was asked. Every browser sends one of the two with a form or a script's request.
+/// The check uses `Sec-Fetch-Site`, which browsers send to https and to this machine. If it is missing, `Origin` must
+/// name the requested host. Every browser sends one of the two with a form or a script's request.
 enum CrossSite {
     static func check(_ request: Request) throws {
         guard !request.isSafe else { return }
         if let site = request.header("Sec-Fetch-Site") {
-            // `none`: the person at the browser did it.
+            // `none`: the person at the browser began the request.
             guard site == "same-origin" || site == "none" else { throw refusal }
             return
         }
@@ -23,14 +24,14 @@ enum CrossSite {
 }
 
 extension Request {
-    /// Changes nothing, by its method (RFC 9110, section 9.2.1).
+    /// Whether the method changes nothing (RFC 9110, section 9.2.1).
     var isSafe: Bool { method == .get || method == .head || method == .options }
 
-    /// Of a name that the library has no word for; nil: it is not there.
+    /// Returns a header whose name the library does not define, or `nil` if the header is missing.
     func header(_ name: String) -> String? { HTTPField.Name(name).flatMap { headers[$0] } }
 
-    /// The same for a field that says who the caller is. Throws 400 for one that stands there twice: one of the two may be
-    /// the client's own.
+    /// Returns a header that says who the caller is, or `nil` if the header is missing. Throws 400 if it appears twice,
+    /// because one of the two may be the client's own.
     func single(_ name: String) throws -> String? {
         guard let field = HTTPField.Name(name) else { return nil }
         let values = headers[values: field]
@@ -44,7 +45,7 @@ extension Request {
 }
 
 extension Response {
-    /// A field of a name that the library has no word for.
+    /// Returns the response with a header whose name the library does not define.
     func with(_ name: String, _ value: String) -> Response {
         var response = self
         if let name = HTTPField.Name(name) { response.headers[name] = value }

@@ -50,7 +50,7 @@
         const name = part.dataset.part;
         const target = document.querySelector(`[data-target="${CSS.escape(name)}"]`);
         const isShown = target && (name === form.id || (name === "phones" && part.querySelector(".phone")));
-        // What did not change is not said again to whoever listens.
+        // A screen reader does not repeat what did not change.
         if (isShown && target.innerHTML.trim() !== part.innerHTML.trim()) target.replaceChildren(...part.childNodes);
       }
       mark();

@@ -71,14 +71,14 @@
   if (charts && root.dataset.charts) {
     let chartTag;
     setInterval(async () => {
-      // Whoever reads a table of a chart keeps it.
+      // A table of a chart that is open stays open.
       if (document.hidden || over || charts.querySelector("details[open]") || charts.contains(document.activeElement)) return;
       try {
         const answer = await fetch(root.dataset.charts, { headers: chartTag ? { "If-None-Match": chartTag } : {} });
         if (answer.status !== 200 || answer.redirected) return;
         chartTag = answer.headers.get("ETag");
         charts.innerHTML = await answer.text();
-      } catch { /* The state says that nobody answers. */ }
+      } catch { /* The state says that the server does not respond. */ }
     }, 10000);
   }
 

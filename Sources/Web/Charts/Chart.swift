@@ -1,26 +1,26 @@
-/// A picture of numbers with the numbers beside it: an SVG for the eye, a table for everybody, and both say the same.
+/// A chart of numbers: an SVG for people who see it, and a table with the same numbers for every reader.
 ///
-/// Made on the server from values alone. The SVG holds no script, no `style` and no link, since the pages forbid them:
-/// its colours come from the classes of `style.css`.
+/// The server creates it from values alone. The SVG contains no script, no `style` and no link, because the pages
+/// forbid them. Its colours come from the classes of `style.css`.
 package struct Chart: Sendable {
-    /// Unique on its page; the names of everything inside begin with it.
+    /// The identifier, unique on its page. The names of all parts begin with it.
     let id: String
     let title: String
-    /// What the picture shows, in a sentence or two, for people who do not see it.
+    /// A description of the picture in one or two sentences, for people who do not see it.
     let summary: String
-    /// In units of the drawing, as ``width``.
+    /// The height in units of the drawing, like ``width``.
     let height: Int
-    /// The drawing itself; empty where there is nothing to draw.
+    /// The drawing itself. Empty if there is nothing to draw.
     let drawing: String
     let legend: [LegendEntry]
-    /// Beneath the picture: units, zone, what an axis leaves out.
+    /// A note below the picture: units, the zone, and what an axis leaves out.
     var note = ""
     let table: ChartTable
 
-    /// Every drawing is so many units wide, whatever the screen makes of it.
+    /// The width of every drawing in its own units, whatever the size of the screen.
     static let width = 640
 
-    /// The picture alone; a reader is told its title and its summary.
+    /// The picture alone. Screen readers announce its title and its summary.
     package var svg: String {
         """
         <svg class="chart" viewBox="0 0 \(Self.width) \(height)" role="img" aria-labelledby="\(id)-t \(id)-d">\
@@ -29,14 +29,14 @@ package struct Chart: Sendable {
         """
     }
 
-    /// The picture with its legend, for a place that has its numbers as a table already.
+    /// The picture with its legend, for pages that already show its numbers as a table.
     package var picture: String {
         let legend = legend.map { "<li><i class=\"key \($0.style)\"></i>\($0.name.escapedHTML)</li>" }.joined()
         return (legend.isEmpty ? "" : "<ul class=\"legend\">\(legend)</ul>\n")
             + (drawing.isEmpty ? "<p class=\"none\">\(summary.escapedHTML)</p>" : svg)
     }
 
-    /// With its title, legend, note and the table behind it.
+    /// The chart with its title, legend, note and table.
     package var html: String {
         let parts = [
             "<figure id=\"\(id)\"><figcaption>\(title.escapedHTML)</figcaption>",
@@ -50,20 +50,21 @@ package struct Chart: Sendable {
     }
 }
 
-/// What a colour of a chart stands for; colour is never alone, the name and the order say the same.
+/// The meaning of a colour. The name and the order say the same, so that colour is never the only sign.
 struct LegendEntry: Sendable {
     /// The class in `style.css`.
     let style: String
     let name: String
 }
 
-/// Columns of words and numbers behind a chart.
+/// The table behind a chart: columns of words and numbers.
 struct ChartTable: Sendable {
     let columns: [String]
-    /// The first value of each names it.
+    /// The rows. The first value of each row is its name.
     let rows: [[String]]
 
-    /// In a box that scrolls by itself. Ends of rows and cells are left out, as HTML allows: a long run has 360 rows.
+    /// Returns the table in a box that scrolls on its own. It omits end tags of rows and cells, as HTML allows, because
+    /// a long run has 360 rows.
     func html(named title: String) -> String {
         let heads = columns.map { "<th scope=col>\($0.escapedHTML)" }.joined()
         let lines = rows.map { row in
@@ -79,7 +80,7 @@ struct ChartTable: Sendable {
     }
 }
 
-/// A coordinate or a size: one decimal, and none where it is zero.
+/// Returns a coordinate or a size with one decimal, which is left out if it is zero.
 func unit(_ value: Double) -> String {
     guard value.isFinite else { return "0" }
     let tenths = Int((min(max(value, -1e6), 1e6) * 10).rounded())

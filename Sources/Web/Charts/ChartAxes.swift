@@ -1,15 +1,16 @@
 import Foundation
 package import Model
 
-/// Round numbers along an axis.
+/// Round numbers for the marks of an axis.
 package enum Ticks {
-    /// From 0 to the first of them at or above `max`, each a whole multiple of 1, 2 or 5 times a power of ten.
+    /// Returns marks from 0 to the first one at or above `max`. The step between them is 1, 2 or 5 times a power of
+    /// ten.
     package static func linear(to max: Double, atMost count: Int = 5) -> [Double] {
         let step = Swift.max(1, round(Swift.max(max, 1) / Double(count)))
         return (0...Int((Swift.max(max, 1) / step).rounded(.up))).map { Double($0) * step }
     }
 
-    /// Around `low` to `high`, both within 0 to 1; at least half a percent apart.
+    /// Returns marks around `low` to `high`, both within 0 to 1. Treats a narrower range as half a percent.
     package static func shares(from low: Double, to high: Double) -> [Double] {
         let span = Swift.max(high - low, 0.005)
         let step = round(span / 4)
@@ -18,7 +19,7 @@ package enum Ticks {
         return (Int(Swift.min(first, last - 1))...Int(last)).map { Double($0) * step }
     }
 
-    /// Powers of ten around `low` and `high`, with 2 and 5 between them where there are few.
+    /// Returns powers of ten around `low` and `high`. If there are few of them, adds 2 and 5 times each power.
     package static func logarithmic(from low: Double, to high: Double) -> [Double] {
         let first = Int(log10(low).rounded(.down))
         let last = Swift.max(first + 1, Int(log10(high).rounded(.up)))
@@ -26,7 +27,7 @@ package enum Ticks {
         return (first..<last).flatMap { power in steps.map { $0 * pow(10, Double(power)) } } + [pow(10, Double(last))]
     }
 
-    /// The next of 1, 2 and 5 times a power of ten at or above.
+    /// Returns the smallest of 1, 2 and 5 times a power of ten that is not below the value.
     private static func round(_ value: Double) -> Double {
         let power = pow(10, log10(value).rounded(.down))
         let digit = value / power
@@ -34,28 +35,28 @@ package enum Ticks {
     }
 }
 
-/// Numbers as short as an axis needs them.
+/// Short texts of numbers, for axes.
 package enum ShortNumber {
-    /// `0`, `500`, `2.5k`, `12M`.
+    /// Returns a text such as `0`, `500`, `2.5k` or `12M`.
     package static func text(_ value: Double) -> String {
         let units: [(Double, String)] = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")]
         let (size, name) = units.first { value >= $0.0 } ?? (1, "")
         return unit(value / size) + name
     }
 
-    /// `20 ms`, `1.5 s`.
+    /// Returns a text such as `20 ms` or `1.5 s`.
     package static func milliseconds(_ value: Double) -> String {
         value >= 1000 ? "\(ShortNumber.text(value / 1000)) s" : "\(unit(value)) ms"
     }
 
-    /// `97.3 %`, `99.85 %`: as many decimals as the step between two of them needs.
+    /// Returns a text such as `97.3 %` or `99.85 %`, with as many decimals as the step between two marks needs.
     package static func percent(_ share: Double, step: Double = 0.001) -> String {
         let decimals = step >= 0.0099 ? 0 : step >= 0.00099 ? 1 : 2
         return String(format: "%.\(decimals)f %%", share * 100)
     }
 }
 
-/// Moments along the width of a chart, in UTC, with marks at times that a person reads.
+/// An axis of time along the width of a chart, in UTC, with marks at round times.
 package struct TimeAxis {
     private static let steps: [Int64] = [
         1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 345_600,
@@ -65,7 +66,7 @@ package struct TimeAxis {
     ]
 
     let from: Timestamp
-    /// After `from`.
+    /// The end of the axis, which is after `from`.
     let end: Timestamp
     private let step: Int64
 
@@ -78,12 +79,12 @@ package struct TimeAxis {
         self.step = step
     }
 
-    /// From 0 at the left to 1 at the right.
+    /// Returns the position, from 0 at the left to 1 at the right.
     func position(_ moment: Timestamp) -> Double {
         Double(moment.milliseconds - from.milliseconds) / Double(end.milliseconds - from.milliseconds)
     }
 
-    /// At most six, on whole multiples of the step.
+    /// The marks: at most six, at whole multiples of the step.
     package var marks: [(moment: Timestamp, label: String)] {
         let first = (from.milliseconds + step * 1000 - 1).quotientFloor(step * 1000) * step * 1000
         return stride(from: first, through: end.milliseconds, by: Int(step) * 1000).map {
@@ -92,14 +93,14 @@ package struct TimeAxis {
         }
     }
 
-    /// The day where the marks are days, and at midnight; the time otherwise.
+    /// Returns the day if the marks are days, and at midnight. Returns the time otherwise.
     private func label(_ moment: Timestamp) -> String {
         let isMidnight = moment.milliseconds % 86_400_000 == 0
         if step >= 86_400 || isMidnight && from < moment { return Self.day(moment) }
         return String(moment.iso8601.dropFirst(11).prefix(step < 60 ? 8 : 5))
     }
 
-    /// What a reader of the marks has to know: `Times in UTC, 21 Nov 2026.`
+    /// The explanation of the marks, such as `Times in UTC, 21 Nov 2026.`
     package var note: String {
         let (first, last) = (Self.day(from), Self.day(end))
         let year = { (moment: Timestamp) in String(moment.iso8601.prefix { $0 != "-" }) }
@@ -107,7 +108,7 @@ package struct TimeAxis {
         return "Times in UTC, \(first) \(year(from)) to \(last) \(year(end))."
     }
 
-    /// `21 Nov`.
+    /// Returns a text such as `21 Nov`.
     static func day(_ moment: Timestamp) -> String {
         let parts = moment.iso8601.prefix { $0 != "T" }.split(separator: "-").compactMap { Int($0) }
         guard parts.count == 3, (1...12).contains(parts[1]) else { return "" }
@@ -115,17 +116,17 @@ package struct TimeAxis {
     }
 }
 
-/// The room of a chart with numbers up its left side and time along its bottom.
+/// The frame of a chart with numbers along its left side and time along its bottom.
 struct PlotFrame {
     static let left = 72
     static let width = Chart.width - left - 18
     static let top = 14
     static let height = 170
     static let bottom = top + height
-    /// Of the whole drawing.
+    /// The height of the whole drawing.
     static let drawingHeight = bottom + 34
 
-    /// Lines across at the marks, with their labels.
+    /// Returns horizontal lines at the marks, with their labels.
     ///
     /// - Parameter marks: heights from 0 at the bottom to 1 at the top.
     static func rows(_ marks: [(height: Double, label: String)]) -> String {
@@ -136,12 +137,12 @@ struct PlotFrame {
         return "<path class=\"grid\" d=\"\(lines)\"/><g text-anchor=\"end\">\(labels.joined())</g>"
     }
 
-    /// Times along the bottom.
+    /// Returns the times along the bottom.
     static func columns(_ axis: TimeAxis) -> String {
         let marks = axis.marks.map { (x: x(axis.position($0.moment)), label: $0.label) }
         let lines = marks.map { "M\(unit($0.x)) \(bottom)v5" }.joined()
         let labels = marks.map { mark in
-            // At the right end there is no room for the half of it.
+            // The right end has no room for the second half of the label.
             let anchor = mark.x > Double(left + width - 20) ? " text-anchor=\"end\"" : ""
             let shift = anchor.isEmpty ? mark.x : Double(Chart.width)
             return "<text x=\"\(unit(shift))\" y=\"\(bottom + 26)\"\(anchor)>\(mark.label)</text>"

@@ -1,7 +1,7 @@
 package import Campaigns
 import Model
 
-/// The end states of a run in the order in which they are always shown.
+/// The states of a run's deliveries, in the order in which they are always shown.
 enum SumStates {
     static func all(_ counts: CountsResult) -> [(name: String, count: Int)] {
         [
@@ -12,7 +12,7 @@ enum SumStates {
 }
 
 extension Chart {
-    /// The whole audience as one bar, cut into the states its deliveries are in.
+    /// Returns the whole audience as one bar, divided by the states of its deliveries.
     package static func closedSum(_ counts: CountsResult, id: String = "sum") -> Chart {
         let states = SumStates.all(counts)
         let present = states.filter { $0.count > 0 }
@@ -33,7 +33,7 @@ extension Chart {
     }
 
     private static let sumHeight = 20
-    /// However few a state has, they are seen.
+    /// The minimum width of a part, so that a small count stays visible.
     private static let sumPartMin = 4.0
 
     private static func sumDrawing(_ states: [(name: String, count: Int)]) -> String {
@@ -43,16 +43,16 @@ extension Chart {
         return states.map { state in
             let size = sumPartMin + free * Double(state.count) / total
             defer { x += size }
-            // A gap of a unit and a half stands between neighbours, for eyes that do not tell their colours apart.
+            // A gap of 1.5 units separates neighbours, for people who cannot tell their colours apart.
             return
                 "<rect class=\"fill \(state.name)\" x=\"\(unit(x))\" width=\"\(unit(size - 1.5))\" height=\"\(sumHeight)\">"
                 + "<title>\(state.name): \(state.count.grouped)</title></rect>"
         }.joined()
     }
 
-    /// A bar for each reason of an end state, the most frequent first.
+    /// Returns a chart with a bar for each reason of an end state, in the given order.
     ///
-    /// - Parameter state: `suppressed`, `rejected` or `unknown`: the colour, and the word of the title.
+    /// - Parameter state: `suppressed`, `rejected` or `unknown`. It determines the colour and the title.
     package static func reasons(
         _ reasons: [ReportResult.Reason], of state: String, id: String? = nil
     ) -> Chart {
@@ -86,15 +86,15 @@ extension Chart {
     }
 }
 
-/// A line of a chart that has its words above its bar, where there is room for them on every screen.
+/// A row of a chart, with its words above its bar so that they fit on every screen.
 struct BarRow {
-    /// The rest is in the table.
+    /// The maximum number of rows drawn. The table contains the others, too.
     static let shownMax = 12
     static let step = 50
 
     let name: String
     let value: String
-    /// What stands at a height of so many units from the top, 10 units high.
+    /// Returns the bar, 10 units high, at this distance from the top.
     let drawing: (_ y: Int) -> String
 
     static func height(_ rows: [BarRow]) -> Int { min(rows.count, shownMax) * step }
@@ -108,14 +108,14 @@ struct BarRow {
         }.joined()
     }
 
-    /// How many lines are not drawn; nil where all are.
+    /// Returns a note with the number of rows that are not drawn, or `nil` if all are drawn.
     static func note(_ rows: [BarRow]) -> String? {
         rows.count > shownMax ? "\((rows.count - shownMax).grouped) more are in the table." : nil
     }
 }
 
 extension String {
-    /// At most so many letters, of which those of East Asia are twice as wide; an ellipsis for the rest.
+    /// Returns the text cut to this width, with an ellipsis in place of the rest. East Asian letters count as two.
     func cut(toWidth max: Int) -> String {
         var width = 0
         for index in indices {

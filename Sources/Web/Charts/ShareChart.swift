@@ -2,15 +2,15 @@ package import Campaigns
 import Foundation
 import Model
 
-/// The share of pushes that APNs accepted, of those that were sent, with what chance leaves open.
+/// The share of sent pushes that APNs accepted, with its confidence interval.
 ///
-/// The interval is Wilson's at 95 %: it stays within 0 to 1 and is right for small groups and for shares near either
-/// end, where the usual one (share ± 1.96 standard errors) collapses to nothing.
+/// The interval is Wilson's at 95 %. It stays within 0 to 1, and is right for small groups and for shares near 0 or 1.
+/// The usual interval (share ± 1.96 standard errors) has no width there.
 package struct AcceptedShare: Hashable, Sendable {
     private static let z = 1.959_963_985
 
     package let accepted: Int
-    /// Accepted, rejected and unknown: what was suppressed was never sent, what is pending not yet.
+    /// The accepted, rejected and unknown deliveries. Suppressed deliveries were never sent, and pending ones not yet.
     package let sent: Int
 
     package init(accepted: Int, sent: Int) {
@@ -22,10 +22,10 @@ package struct AcceptedShare: Hashable, Sendable {
         self.init(accepted: counts.accepted, sent: counts.accepted + counts.rejected + counts.unknown)
     }
 
-    /// Nil where nothing was sent.
+    /// `nil` if nothing was sent.
     package var share: Double? { sent > 0 ? Double(accepted) / Double(sent) : nil }
 
-    /// Nil where nothing was sent.
+    /// `nil` if nothing was sent.
     package var interval: ClosedRange<Double>? {
         guard let share else { return nil }
         let n = Double(sent)
@@ -37,9 +37,9 @@ package struct AcceptedShare: Hashable, Sendable {
 }
 
 extension Chart {
-    /// The accepted share of each group with its interval; where two intervals overlap, the groups may not differ.
+    /// Returns the accepted share of each group with its interval. If two intervals overlap, the groups may not differ.
     ///
-    /// - Parameter by: `locale`, `variant`: the word of the title.
+    /// - Parameter by: the word of the title, such as `locale` or `variant`.
     package static func shares(_ slices: [ReportResult.Slice], by word: String, id: String? = nil) -> Chart {
         ShareChart(id: id ?? "\(word)-shares", word: word, groups: slices.map { ($0.name, AcceptedShare($0.counts)) })
             .chart

@@ -2,30 +2,30 @@ package import Campaigns
 import Foundation
 import Model
 
-/// A run's timeline in columns of equal length, few enough to draw; those in which nothing happened are left out.
+/// A run's timeline in columns of equal length, few enough to draw. Columns in which nothing happened are left out.
 struct TimelineColumns {
     struct Column {
-        /// From the left, gaps counted.
+        /// The position from the left, counting gaps.
         var index: Int
         var accepted = 0
         var rejected = 0
         var unknown = 0
         var suppressed = 0
         var retried = 0
-        /// The slowest of the slots it stands for.
+        /// The latency of the slowest combined slot.
         var p50Ms, p99Ms: Double?
     }
 
-    /// More are not told apart on a page; as many are drawn in 8 KB.
+    /// The maximum number of columns. A reader cannot tell more of them apart. A drawing with this number takes 8 KB.
     static let columnsMax = 360
 
     let from: Timestamp
     let seconds: Int
-    /// From the first to the last, gaps counted.
+    /// The number of columns from the first to the last, counting gaps.
     let count: Int
     let columns: [Column]
 
-    /// Nil where there is no slot.
+    /// Returns `nil` if there is no slot.
     init?(_ timeline: TimelineResult) {
         let slots = timeline.slots.compactMap { slot in
             Timestamp(shown: slot.startsAt).map { (moment: $0, slot: slot) }
@@ -49,7 +49,7 @@ struct TimelineColumns {
 
     var axis: TimeAxis { TimeAxis(from: from, to: from + .seconds(count * seconds)) }
 
-    /// When a column begins: the time, and the day where there is more than one.
+    /// Returns the time at which a column begins. Includes the day if the timeline has more than one.
     func label(_ column: Column) -> String {
         let text = (from + .seconds(column.index * seconds)).iso8601
         let isOneDay = from.iso8601.prefix(10) == axis.end.iso8601.prefix(10)
@@ -57,10 +57,11 @@ struct TimelineColumns {
             ? String(text.shownTime.suffix(8)) : text.shownTime
     }
 
-    /// `10 s`, `4m`.
+    /// The length of a column, such as `10 s` or `4m`.
     var length: String { WrittenDuration.text(.seconds(seconds)) }
 
-    /// Whose units are a column to the right and a unit of the drawing upwards, from the bottom left of the frame.
+    /// Returns a group with its origin at the bottom left of the frame. Its units are one column to the right and one
+    /// unit of the drawing upwards.
     func group(_ content: String) -> String {
         let scale = String(format: "%.4f", Double(PlotFrame.width) / Double(count))
         return "<g transform=\"translate(\(PlotFrame.left) \(PlotFrame.bottom)) scale(\(scale) -1)\">\(content)</g>"
@@ -80,7 +81,7 @@ extension TimelineColumns.Column {
 }
 
 extension Int {
-    /// The sum, or the largest number there is; what is below zero counts as zero.
+    /// Returns the sum, or the largest integer if the sum overflows. A negative `other` counts as zero.
     fileprivate func plus(_ other: Int) -> Int {
         let (sum, overflow) = addingReportingOverflow(Swift.max(0, other))
         return overflow ? .max : sum
@@ -88,19 +89,20 @@ extension Int {
 }
 
 extension Chart {
-    /// What came back over time: accepted, retried, rejected and unknown on top of each other.
+    /// Returns a chart of the outcomes over time: accepted, retried, rejected and unknown, stacked.
     package static func outcomes(_ timeline: TimelineResult, id: String = "outcomes") -> Chart {
         OutcomesChart(id: id, columns: TimelineColumns(timeline)).chart
     }
 
-    /// How long APNs took to answer over time: the middle, and the slowest of a hundred.
+    /// Returns a chart of the response times of APNs: the median and the 99th percentile.
     package static func latency(_ timeline: TimelineResult, id: String = "latency") -> Chart {
         LatencyChart(id: id, columns: TimelineColumns(timeline)).chart
     }
 }
 
 private struct OutcomesChart {
-    /// From the bottom up: trouble stands on the ground, where heights can be compared, and most slots have none of it.
+    /// The series from the bottom up. Problems are at the bottom, where heights can be compared, and most slots have
+    /// none.
     static let series: [(name: String, value: @Sendable (TimelineColumns.Column) -> Int)] = [
         ("unknown", { $0.unknown }), ("rejected", { $0.rejected }), ("retried", { $0.retried }),
         ("accepted", { $0.accepted }),
@@ -141,7 +143,8 @@ private struct OutcomesChart {
         let ticks = Ticks.linear(to: totals.max() ?? 0)
         let top = ticks.last ?? 1
         let marks = ticks.map { (height: $0 / top, label: ShortNumber.text($0)) }
-        // Each outline holds all below it, and is covered by the next: half the path of a ring.
+        // Each outline contains all series below it, and the next outline covers those. An outline needs half the path
+        // of a ring.
         let shapes = Self.series.indices.reversed().filter { index in
             columns.columns.contains { Self.series[index].value($0) > 0 }
         }.map { index in
@@ -151,7 +154,7 @@ private struct OutcomesChart {
         return PlotFrame.rows(marks) + columns.group(shapes.joined()) + PlotFrame.columns(columns.axis)
     }
 
-    /// Steps along the sums of the first series; what is there at all is a unit high.
+    /// Returns the steps along the sum of the first series. A value above zero is at least one unit high.
     private func outline(_ columns: TimelineColumns, through last: Int, top: Double) -> String {
         var path = "M0 0"
         var (x, y, pending) = (0, 0, 0)
@@ -235,7 +238,7 @@ private struct LatencyChart {
         value.isNaN ? bounds.lowerBound : min(max(value, bounds.lowerBound), bounds.upperBound)
     }
 
-    /// A line at each column's height, broken where columns are missing.
+    /// Returns a line at each column's height, broken where columns are missing.
     private static func steps(_ points: [(index: Int, height: Int)]) -> String {
         var path = ""
         var (x, y, pending) = (-1, 0, 0)

@@ -6,7 +6,7 @@ package import Model
 package struct WaveBar: Hashable, Sendable {
     package var startsAt: Timestamp
     package var devices: Int
-    /// Most devices first; may be empty.
+    /// The zones, most devices first. May be empty.
     package var zones: [String]
 
     package init(startsAt: Timestamp, devices: Int, zones: [String] = []) {
@@ -19,7 +19,7 @@ package struct WaveBar: Hashable, Sendable {
         self.init(startsAt: wave.startsAt, devices: wave.devices, zones: wave.zones)
     }
 
-    /// A wave of a plan; nil where its time cannot be read.
+    /// Creates the bar of a plan's wave. Returns `nil` if its time cannot be read.
     package init?(_ wave: PlanResult.WaveEntry) {
         guard let startsAt = Timestamp(shown: wave.startsAt) else { return nil }
         self.init(startsAt: startsAt, devices: wave.devices, zones: wave.zones)
@@ -27,16 +27,16 @@ package struct WaveBar: Hashable, Sendable {
 }
 
 extension Chart {
-    /// Planned devices by the start of their wave.
+    /// Returns a chart of the planned devices by the start of their wave.
     package static func waves(_ waves: [WaveBar], id: String = "waves") -> Chart {
         WavesChart(id: id, waves: waves.sorted { $0.startsAt < $1.startsAt }).chart
     }
 }
 
 private struct WavesChart {
-    /// Half a bar, and the least room at either end of the axis.
+    /// The part of the time span that stays free at either end of the axis, for half a bar.
     private static let margin = 0.03
-    /// Beyond these a bar says nothing when pointed at.
+    /// The maximum number of bars that have a tooltip.
     private static let namedMax = 60
 
     let id: String
@@ -64,7 +64,7 @@ private struct WavesChart {
             note: "Planned devices by the start of their wave. \(axis.note)", table: table)
     }
 
-    /// With some room before the first wave and after the last, so that their bars are whole.
+    /// The axis, with room before the first wave and after the last, so that their bars are complete.
     private var axis: TimeAxis? {
         guard let first = waves.first?.startsAt, let last = waves.last?.startsAt else { return nil }
         let span = Double((last - first).wholeMilliseconds)
@@ -102,7 +102,7 @@ private struct WavesChart {
 }
 
 extension Timestamp {
-    /// A moment as results write it, in ISO 8601 and UTC; nil for anything else.
+    /// Parses a moment as results write it, in ISO 8601 and UTC. Returns `nil` for any other text.
     init?(shown text: String) {
         let whole = text.prefix { $0 != "." && $0 != "Z" }
         guard text.hasSuffix("Z"), let date = try? Date("\(whole)Z", strategy: .iso8601) else { return nil }

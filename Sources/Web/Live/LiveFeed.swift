@@ -6,26 +6,26 @@ import Model
 import ServiceLifecycle
 import Synchronization
 
-/// Shows what moves: the state of a run, or of the latest ones, built at most once a second however many look at it, and
-/// only while somebody does.
+/// Builds the live state of a run, or of the latest runs. It builds a state at most once a second for all viewers, and
+/// only while a page shows it.
 final class LiveFeed: Sendable {
-    /// What a page looks at.
+    /// The subject that a page shows.
     enum Subject: Hashable, Sendable {
-        /// Of the runs of an app; nil: of all.
+        /// The latest runs of one app. `nil` means all apps.
         case list(topic: String?)
         case run(Int64)
     }
 
-    /// A state as it is sent.
+    /// A state in the form in which it is sent.
     struct Message: Sendable {
         var state: LiveState
-        /// In JSON, on one line.
+        /// The state in JSON, on one line.
         var text: String
-        /// Another one with another text.
+        /// The entity tag of the text. A different text has a different tag.
         var tag: String
     }
 
-    /// Of a run that is shown in the list.
+    /// The maximum number of runs in the list.
     static let runsShown = 50
     private static let buildEvery: Duration = .seconds(1)
 
@@ -47,7 +47,8 @@ final class LiveFeed: Sendable {
         self.cases = cases
     }
 
-    /// As it was at most a second ago; nil: there is no such run.
+    /// Returns the state, or `nil` if the run does not exist. The state is at most a second old, or older while another
+    /// request builds a newer one.
     func message(_ subject: Subject) async throws -> Message? {
         let now = cases.uptime
         let known = state.withLock { state -> Message? in
@@ -65,14 +66,14 @@ final class LiveFeed: Sendable {
         let message = Message(state: live, text: text, tag: EntityTag.of(text))
         state.withLock { state in
             state.entries[subject] = Entry(message: message, builtAt: now)
-            // Nobody has looked at these for a while.
+            // Drop the states that no page has shown for 60 s.
             state.entries = state.entries.filter { now - $0.value.builtAt < .seconds(60) }
             state.rates.forget(before: now - .seconds(60))
         }
         return message
     }
 
-    /// A run as it is now, with its pace.
+    /// Returns a run as it is now, with its pace.
     func view(of run: Run) async throws -> RunView {
         let held = try await cases.runs.inDetail(run)
         let isStopped = try await cases.runs.stops().order(of: run) != nil
@@ -80,7 +81,7 @@ final class LiveFeed: Sendable {
             held.result, rate: rate(held.result), waits: cases.waitWords(of: held), isStopped: isStopped)
     }
 
-    /// The latest runs, of one app or of all.
+    /// Returns the latest runs, of one app or of all.
     func views(topic: String?) async throws -> [RunView] {
         let stops = try await cases.runs.stops()
         return try await cases.runs(RunFilter(), ofTopic: topic, limit: Self.runsShown).runs.map { run in
@@ -109,17 +110,19 @@ final class LiveFeed: Sendable {
 
 extension LiveFeed {
     private static let beatEvery: Duration = .seconds(5)
-    /// After which a page asks anew.
+    /// The last event of a stream. The page reloads when it arrives.
     static let end = "event: end\ndata: \n\n"
     private static let type = "text/event-stream"
 
     static func isStream(_ response: Response) -> Bool { response.headers[.contentType] == type }
 
-    /// Server-sent events: a state whenever it has changed, at most once a second, a beat when nothing was said for a
-    /// while, and `end` when nothing will change any more. Ends when the client leaves.
+    /// Returns a stream of server-sent events: a state, a beat or `end`. A state follows each change, at most once a
+    /// second. A beat follows 5 s without an event. `end` follows if nothing will change any more, if the run is gone,
+    /// or if the server stops. The stream also ends when the client leaves.
     func stream(_ subject: Subject, _ context: WebContext) -> Response {
         let body = ResponseBody { [self] writer in
-            // Used by one task at a time: the one that watches the client writes, and this one ends after it.
+            // Only one task at a time uses the writer: the task that watches the client writes, and this task finishes
+            // after it.
             nonisolated(unsafe) var open = writer
             try await context.whileClientStays { [self] in
                 try await write(subject) { text in try await open.write(ByteBuffer(string: text)) }
@@ -135,7 +138,7 @@ extension LiveFeed {
     }
 
     private func write(_ subject: Subject, _ send: (String) async throws -> Void) async throws {
-        // How long a browser waits before it comes back.
+        // The time after which a browser reconnects, in milliseconds.
         try await send("retry: 3000\n\n")
         var tag = ""
         var said = cases.uptime

@@ -2,22 +2,23 @@ import Campaigns
 import Foundation
 import Model
 
-/// The whole of what a page shows of something that moves, as its script puts it in place: each message stands for itself,
-/// so that a lost one costs nothing.
+/// All values that a live page shows, in the form in which its script inserts them. Each message is complete, so a lost
+/// one does no harm.
 struct LiveState: Codable, Hashable, Sendable {
-    /// What the page was made for; another one means that it is to be asked for anew.
+    /// The stage that the page was rendered for. The page reloads if it differs.
     var stage: String
-    /// Texts by the name of their place.
+    /// The texts, by the name of their place.
     var values: [String: String]
-    /// From 0 to 1, by the name of its place.
+    /// The progress from 0 to 1, by the name of its place.
     var progress: [String: Double]
-    /// A sentence for who listens to the page, said at most every 10 s.
+    /// A sentence for screen readers, announced at most every 10 s.
     var announcement: String
-    /// Nothing moves any more.
+    /// Whether nothing changes any more.
     var isOver: Bool
 }
 
-/// How fast runs go, from the looks at them: over the last seconds, so that it neither jumps nor lags.
+/// The rates of runs, computed from samples of the last 10 s. This span is long enough to avoid jumps and short enough
+/// to follow changes.
 struct RunRates: Sendable {
     private static let span: Duration = .seconds(10)
 
@@ -28,7 +29,7 @@ struct RunRates: Sendable {
 
     private var looks: [Int64: [Look]] = [:]
 
-    /// Deliveries settled in a second; nil: there was one look only.
+    /// Returns the number of deliveries settled per second, or `nil` after a single sample.
     mutating func rate(of run: Int64, settled: Int, at now: Duration) -> Double? {
         var own = looks[run, default: []].filter { now - $0.at <= Self.span && $0.settled <= settled }
         own.append(Look(settled: settled, at: now))
@@ -37,21 +38,21 @@ struct RunRates: Sendable {
         return Double(settled - first.settled) / (now - first.at).inSeconds
     }
 
-    /// Of runs that nobody has looked at since.
+    /// Forgets the runs that were not sampled since this time.
     mutating func forget(before moment: Duration) {
         looks = looks.filter { $0.value.last.map { $0.at >= moment } ?? false }
     }
 }
 
-/// A run as its page and the list show it: the same words in both, and in what is sent while it moves.
+/// A run as its page and the list show it. Both use the same words, as do the live messages.
 struct RunView: Sendable {
-    /// One state that a delivery can be in.
+    /// One state of deliveries, with their count.
     struct Part: Sendable {
-        /// The state's word, which is its class, too.
+        /// The name of the state, which is also its CSS class.
         var name: String
         var count: String
         var share: String
-        /// Its devices; nil where there are none, or where they change while one looks.
+        /// The address of the list of its devices. `nil` if there are none, or if they change while the page is open.
         var address: String?
     }
 
@@ -67,34 +68,34 @@ struct RunView: Sendable {
     var campaign: String
     var occurrence: String
     var state: String
-    /// State and cause in words.
+    /// The state and its cause, in words.
     var words: String
     var isTest: Bool
     var audience: String
     var settled: String
     var left: String
     var unknown: String
-    /// Of the audience that is settled, from 0 to 1.
+    /// The settled part of the audience, from 0 to 1.
     var progress: Double
     var percent: String
-    /// `9,800/s, about 4 minutes left`; empty where nothing moves.
+    /// A pace such as `9,800/s, about 4 minutes left`. Empty if the run does not move.
     var pace: String
     var parts: [Part]
-    /// Of a run that must prove itself, one after the other.
+    /// The stages of a staged run, in order.
     var stages: [Stage]
-    /// What the rest waits for, or why it does not go on.
+    /// What the remaining deliveries wait for, or why the run does not continue.
     var waits: [String]
     var createdAt: String
     var startedAt: String?
     var finishedAt: String?
-    /// The process that sends it.
+    /// The process that sends the run.
     var process: String?
     var isOver: Bool
-    /// Finished, and no success.
+    /// Whether the run finished without success.
     var isUnsuccessful: Bool
     var awaitsApproval: Bool
 
-    /// - Parameter isStopped: a stop is in force for the run.
+    /// - Parameter isStopped: whether a stop is in force for the run.
     init(_ result: RunResult, rate: Double?, waits: [String] = [], isStopped: Bool = false) {
         let counts = result.counts
         let settled = counts.audience - counts.pending - counts.leased
@@ -145,10 +146,10 @@ struct RunView: Sendable {
         }
     }
 
-    /// What the page was made for.
+    /// The stage for which a page is rendered.
     var stage: String { "\(state) \(words)" }
 
-    /// What the page of this run shows of it, by place.
+    /// The values that the run's page shows, by place.
     var live: LiveState {
         var values = [
             "words": words, "audience": audience, "settled": settled, "left": left, "percent": percent, "pace": pace,
@@ -173,7 +174,7 @@ struct RunView: Sendable {
 }
 
 extension [RunView] {
-    /// The newest run of each campaign, where it finished without success; test runs left out.
+    /// The newest run of each campaign, if it finished without success. Test runs are left out.
     var unsuccessful: [RunView] {
         var seen: Set<String> = []
         return filter { !$0.isTest && seen.insert($0.campaign).inserted && $0.isUnsuccessful }
@@ -181,7 +182,7 @@ extension [RunView] {
 
     var stage: String { map { "\($0.run) \($0.state)" }.joined(separator: ",") }
 
-    /// What the list shows of these, by place.
+    /// The values that the list shows, by place.
     var live: LiveState {
         var values: [String: String] = [:]
         var progress: [String: Double] = [:]
@@ -201,7 +202,7 @@ extension [RunView] {
                 ? "no run is under way"
                 : moving.map { "\($0.campaign): \($0.percent.isEmpty ? $0.words : $0.percent)" }
                     .joined(separator: ", "),
-            // A run that begins is to be seen.
+            // The list must show a run that begins later.
             isOver: false)
     }
 }

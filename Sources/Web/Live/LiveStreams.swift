@@ -3,13 +3,13 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// The live streams that are open: so many for each caller and in all, each for as long as whoever asked for it is let in.
+/// The open live streams, limited for each caller and in total. Each stays open only while its caller is authorised.
 final class LiveStreams: Sendable {
-    /// Of one name: a person with more pages than this in sight has other troubles.
+    /// The maximum number of streams of one caller. No person needs more live pages.
     static let perCallerMax = 32
-    /// Half of the connections: pages that stay open never keep another from being asked for.
+    /// The maximum number of streams in total: half of the connections, so that live pages never block other requests.
     static let streamsMax = ServerLimits().connectionsMax / 2
-    /// A session that was ended, or is over, is noticed after this.
+    /// The interval between checks of a caller's session. The stream of an ended session closes after this time.
     private static let askEvery: Duration = .seconds(30)
 
     private let cases: UseCases
@@ -19,13 +19,15 @@ final class LiveStreams: Sendable {
         self.cases = cases
     }
 
-    /// The stream, which ends with the session of its caller: the page asks anew then, and is told to sign in.
+    /// Returns the stream, which ends with the session of its caller. The page then reloads, and asks the person to
+    /// sign in.
     ///
-    /// Throws where there are too many.
+    /// Throws if there are too many streams.
     ///
     /// - Parameters:
-    ///   - name: of the caller.
-    ///   - isLetIn: asked again and again. Where it throws the stream breaks off, and the browser comes back.
+    ///   - name: the caller's name.
+    ///   - isLetIn: whether the caller is still authorised, checked repeatedly. If it throws, the stream breaks off and
+    ///     the browser reconnects.
     func admitted(
         _ response: Response, of name: String, while isLetIn: @escaping @Sendable () async throws -> Bool
     ) throws -> Response {
@@ -34,7 +36,7 @@ final class LiveStreams: Sendable {
         var response = response
         response.body = ResponseBody { [self] writer in
             defer { withExtendedLifetime(seat) {} }
-            // Used by one task at a time: by this one once the stream's own has ended.
+            // Only one task at a time uses the writer: this task writes after the stream's own task has ended.
             nonisolated(unsafe) var open = writer
             let isCut = try await withThrowingTaskGroup(of: End.self) { group in
                 group.addTask {
@@ -48,7 +50,7 @@ final class LiveStreams: Sendable {
                 defer { group.cancelAll() }
                 guard try await group.next() == .ofSession else { return false }
                 group.cancelAll()
-                // It may have come to its own end meanwhile.
+                // The stream may have ended by itself in the meantime.
                 return (try? await group.next()) != .ofStream
             }
             guard isCut else { return }
@@ -58,7 +60,7 @@ final class LiveStreams: Sendable {
         return response
     }
 
-    /// One of the streams that may be open, for as long as its answer is kept, written or not.
+    /// A claim on one of the permitted streams. It is held for as long as its response is kept, whether written or not.
     final class Seat: Sendable {
         private let streams: LiveStreams
         private let name: String

@@ -1,12 +1,12 @@
 package import Campaigns
 package import Model
 
-/// Series whose values are read at a scrape, not when something happens.
+/// Series whose values are read at a scrape, not when an event occurs.
 package struct GaugeFamily: Hashable, Sendable {
     package var name: String
     package var help: String
     package var samples: [MetricSample]
-    /// The values only grow while the process lives.
+    /// Whether the values only grow while the process lives.
     package var isCounter = false
 
     package init(_ name: String, _ help: String, _ samples: [MetricSample], isCounter: Bool = false) {
@@ -16,14 +16,15 @@ package struct GaugeFamily: Hashable, Sendable {
         self.isCounter = isCounter
     }
 
-    /// One series without labels.
+    /// Creates a family of one series without labels.
     package init(_ name: String, _ help: String, _ value: Double, isCounter: Bool = false) {
         self.init(name, help, [MetricSample([], value)], isCounter: isCounter)
     }
 }
 
 extension GaugeFamily {
-    /// What the store knows at this moment: states of runs, what waits, and how long it should have left already.
+    /// Returns the gauges of the store: the states of runs, the waiting deliveries, and how long the first of them are
+    /// overdue.
     package static func of(_ observation: ObservationResult) -> [GaugeFamily] {
         let states = RunState.allCases.map { state in
             MetricSample([MetricLabel("state", state.rawValue)], Double(observation.runs[state] ?? 0))
@@ -51,7 +52,7 @@ extension GaugeFamily {
 
     package static let lastBackup = "fanfare_last_backup_timestamp_seconds"
 
-    /// What waits for a person or for another server.
+    /// Returns the gauges of what waits for a person or for another server, and of the store's age and backup.
     private static func waits(_ observation: ObservationResult) -> [GaugeFamily] {
         let halts = RunHalt.allCases.map { halt in
             MetricSample([MetricLabel("reason", halt.rawValue)], Double(observation.halts[halt] ?? 0))
@@ -84,11 +85,11 @@ extension GaugeFamily {
 }
 
 extension GaugeFamily {
-    /// What a daemon has read from the campaign files.
+    /// Returns the gauges of the campaign files that a daemon has read.
     ///
     /// - Parameters:
-    ///   - scheduled: those of the loaded campaigns that start by a schedule.
-    ///   - problems: files that are wrong.
+    ///   - scheduled: the number of loaded campaigns that start by a schedule.
+    ///   - problems: the number of files that have errors.
     package static func files(
         loaded: Int, scheduled: Int, problems: Int, nextStart: Timestamp?
     ) -> [GaugeFamily] {
@@ -110,7 +111,7 @@ extension GaugeFamily {
 }
 
 extension GaugeFamily {
-    /// Who sends from a store that machines share, and how its server is.
+    /// Returns the gauges of the senders that share a store, and of its database server.
     package static func of(_ sharing: SharingResult) -> [GaugeFamily] {
         let states = sharing.senders.sorted { $0.key < $1.key }.map { state, count in
             MetricSample([MetricLabel("state", state)], Double(count))

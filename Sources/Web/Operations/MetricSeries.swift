@@ -1,13 +1,13 @@
 import CoreMetrics
 import Synchronization
 
-/// One series of a family, as it stands.
+/// One series of a family, with its current value.
 protocol MetricSeries: AnyObject, Sendable {
     static var type: String { get }
     func write(_ name: String, _ labels: [MetricLabel], to text: inout PrometheusText)
 }
 
-/// Counts up.
+/// A counter of whole numbers.
 final class CounterSeries: CounterHandler, MetricSeries {
     static let type = "counter"
     private let count = Atomic<Int64>(0)
@@ -36,7 +36,7 @@ final class FloatingPointCounterSeries: FloatingPointCounterHandler, MetricSerie
     }
 }
 
-/// The last value set.
+/// A gauge, which keeps the last value.
 final class GaugeSeries: MeterHandler, RecorderHandler, MetricSeries {
     static let type = "gauge"
     private let value = Mutex(0.0)
@@ -53,14 +53,14 @@ final class GaugeSeries: MeterHandler, RecorderHandler, MetricSeries {
     }
 }
 
-/// How often values fell below each of some bounds; durations are in seconds.
+/// A histogram: the number of values up to each bound. Durations are in seconds.
 final class HistogramSeries: TimerHandler, RecorderHandler, MetricSeries {
     static let type = "histogram"
-    /// From an answer on the same machine to the deadline of a request, in seconds.
+    /// The bounds in seconds, from a response on the same machine to the deadline of a request.
     static let bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20]
 
     private struct State {
-        /// By the first bound not below the value; the last for what is above all.
+        /// The counts by the first bound that is not below the value. The last one is for values above all bounds.
         var counts = [Int64](repeating: 0, count: bounds.count + 1)
         var sum = 0.0
     }

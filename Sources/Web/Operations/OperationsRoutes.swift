@@ -3,7 +3,7 @@ import Hummingbird
 import Logging
 import ServiceLifecycle
 
-/// Where the answers of the operations routes come from.
+/// The sources of the responses on the operations routes.
 package struct OperationsSources: Sendable {
     private let registry: PrometheusRegistry
     private let gauges: @Sendable () async -> [GaugeFamily]
@@ -12,11 +12,11 @@ package struct OperationsSources: Sendable {
     private let outages: @Sendable () -> [String]
 
     /// - Parameters:
-    ///   - registry: what is counted as it happens.
-    ///   - gauges: what is read when somebody asks for metrics.
-    ///   - health: why the process does not do its work; nil when it does. Must not wait for a store.
-    ///   - readiness: why requests cannot be served now; nil when they can.
-    ///   - outages: what keeps pushes from being sent, while requests are served all the same.
+    ///   - registry: the metrics that are counted when events occur.
+    ///   - gauges: reads the gauges for each request for metrics.
+    ///   - health: returns why the process does not do its work, or `nil` if it does. Must not wait for a store.
+    ///   - readiness: returns why requests cannot be served now, or `nil` if they can.
+    ///   - outages: returns what keeps pushes from being sent while requests are still served.
     package init(
         registry: PrometheusRegistry, gauges: @escaping @Sendable () async -> [GaugeFamily] = { [] },
         health: @escaping @Sendable () async -> String? = { nil },
@@ -51,7 +51,8 @@ package struct OperationsSources: Sendable {
             }
             let found = outages()
             guard !found.isEmpty else { return Response.text("ready\n") }
-            // People who stop a campaign need the pages most while APNs is away: a balancer must not take them away.
+            // People who stop a campaign need the pages most while APNs is unreachable, so a load balancer must not
+            // remove them.
             let words =
                 await isTrusted(request, context) ? found.joined(separator: "\n") : "sending waits; the log says why"
             return Response.text("ready: \(words)\n")

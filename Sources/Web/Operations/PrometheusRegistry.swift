@@ -1,13 +1,14 @@
 package import CoreMetrics
 import Synchronization
 
-/// Where everything counted in this process comes together: a backend for swift-metrics that Prometheus can read.
+/// Collects all metrics of this process: a backend for swift-metrics that Prometheus can read.
 ///
-/// Ours and not swift-prometheus: a scrape also reads gauges from the store at that moment, which a registry that is told
-/// its values cannot, and what remains is this file and ``MetricSeries``.
+/// It replaces swift-prometheus, because a scrape also reads gauges from the store at that moment. A registry that only
+/// receives values cannot do this. The remaining work is only this file and ``MetricSeries``.
 ///
-/// A family has one type: asking for its name as another type gives a handler that counts for nobody. Counters end in
-/// `_total` and timers in `_seconds`, whatever they were called; other characters become `_`. Any thread.
+/// A family has one type. A request for its name with another type returns a handler whose values are not exported.
+/// Counters always end in `_total` and timers in `_seconds`. Characters that a name cannot contain become `_`. Any
+/// thread may use the registry.
 package final class PrometheusRegistry: MetricsFactory, Sendable {
     private struct Family {
         var type: String
@@ -17,7 +18,7 @@ package final class PrometheusRegistry: MetricsFactory, Sendable {
     private let helps: [String: String]
     private let families = Mutex<[String: Family]>([:])
 
-    /// - Parameter helps: a sentence for each name.
+    /// - Parameter helps: a sentence for each name of a metric.
     package init(helps: [String: String] = [:]) {
         self.helps = helps
     }
@@ -51,9 +52,9 @@ package final class PrometheusRegistry: MetricsFactory, Sendable {
     package func destroyMeter(_ handler: any MeterHandler) { remove(handler) }
     package func destroyTimer(_ handler: any TimerHandler) { remove(handler) }
 
-    /// Everything as it stands, with gauges that were read just now.
+    /// Returns all metrics with their current values, and the gauges that were just read.
     ///
-    /// - Parameter hidden: names of labels; series that have one are left out.
+    /// - Parameter hidden: the names of labels. Series with one of them are left out.
     package func text(with gauges: [GaugeFamily] = [], without hidden: Set<String> = []) -> String {
         var text = PrometheusText()
         let families = families.withLock { $0 }
@@ -79,7 +80,7 @@ package final class PrometheusRegistry: MetricsFactory, Sendable {
         var labels: [MetricLabel] = []
         for (key, value) in dimensions {
             let key = PrometheusText.name(key)
-            // A label twice is no label set; `le` belongs to histograms.
+            // A set of labels cannot contain a label twice, and `le` is reserved for histograms.
             if key != "le", !labels.contains(where: { $0.name == key }) { labels.append(MetricLabel(key, value)) }
         }
         labels.sort()

@@ -23,14 +23,14 @@ struct PrometheusText {
         for sample in family.samples { self.sample(family.name, sample.labels, sample.value) }
     }
 
-    /// Whole numbers without a fraction; the infinities as Prometheus spells them.
+    /// Returns the text of a number: whole numbers without a fraction, and infinities in Prometheus's spelling.
     static func number(_ value: Double) -> String {
         if value.isNaN { return "NaN" }
         if value.isInfinite { return value > 0 ? "+Inf" : "-Inf" }
         return value == value.rounded() && abs(value) < 1e15 ? String(Int64(value)) : String(value)
     }
 
-    /// Anything as a name: letters, digits and `_`, none of the digits first.
+    /// Returns any text as a name: letters, digits and `_`, without a digit at the start.
     static func name(_ text: String) -> String {
         let name = String(
             text.unicodeScalars.map { scalar in
@@ -54,7 +54,7 @@ struct PrometheusText {
     }
 }
 
-/// One series at one moment: the labels that tell it from its sisters, and its value.
+/// One series at one moment: its labels and its value.
 package struct MetricSample: Hashable, Sendable {
     package var labels: [MetricLabel]
     package var value: Double
@@ -66,7 +66,7 @@ package struct MetricSample: Hashable, Sendable {
 }
 
 package struct MetricLabel: Hashable, Sendable, Comparable {
-    /// Names whose values tell of an app, its campaigns or its keys.
+    /// The names of labels whose values reveal an app, its campaigns or its keys.
     static let confidential: Set<String> = ["campaign", "run", "topic", "team_id", "key_id", "fingerprint"]
 
     package var name: String

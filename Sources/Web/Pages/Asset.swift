@@ -2,16 +2,17 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// The stylesheet and the script, which are in the binary.
+/// The stylesheet and the scripts, which are embedded in the binary.
 enum Asset: String, CaseIterable, Sendable {
     case style = "style.css"
     case script = "studio.js"
-    /// Of the pages where a text is written.
+    /// The script of the pages on which a text is edited.
     case editor = "editor.js"
-    /// Of the pages where somebody writes an expression.
+    /// The script of the pages on which an expression is edited.
     case segments = "segments.js"
 
-    /// Another one whenever any of them is another: addresses carry it, and may then be kept for ever.
+    /// The version of all assets, which changes with any of them. Addresses carry it, so browsers may keep an asset for
+    /// a year.
     static let version = EntityTag.word(allCases.flatMap(\.bytes))
 
     private var bytes: [UInt8] {

@@ -1,10 +1,10 @@
 import Mustache
 
 extension String {
-    /// The text as text wherever it stands in HTML or SVG, also within quotes: the one escaper of pages, reports and charts.
+    /// Returns the text escaped for HTML or SVG, also within quotes. Pages, reports and charts use no other escaper.
     ///
-    /// It goes by bytes. A `Character` may be a `<` together with signs in front of it or behind it, which an HTML parser
-    /// does not join. Control characters and noncharacters, which XML cannot hold, are left out.
+    /// The escaper works on bytes. A `Character` may join a `<` with signs in front of it or behind it, which an HTML
+    /// parser does not join. The escaper drops control characters and noncharacters, because XML cannot hold them.
     var escapedHTML: String {
         guard utf8.contains(where: Self.mustEscape) else { return self }
         var bytes: [UInt8] = []
@@ -41,14 +41,14 @@ extension String {
     }
 }
 
-/// Makes the templates escape by ``Swift/String/escapedHTML``: the library's own escaper goes by `Character`.
+/// Makes the templates escape with ``Swift/String/escapedHTML``. The library's own escaper works on `Character`.
 struct PageContentType: MustacheContentType {
     private static let name = "FANFARE"
 
     func escapeText(_ text: String) -> String { text.escapedHTML }
 
-    /// Reads a template that escapes so. Each template says it for itself: the library goes back to its own escaper in
-    /// every partial.
+    /// Parses a template that escapes with this type. Each template declares it, because the library uses its own
+    /// escaper again in every partial.
     static func template(_ text: String) throws -> MustacheTemplate {
         MustacheContentTypes.register(Self(), named: name)
         return try MustacheTemplate(string: "{{% CONTENT_TYPE:\(name)}}\n" + text)

@@ -3,9 +3,9 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// Makes whole pages of templates: the frame around them, who is signed in, and what browsers must know of them.
+/// Renders whole pages from templates: the frame, the visitor, and the headers for browsers.
 enum PageRenderer {
-    /// What every page's template sees.
+    /// The values that every page's template uses.
     struct Page<Content: Sendable>: Sendable {
         struct Link: Sendable {
             var address: String
@@ -20,18 +20,18 @@ enum PageRenderer {
 
         var title: String
         var links: [Link]
-        /// Nil: nobody is signed in.
+        /// `nil` if no person is signed in.
         var visitor: Visitor?
-        /// Those in force.
+        /// The stops in force.
         var stops: [StopBanner] = []
-        /// Whoever looks may stop everything, and nobody has.
+        /// Whether the visitor may stop everything, and no such stop is in force.
         var mayStopAll = false
-        /// Of the script and the stylesheet: a new one is asked for anew.
+        /// The version of the scripts and the stylesheet. Browsers load them again when it changes.
         var version: String
         var content: Content
     }
 
-    /// The pages of the head line, in order of use, and what is needed to see them.
+    /// The pages of the head line in order of use, with the permission that each needs.
     private static let pages: [(address: String, label: String, permission: AccessRole.Permission)] = [
         ("/", "Runs", .read), ("/campaigns", "Campaigns", .read), ("/calendar", "Calendar", .read),
         ("/approvals", "Approvals", .read), ("/segments", "Segments", .read), ("/devices", "Devices", .read),

@@ -3,21 +3,21 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// One page, or one form of a page: where, for whom, and what it shows.
+/// One page, or one form of a page: its path, its permission and its handler.
 struct PageRoute: Sendable {
     var method: HTTPRequest.Method
-    /// With `{name}` for parameters.
+    /// The path, with `{name}` for parameters.
     var path: String
-    /// Nil: anybody, who is signed in or not.
+    /// The permission that the page needs. `nil` if any visitor may use it, signed in or not.
     var permission: AccessRole.Permission?
-    /// Whether it reads texts of campaign or template files, or segments: it runs on ``TextThreads``.
+    /// Whether the route reads texts of campaign or template files, or segments. Such a route runs on ``TextThreads``.
     var readsTexts = false
     var handle: @Sendable (PageRequest) async throws -> Response
 
-    /// Whether it may alter anything.
+    /// Whether the route may change anything.
     var isChange: Bool { method != .get && permission != .plan && permission != .read }
 
-    /// Not a part that a script asks for again and again.
+    /// Whether the route is a whole page, not a part that a script requests repeatedly.
     var isWhole: Bool { !["/live", "/state", "/charts"].contains { path.hasSuffix($0) } }
 
     static func get(
@@ -27,7 +27,7 @@ struct PageRoute: Sendable {
         PageRoute(method: .get, path: path, permission: permission, handle: handle)
     }
 
-    /// A form, which comes from one of our own pages alone.
+    /// Returns the route of a form, which only this server's own pages send.
     static func post(
         _ path: String, _ permission: AccessRole.Permission?,
         _ handle: @escaping @Sendable (PageRequest) async throws -> Response
@@ -37,7 +37,7 @@ struct PageRoute: Sendable {
 }
 
 extension PageRoute {
-    /// The same page, which reads texts.
+    /// The same page, marked as one that reads texts.
     var readingTexts: PageRoute {
         var page = self
         page.readsTexts = true
@@ -47,21 +47,21 @@ extension PageRoute {
     static func readingTexts(_ pages: [PageRoute]) -> [PageRoute] { pages.map(\.readingTexts) }
 }
 
-/// A request of somebody at a browser.
+/// A request from a person's browser.
 struct PageRequest: Sendable {
-    /// Of a form.
+    /// The maximum size of a form, in bytes.
     static let formBytesMax = 1 << 20
-    /// Of a page to go on with.
+    /// The maximum size of an address to continue with, in bytes.
     private static let addressBytesMax = 8192
 
     let request: Request
     let context: WebContext
-    /// Nil: nobody is signed in; then the page is for anybody.
+    /// The visitor. `nil` if no person is signed in; only pages without a permission allow this.
     let visitor: Caller?
-    /// Those in force.
+    /// The stops in force.
     let stops: [StopBanner]
 
-    /// Who is signed in, where the page asks for somebody.
+    /// The signed-in visitor. Throws if no person is signed in.
     var caller: Caller { get throws { try visitor.orThrow(Problem.unauthorized("sign in first")) } }
 
     func path(_ name: String) -> String {
@@ -74,13 +74,13 @@ struct PageRequest: Sendable {
         return number
     }
 
-    /// Of the address; empty and absent are the same, as forms send them.
+    /// Returns a query parameter, or `nil` if it is empty or absent. Forms send an empty field as an empty parameter.
     func query(_ name: String) -> String? {
         let value = Self.pairs(request.uri.query ?? "").first { $0.name == name }?.value ?? ""
         return value.isEmpty ? nil : value
     }
 
-    /// The fields of a form, as browsers encode them.
+    /// Returns the fields of a form, as browsers encode them.
     func form() async throws -> [String: String] {
         let buffer: ByteBuffer
         do {
@@ -91,7 +91,7 @@ struct PageRequest: Sendable {
         return Dictionary(Self.pairs(String(buffer: buffer)).map { ($0.name, $0.value) }) { _, last in last }
     }
 
-    /// Names and values as addresses and forms encode them; a name without a value has an empty one.
+    /// Returns the names and values of an encoded address or form. A name without a value has an empty one.
     static func pairs(_ text: String) -> [(name: String, value: String)] {
         text.split(separator: "&").map { pair in
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(decoded)
@@ -99,9 +99,9 @@ struct PageRequest: Sendable {
         }
     }
 
-    /// Returns the address if every browser reads it as one of this server: a path of visible ASCII, as percent-encoded
-    /// addresses are, without `\`, and with one slash in front. Browsers leave out tabs and line ends, and take `\` for
-    /// `/`, before they look for a host.
+    /// Returns the address if every browser reads it as an address of this server, or `nil` if not. Such an address is
+    /// a path of visible ASCII, as percent-encoded addresses are, with one slash in front and without `\`. Browsers
+    /// drop tabs and line ends, and read `\` as `/`, before they look for a host.
     static func ownAddress(_ address: String) -> String? {
         let bytes = Array(address.utf8.prefix(addressBytesMax + 1))
         guard bytes.first == UInt8(ascii: "/"), bytes.count <= addressBytesMax,
@@ -111,13 +111,13 @@ struct PageRequest: Sendable {
         return address
     }
 
-    /// As forms encode: a blank is a plus sign.
+    /// Decodes the encoding of forms, in which a plus sign stands for a blank.
     private static func decoded(_ text: some StringProtocol) -> String {
         let text = text.replacingOccurrences(of: "+", with: " ")
         return text.removingPercentEncoding ?? text
     }
 
-    /// A whole page.
+    /// Returns a whole page.
     func page(
         _ template: PageTemplate, title: String, _ content: some Sendable, status: HTTPResponse.Status = .ok,
         headers: HTTPFields = [:]
@@ -127,8 +127,8 @@ struct PageRequest: Sendable {
             status: status, headers: headers)
     }
 
-    /// Sends a browser to a page of this server after a form was obeyed. All redirects are made here: an address that may
-    /// lead elsewhere becomes the first page.
+    /// Redirects a browser to a page of this server, usually after a form. All redirects use this method. An address
+    /// that may lead elsewhere becomes the first page.
     static func seeOther(_ address: String, cookie: Cookie? = nil) -> Response {
         let address = ownAddress(address) ?? "/"
         var response = Response(status: .seeOther, headers: [.location: address, .cacheControl: "no-store"])
@@ -138,7 +138,7 @@ struct PageRequest: Sendable {
 }
 
 extension Optional {
-    /// The value, or the error that says what its absence means.
+    /// Returns the value, or throws the error that explains its absence.
     func orThrow(_ error: @autoclosure () -> any Error) throws -> Wrapped {
         guard let self else { throw error() }
         return self

@@ -1,6 +1,6 @@
 import Mustache
 
-/// The templates of the pages and of the report that is a file, by the names of their files: `{{>report-sum}}` is
+/// The templates of the pages and of the report file, by the names of their files. `{{>report-sum}}` refers to
 /// `Templates/report-sum.mustache`.
 enum PageTemplate: String, CaseIterable, Sendable {
     case deliveries
@@ -19,7 +19,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case devices, device
     case segments, segment
     case segmentForm = "segment-form"
-    /// How many an expression selects, by itself.
+    /// The count of an expression alone, without a page.
     case count
     case audit, health, tokens
     case approvals, approval
@@ -69,7 +69,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
         }
     }
 
-    /// What stands in the files, by their names.
+    /// The texts of the template files, by name.
     static let texts = Dictionary(
         uniqueKeysWithValues: allCases.map { ($0.rawValue, String(decoding: $0.bytes, as: UTF8.self)) })
 
@@ -77,7 +77,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
         MustacheLibrary(templates: try texts.mapValues(PageContentType.template))
     }
 
-    /// Throws where a template's text is wrong.
+    /// Renders the model. Throws if a template's text is wrong.
     func render(_ model: Any) throws -> String {
         guard let text = try Self.library.get().render(TemplateModel.tree(model) as Any, withTemplate: rawValue) else {
             throw Missing(template: self)

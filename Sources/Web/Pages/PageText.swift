@@ -1,22 +1,23 @@
 import Foundation
 
 extension String {
-    /// Foreign text in an address of ours.
+    /// The text percent-encoded, for use in an address.
     var inAddress: String { addingPercentEncoding(withAllowedCharacters: Self.plainInAddress) ?? "" }
 
-    /// RFC 3986, section 2.3.
+    /// The unreserved characters of RFC 3986, section 2.3.
     private static let plainInAddress = CharacterSet(
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
-    /// A moment as results have it (ISO 8601, UTC), for people: `2026-11-22 08:00:12`. All times of the pages are in UTC.
+    /// A moment of a result (ISO 8601, UTC), written for people: `2026-11-22 08:00:12`. All times of the pages are in
+    /// UTC.
     var shownTime: String {
         guard count >= 20 else { return self }
         return "\(prefix(10)) \(dropFirst(11).prefix(8))"
     }
 
-    /// The same where nothing beside it says of which zone it is: `2026-11-22 08:00:12 UTC`.
+    /// The same with its zone, for places where nothing else names the zone: `2026-11-22 08:00:12 UTC`.
     var shownTimeAndZone: String { shownTime + " UTC" }
 
-    /// What an event or a state is called, for people: `run_paused` as `run paused`.
+    /// The name of an event or a state, written for people: `run paused` for `run_paused`.
     var inWords: String { replacing("_", with: " ") }
 }

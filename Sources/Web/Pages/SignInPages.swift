@@ -2,13 +2,13 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 
-/// Coming in and going out.
+/// The pages for signing in and out.
 struct SignInPages: Sendable {
-    /// What the form shows.
+    /// The values of the form.
     struct Form: Sendable {
-        /// A page of ours to go on with.
+        /// The page of this server to continue with.
         var next: String
-        /// What was wrong with the last try.
+        /// The problem with the last attempt.
         var problem: String?
     }
 
@@ -20,7 +20,7 @@ struct SignInPages: Sendable {
         ]
     }
 
-    /// The form; or, by the link that a terminal showed, the first page.
+    /// Shows the form. With the link that a terminal showed, signs in and redirects to the first page.
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
         guard let code = request.query("link"), request.request.method == .get else {
             return try form(request, next: request.query("next"))
@@ -63,6 +63,6 @@ struct SignInPages: Sendable {
             headers: retryAfter.map { [.retryAfter: "\($0)"] } ?? [:])
     }
 
-    /// Only a page of this server: an address may name another's.
+    /// Returns the path if it leads to this server, or the first page if not.
     private static func ownPage(_ path: String?) -> String { PageRequest.ownAddress(path ?? "") ?? "/" }
 }

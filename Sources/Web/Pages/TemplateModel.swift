@@ -1,10 +1,10 @@
 import Mustache
 
-/// What a template sees, with the fields of each value by their names: Mustache looks a field up by walking a mirror of
-/// all of them, once for every place that names it, which for a table of a hundred lines costs more than all the rest of
-/// its page.
+/// The values that a template uses, with the fields of each value by name. Mustache finds a field by walking a mirror
+/// of all fields, once for each place that names it. For a table of a hundred lines, this costs more than the rest of
+/// the page.
 enum TemplateModel {
-    /// - Parameter value: of values that have stored properties, lists, optionals, texts, numbers and truths.
+    /// - Parameter value: a value with stored properties, a list, an optional, a text, a number or a Boolean.
     static func tree(_ value: Any) -> Any? {
         switch value {
         case let text as String: return text
@@ -30,7 +30,8 @@ enum TemplateModel {
         return Fields(fields)
     }
 
-    /// Of one value. What is in a field is seen when a template names it: a list of runs shows little of each.
+    /// The fields of one value. A field is converted only when a template names it, because a list of runs shows little
+    /// of each run.
     private struct Fields: MustacheParent {
         private let fields: [String: Any]
 

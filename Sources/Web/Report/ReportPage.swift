@@ -2,10 +2,11 @@ package import Campaigns
 import Foundation
 package import Model
 
-/// A run's report as one page that needs nothing else: no script, no request to anywhere, fit to be printed and sent on.
+/// A run's report as one self-contained page. It has no script and sends no request, and is fit for printing and for
+/// sending on.
 ///
-/// The properties are what the templates name; all are ready to be shown, and escaped by the template unless they are
-/// HTML already (``sum``, ``charts``, ``style``).
+/// The templates name these properties. All are ready to be shown. Templates escape them, except those that are HTML
+/// already (``sum``, ``charts``, ``style``).
 package struct ReportPage {
     struct Fact {
         let name: String
@@ -58,15 +59,15 @@ package struct ReportPage {
     let duplicates: String
     let mayHaveArrived: String
     let cleaned: String
-    /// Whether the outcomes by device are there still.
+    /// A sentence that says whether the outcomes by device are still stored.
     let kept: String
     let madeAt: String
     let version: String
 
     /// - Parameters:
-    ///   - waves: of a run that follows each device's clock; empty: they are not shown.
-    ///   - prunedAt: when its outcomes by device were pruned; nil: they are kept.
-    ///   - version: of this program.
+    ///   - waves: the waves of a run that follows each device's clock. If empty, they are not shown.
+    ///   - prunedAt: the time when the outcomes by device were pruned, or `nil` if they are kept.
+    ///   - version: the version of this program.
     package init(
         _ report: ReportResult, _ timeline: TimelineResult, waves: [WaveBar] = [], prunedAt: Timestamp?,
         madeAt: Timestamp, version: String
@@ -107,7 +108,7 @@ package struct ReportPage {
         self.version = version
     }
 
-    /// The page.
+    /// Returns the page.
     package func html() throws -> String { try PageTemplate.report.render(self) }
 
     private static func mayHaveArrived(_ count: Int?) -> String {
@@ -154,7 +155,7 @@ package struct ReportPage {
         }
     }
 
-    /// In the order in which they are asked for.
+    /// Returns the charts in the order in which readers need them.
     static func charts(
         _ report: ReportResult?, _ timeline: TimelineResult, _ waves: [WaveBar] = []
     ) -> [Chart] {
@@ -168,7 +169,7 @@ package struct ReportPage {
         return charts
     }
 
-    /// Nil where there is nothing of it.
+    /// Returns `nil` if there are no slices.
     private static func table(_ word: String, _ slices: [ReportResult.Slice]) -> SliceTable? {
         guard !slices.isEmpty else { return nil }
         return SliceTable(
@@ -183,6 +184,6 @@ package struct ReportPage {
 }
 
 extension CountsResult {
-    /// The states add up to the audience.
+    /// Whether the states add up to the audience.
     var closes: Bool { audience == accepted + rejected + unknown + suppressed + leased + pending }
 }

@@ -1,16 +1,16 @@
 package import Campaigns
 import Model
 
-/// The tables of a run's report, as `report --format csv --table` names them. Scripts put those of many runs beneath each
-/// other.
+/// The tables of a run's report, as `report --format csv --table` names them. Scripts concatenate the tables of many
+/// runs.
 package enum ReportTable: String, CaseIterable, Sendable {
     case summary, reasons, environments, locales, variants, timeline
     case appVersions = "app_versions"
     case zones, countries, waves, stages
-    /// A line for each device, which does not come from the report but from the store, in batches.
+    /// A line for each device. It comes from the store in batches, not from the report.
     case deliveries
 
-    /// There is no table of that name.
+    /// The error for an unknown name of a table.
     package struct Unknown: Error, CustomStringConvertible {
         let name: String
 
@@ -23,13 +23,14 @@ package enum ReportTable: String, CaseIterable, Sendable {
         }
     }
 
-    /// Throws ``Unknown``.
+    /// Throws ``Unknown`` if there is no table with this name.
     package init(named name: String) throws {
         guard let table = Self(rawValue: name) else { throw Unknown(name: name) }
         self = table
     }
 
-    /// CSV with a heading (RFC 4180): numbers as they are, times in ISO 8601 and UTC. Empty for ``deliveries``.
+    /// Returns CSV with a heading (RFC 4180). Numbers are not grouped, and times are in ISO 8601 and UTC. Returns an
+    /// empty text for ``deliveries``.
     package func csv(_ report: ReportResult, _ timeline: TimelineResult) -> String {
         let lines: [[String]] =
             switch self {
@@ -49,7 +50,7 @@ package enum ReportTable: String, CaseIterable, Sendable {
         return lines.map { CSVLine.text($0) + "\n" }.joined()
     }
 
-    /// One line, so that those of many runs can be put beneath each other.
+    /// Returns the heading and one line, so that scripts can concatenate the summaries of many runs.
     private static func summary(_ report: ReportResult) -> [[String]] {
         let mayHaveArrived = report.mayHaveArrived.map { "\($0)" } ?? ""
         let values: [(String, String)] =
@@ -105,7 +106,7 @@ package enum ReportTable: String, CaseIterable, Sendable {
         [("audience", "\(counts.audience)")] + SumStates.all(counts).map { ($0.name, "\($0.count)") }
     }
 
-    /// A share with six decimals.
+    /// Returns a share with six decimals.
     private static func decimal(_ share: Double) -> String {
         let millionths = Int((share * 1e6).rounded())
         return "\(millionths / 1_000_000).\(String(1_000_000 + millionths % 1_000_000).dropFirst())"

@@ -8,8 +8,8 @@ package typealias HTTPConnection = NIOAsyncChannel<HTTPRequestPart, HTTPResponse
 
 /// A connection between its acceptance and its handling.
 ///
-/// A server that stops drops connections that it has accepted and not handled yet. NIO ends the process if such a channel
-/// is dropped, so this value closes it instead.
+/// A stopping server drops connections that it has accepted and does not handle yet. NIO ends the process if such a
+/// channel is dropped, so this value closes the channel instead.
 package final class AcceptedConnection: ServerChildChannelValue {
     private let connection: HTTPConnection
     private let isTaken = Atomic(false)
@@ -20,7 +20,7 @@ package final class AcceptedConnection: ServerChildChannelValue {
 
     deinit {
         guard !isTaken.load(ordering: .relaxed) else { return }
-        // The channel closes itself, asynchronously; nothing waits for it.
+        // The channel closes asynchronously; no caller waits for it.
         Task { [connection] in try? await connection.executeThenClose { _, _ in } }
     }
 

@@ -1,20 +1,25 @@
 import NIOCore
 import Synchronization
 
-/// The open connections of a server, and which of them wait for their clients.
+/// The open connections of a server, and since when the server waits for each client.
 ///
-/// A new connection is let in even if the server is crowded: the connection that has kept the server waiting longest
-/// makes room. Connections on which no caller has proved who they are go first, and among these the ones of the address
-/// that has most. Clients that send half a request and then nothing push out each other. A client that asks and reads is
-/// never pushed out while the server works on its answer.
+/// A crowded server still admits a new connection, and closes one that keeps the server waiting. It prefers to close,
+/// in this order:
 ///
-/// Behind a proxy every connection has the proxy's address: then the proxy has to limit what one client may open.
+/// 1. Connections without an authenticated caller.
+/// 2. Connections of the address that has the most connections.
+/// 3. The connection that has kept the server waiting longest.
+///
+/// Clients that send half a request and then stall therefore push out each other. A client that sends its request and
+/// reads is never pushed out while the server works on its response.
+///
+/// Behind a proxy every connection has the proxy's address, so the proxy has to limit the connections of each client.
 final class ConnectionTable: Sendable {
     struct Connection {
         var address: String
-        /// Since when the server waits for the client; nil: the client waits for the server.
+        /// The time since which the server waits for the client. `nil` if the client waits for the server.
         var waitsSince: Duration?
-        /// A caller on it has proved who they are.
+        /// Whether a caller on this connection is authenticated.
         var isKnown = false
         var close: @Sendable () -> Void
 
@@ -33,11 +38,11 @@ final class ConnectionTable: Sendable {
     private let crowdedAt: Int
     private let state = Mutex(State())
 
-    /// - Parameter crowdedAt: from this number of connections on a new one needs another's place.
+    /// - Parameter crowdedAt: the number of open connections from which a new one displaces another.
     init(crowdedAt: Int) { self.crowdedAt = crowdedAt }
 
-    /// Returns the connection's number; nil: there is no room, and it is to be closed. The places above the limit are for
-    /// this machine's own connections.
+    /// Returns the connection's number, or `nil` if there is no room and the caller must close it. The places above the
+    /// limit are for connections from this machine.
     func admit(_ connection: Connection) -> Int? {
         let (id, leaving) = state.withLock { state -> (Int?, Connection?) in
             var leaving: Connection?

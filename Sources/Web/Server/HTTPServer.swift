@@ -7,12 +7,13 @@ import ServiceLifecycle
 
 /// The HTTP side of a daemon: the pages, the API, and `/metrics`, `/healthz` and `/readyz` for machines.
 ///
-/// `/healthz` says whether the process does its work and asks no store; `/readyz` says whether requests can be served now;
-/// both are 503 with a reason where not. While APNs cannot be reached `/readyz` is 200 and names the outage, so that a
-/// load balancer leaves the pages in service for people who stop a campaign. `/metrics` is the text that Prometheus
-/// reads. These three ask for no token.
+/// `/healthz` reports whether the process does its work, and queries no store. `/readyz` reports whether requests can
+/// be served now. Both return 503 with a reason if not. While APNs is unreachable, `/readyz` returns 200 and names the
+/// outage. A load balancer then keeps the pages in service for people who stop a campaign. `/metrics` returns the text
+/// format of Prometheus. None of the three requires a token.
 package struct HTTPServer: Sendable {
-    /// Bytes of a request's line and headers; more is 400 and the end of the connection.
+    /// The maximum size of a request's line and headers, in bytes. A larger request gets status 400, and the connection
+    /// is closed.
     private static let headBytesMax = 8 * 1024
 
     private let host: String
@@ -24,8 +25,8 @@ package struct HTTPServer: Sendable {
 
     /// - Parameters:
     ///   - host: an IP address of this machine.
-    ///   - port: 0 takes a free one.
-    ///   - studio: nil: neither pages nor API.
+    ///   - port: the port to bind, or 0 for a free one.
+    ///   - studio: the pages and the API, or `nil` for neither.
     package init(
         host: String, port: Int, sources: OperationsSources, studio: Studio? = nil,
         limits: ServerLimits = ServerLimits(), logger: Logger
@@ -35,17 +36,17 @@ package struct HTTPServer: Sendable {
         self.sources = sources
         self.studio = studio
         self.limits = limits
-        // What it says below this level is about requests, which nobody asked to read.
+        // Below this level the library logs single requests, which are not for the operator.
         var logger = logger
         logger.logLevel = max(logger.logLevel, .warning)
         logger.handler = ServerLogHandler(logger.handler)
         self.logger = logger
     }
 
-    /// Binds and answers until the task is cancelled, or until open requests are answered after a graceful shutdown, for
-    /// ``ServerLimits/stop`` at most. Throws ``ListenError`` where nothing could be bound.
+    /// Binds the address and serves requests until the task is cancelled. After a graceful shutdown, it finishes open
+    /// requests for ``ServerLimits/stop`` at most. Throws ``ListenError`` if it cannot bind the address.
     ///
-    /// - Parameter onListening: called once, when connections are accepted, with the port.
+    /// - Parameter onListening: called once with the port, when the server accepts connections.
     package func run(onListening: @escaping @Sendable (_ port: Int) async -> Void) async throws {
         guard (try? SocketAddress(ipAddress: host, port: port)) != nil else { throw ListenError.notAnAddress(host) }
         var configuration = ApplicationConfiguration(address: .hostname(host, port: port))
@@ -58,12 +59,12 @@ package struct HTTPServer: Sendable {
         } catch let error as IOError {
             throw ListenError.cannotBind(host: host, port: port, code: error.errnoCode)
         } catch is CancellationError {
-            // Told to stop.
+            // The server was told to stop.
         }
     }
 
-    /// Not as a child: whoever waits for a child waits for as long as the slowest request, and one request that never ends
-    /// must not keep a daemon that is told to stop.
+    /// Runs the application in an unstructured task. A structured child would be awaited until the slowest request
+    /// ends. One request that never ends must not keep a stopping daemon alive.
     private func serve(_ application: some ApplicationProtocol) async throws {
         let (ends, end) = AsyncThrowingStream.makeStream(of: End.self)
         let serving = Task {
@@ -74,7 +75,7 @@ package struct HTTPServer: Sendable {
                 end.finish(throwing: error)
             }
         }
-        // Waited for also by a task that is cancelled.
+        // An unstructured task, so that a cancelled caller still waits for its value.
         let ended = Task { try await ends.first { _ in true } }
         defer { serving.cancel() }
         let how = try await withTaskCancellationHandler {
@@ -115,7 +116,7 @@ package struct HTTPServer: Sendable {
         return router
     }
 
-    /// `127.0.0.1:8787`, `[::1]:8787`.
+    /// Returns an address such as `127.0.0.1:8787` or `[::1]:8787`.
     package func address(port: Int) -> String {
         (host.contains(":") ? "[\(host)]" : host) + ":\(port)"
     }
@@ -133,10 +134,10 @@ package struct HTTPServer: Sendable {
     }
 }
 
-/// Why a server cannot be reached.
+/// The reason why a server cannot listen.
 package enum ListenError: Error, Hashable, Sendable, CustomStringConvertible {
     case notAnAddress(String)
-    /// `code` of errno(3).
+    /// `code` is an error number of errno(3).
     case cannotBind(host: String, port: Int, code: Int32)
 
     package var description: String {

@@ -1,20 +1,21 @@
 import HTTPTypes
 import Hummingbird
 
-/// Refuses a request whose Host field is missing, stands there twice or names no host (RFC 9112, section 3.2): another
-/// server on the way could take it for another host's.
+/// Rejects a request whose Host field is missing, appears twice or names no host (RFC 9112, section 3.2). Another
+/// server on the way could read a different host from such a request.
 struct HostRule: RouterMiddleware {
     func handle(
         _ request: Request, context: WebContext, next: (Request, WebContext) async throws -> Response
     ) async throws -> Response {
-        // The first Host field is the authority; the parser leaves further ones among the others.
+        // The parser takes the first Host field as the authority, and leaves further ones among the other headers.
         guard let host = request.head.authority, request.header("Host") == nil, Self.isHost(host) else {
             return .text("send one Host field with a host's name\n", .badRequest)
         }
         return try await next(request, context)
     }
 
-    /// `name`, `127.0.0.1:8787`, `[::1]:8787`: of the characters that RFC 3986, section 3.2.2 and 3.2.3, allow.
+    /// Returns whether the text is a host with an optional port, such as `127.0.0.1:8787` or `[::1]:8787`. It accepts
+    /// the characters that RFC 3986, sections 3.2.2 and 3.2.3, allows.
     static func isHost(_ text: String) -> Bool {
         let host: Substring.UTF8View
         let port: Substring.UTF8View?

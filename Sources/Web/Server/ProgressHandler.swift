@@ -3,26 +3,27 @@ import Hummingbird
 import NIOCore
 import NIOHTTPTypes
 
-/// Sees to it that a connection's client does what it has to: sends its request, and takes its answer.
+/// Enforces that a connection's client does its part: it sends its request and takes its response.
 final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// What the kernel keeps for a client that does not read: by itself it would take megabytes for each.
+    /// The size of the kernel's send buffer for a client. By default the kernel buffers megabytes for each client that
+    /// does not read.
     private static let kernelBytes = 128 << 10
 
     private let limits: ServerLimits
     private let table: ConnectionTable
-    /// Its number in the table; nil: not admitted, or gone.
+    /// The connection's number in the table. `nil` if the table did not admit it, or the connection is gone.
     private var number: Int?
     private var waitsSince: Duration?
     private var progress: ConnectionProgress
     private var looks: RepeatedTask?
     private var loop: (any EventLoop)?
     private var hasLeft = false
-    /// The parts of the current request that asked whether the client is still there, and have not ended.
+    /// The watchers of the current request that wait for the client to leave and have not ended.
     private var watchers: [Int: AsyncStream<Never>.Continuation] = [:]
     private var lastWatcher = 0
 
@@ -60,7 +61,8 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
         leaveTable()
     }
 
-    /// Ends when the client sends no more, or its connection is gone. Kept until it is no longer waited for.
+    /// Returns a stream that ends when the client sends no more, or when its connection is gone. The handler keeps the
+    /// stream until its reader stops waiting.
     func untilClientLeaves() -> AsyncStream<Never> {
         let (stream, watcher) = AsyncStream.makeStream(of: Never.self)
         guard !hasLeft, let loop else {
@@ -112,7 +114,8 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireUserInboundEventTriggered(event)
     }
 
-    /// A body that breaks off, or is not what HTTP/1.1 says, is the client's doing: whoever reads it says so.
+    /// Reports a body that breaks off or violates HTTP/1.1 as the client's error. The reader of the body answers with
+    /// it.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard progress.breaksBody(at: Self.now(context)) else { return context.fireErrorCaught(error) }
         context.fireErrorCaught(
@@ -171,7 +174,7 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
         keepTable()
     }
 
-    /// A caller on this connection has proved who they are.
+    /// Records that a caller on this connection is authenticated.
     func becameKnown() {
         if let number { table.becameKnown(number) }
     }

@@ -2,7 +2,7 @@ import CoreMetrics
 import HTTPTypes
 import Hummingbird
 
-/// Counts requests by what they ask for and the status of their answer.
+/// Counts requests by kind and by the status of the response.
 struct RequestCounter: RouterMiddleware {
     private enum Kind: String, CaseIterable {
         case api, page, operations

@@ -1,57 +1,60 @@
-/// How many clients there may be, and how long one may take over what is for it to do. What the server itself takes its time
-/// for is not limited here: an answer may take as long as somebody waits for it.
+/// The number of clients that a server admits, and the time that a client may take for its part of a request. The
+/// server's own work is not limited here: a response may take as long as its client waits for it.
 package struct ServerLimits: Sendable {
-    /// From this number on a new connection takes the place of the one that has kept the server waiting longest: see
+    /// The number of connections from which a new one displaces the one that has kept the server waiting longest. See
     /// ``ConnectionTable``.
     package var crowdedAt = 512
-    /// Further ones are accepted when one of these has ended. The places above ``crowdedAt`` are for this machine's own
-    /// connections, such as health checks.
+    /// The maximum number of connections. The server accepts further ones when one of these has ended. The places above
+    /// ``crowdedAt`` are for connections from this machine, such as health checks.
     package var connectionsMax = 576
-    /// A connection with no request under way, or with a part of its first lines, is closed after this.
+    /// The time after which a connection is closed if no request is under way, or only a part of the request's head has
+    /// arrived.
     package var idle: Duration = .seconds(10)
-    /// What a body may come short of ``uploadBytesPerSecond`` by, added up.
+    /// The total time by which a body may fall short of ``uploadBytesPerSecond``.
     package var uploadSlack: Duration = .seconds(20)
-    /// Of a body: far below what the slowest line brings.
+    /// The minimum rate of a body, far below that of the slowest line.
     package var uploadBytesPerSecond = 128
-    /// A client that takes nothing of its answer for so long is gone, or wants to be waited for. One that reads little by
-    /// little has to have read what the kernel takes at once, some 100 KB.
+    /// The time after which a client that takes nothing of its response is disconnected. A client that reads slowly
+    /// must read in this time what the kernel takes at once, some 100 KB.
     package var write: Duration = .seconds(300)
-    /// Of a client that sends no more: it may still read an answer, or be gone; nothing tells until one is written. And of one
-    /// that is told no more, and may still send.
+    /// The time after which a half-closed connection is closed. A client that closed its sending side may still read a
+    /// response, or be gone; only a write tells. The limit also applies after the server has closed its own sending
+    /// side or refused an upload.
     package var halfClosed: Duration = .seconds(5)
-    /// The time that a server which is told to stop leaves to requests under way. The process ends within 10 s, and the
-    /// daemon needs the rest of that time.
+    /// The time that a stopping server gives to requests under way. The process exits within 10 s, and the daemon needs
+    /// the rest of that time.
     package var stop: Duration = .seconds(5)
-    /// How often a connection is looked at.
+    /// The interval between checks of a connection.
     package var lookEvery: Duration = .seconds(1)
 
     package init() {}
 }
 
-/// How far a connection's client is with what it has to do, and what is to be done about that. Time goes in.
+/// The progress of a connection's client with its part of a request, and the action that follows. The caller passes
+/// the current time.
 struct ConnectionProgress {
     enum Action: Hashable {
         case wait
-        /// Its body comes too slowly: that can still be said.
+        /// The body arrives too slowly; the server can still send a refusal.
         case refuseUpload
         case close
     }
 
     private let limits: ServerLimits
-    /// Requests whose answer is not written to its end.
+    /// The number of requests whose response is not written completely.
     private var requests = 0
     private var isReadingBody = false
     private var isAnswering = false
     private var begunAt: Duration
     private var idleSince: Duration
-    /// Of the body: what the client has left of ``ServerLimits/uploadSlack``.
+    /// The part of ``ServerLimits/uploadSlack`` that the client has left for this body.
     private var slack: Duration
-    /// Since when it is waited for more of the body; nil: the server has enough to do with what came.
+    /// The time since which the server waits for more of the body. `nil` if the server is busy with what has arrived.
     private var wantedSince: Duration?
     private var refusedAt: Duration?
     private var halfClosedAt: Duration?
     private var outputClosedAt: Duration?
-    /// Bytes of answers that the kernel has not taken.
+    /// The number of response bytes that the kernel has not taken.
     private var unwritten = 0
     private var writtenAt: Duration
 
@@ -61,11 +64,12 @@ struct ConnectionProgress {
         slack = limits.uploadSlack
     }
 
-    /// An answer that ends now is the last one.
+    /// Whether the connection closes after the current response.
     var isLastAnswer: Bool { refusedAt != nil }
 
-    /// Since when the client has kept the server waiting: for its request, for the rest of it, or to take the answer; nil:
-    /// the server is at work. A client that sends little by little waits from the start of its request.
+    /// The time since which the client keeps the server waiting: for a request, for the rest of one, or to take a
+    /// response. `nil` if the server is at work. For a client that sends a body little by little, it is the start of
+    /// the request.
     var waitsSince: Duration? {
         if unwritten > 0 { return writtenAt }
         if requests == 0 { return idleSince }
@@ -80,13 +84,13 @@ struct ConnectionProgress {
         wantedSince = nil
     }
 
-    /// The server would take more.
+    /// Records that the server is ready to take more.
     mutating func wants(at now: Duration) {
         if isReadingBody, wantedSince == nil { wantedSince = now }
     }
 
     mutating func bodyArrived(_ bytes: Int, at now: Duration) {
-        // Of several pieces that come together the first was waited for.
+        // If several pieces arrive together, the server waited only for the first.
         let waited = wantedSince.map { now - $0 } ?? .zero
         wantedSince = nil
         let earned = Duration.seconds(Double(bytes) / Double(limits.uploadBytesPerSecond))
@@ -98,7 +102,7 @@ struct ConnectionProgress {
         wantedSince = nil
     }
 
-    /// The connection failed. True where that was within a body, which has no end then.
+    /// Records that the connection failed. Returns whether it failed within a body, which then has no end.
     mutating func breaksBody(at now: Duration) -> Bool {
         if isReadingBody, refusedAt == nil { refusedAt = now }
         return isReadingBody
@@ -114,10 +118,11 @@ struct ConnectionProgress {
 
     mutating func inputClosed(at now: Duration) { halfClosedAt = now }
 
-    /// Nothing more is answered, whatever was asked.
+    /// Records that the server sends nothing more, whatever the client requests.
     mutating func outputClosed(at now: Duration) { outputClosedAt = now }
 
-    /// Looked at around whatever is written, and now and then: more than before is no work of the client's.
+    /// Records the number of unwritten bytes, which is measured around each write and at intervals. An increase is not
+    /// progress of the client.
     mutating func isLeft(_ bytes: Int, at now: Duration) {
         if bytes < unwritten || unwritten == 0 && bytes > 0 { writtenAt = now }
         unwritten = bytes
@@ -134,7 +139,7 @@ struct ConnectionProgress {
             return .refuseUpload
         }
         if requests == 0 { return now - idleSince >= limits.idle ? .close : .wait }
-        // Nobody may be there to answer to; what has begun to be written finds that out by itself.
+        // The client may be gone. A response that is being written detects that itself.
         if let halfClosedAt, !isAnswering, now - halfClosedAt >= limits.halfClosed { return .close }
         return .wait
     }

@@ -1,7 +1,7 @@
 import Logging
 
-/// Leaves out what the server library says of its own end: that it was closed before, or that a connection ended with it, is
-/// no error of an operator's.
+/// Drops the server library's messages about its own shutdown: it was closed already, or a connection ended with it.
+/// Neither is an error for the operator.
 struct ServerLogHandler: LogHandler {
     private static let ofItsEnd = ["Server shutdown error: ", "Waiting on child channel: CancellationError"]
 

@@ -2,9 +2,9 @@ import Dispatch
 import Model
 import Synchronization
 
-/// Threads for requests that read files of others: checking a text of the largest size takes up to a quarter of a second.
-/// They are not those of the cooperative pool, which sends pushes, and on which every other request waits. There are two, so that as many
-/// texts are read at a time and later ones wait for their turn.
+/// The threads for requests that read texts of files. A check of the largest text takes up to a quarter of a second.
+/// The cooperative pool sends pushes and serves all other requests, so texts are not read on it. There are two threads,
+/// so two texts are read at a time and later ones wait.
 final class TextThreads: TaskExecutor {
     static let shared = TextThreads()
 
@@ -17,8 +17,8 @@ final class TextThreads: TaskExecutor {
         queues[index].async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 
-    /// Carries out the work of a route: on these threads if the route says that it reads texts. Any other route that reads
-    /// one is noted in `undeclared`.
+    /// Performs the work of a route, on these threads if the route declares that it reads texts. If any other route
+    /// reads a text, `undeclared` records that route.
     static func serve<Value: Sendable>(
         _ route: String, readsTexts: Bool, undeclared: UndeclaredTexts, _ work: @Sendable () async throws -> Value
     ) async throws -> Value {
@@ -27,8 +27,8 @@ final class TextThreads: TaskExecutor {
     }
 }
 
-/// The routes that have read a text of a file without saying so. Each is a mistake of ours: its texts are read on the threads
-/// that send pushes. Tests of pages and API end with none.
+/// The routes that have read a file's text without declaring it. Each is a bug, because its texts are read on the
+/// threads that send pushes. Tests of pages and API expect none.
 final class UndeclaredTexts: Sendable {
     private let noted = Mutex<Set<String>>([])
 

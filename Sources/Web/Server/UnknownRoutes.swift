@@ -1,9 +1,9 @@
 import HTTPTypes
 import Hummingbird
 
-/// Says 405 where another method would do, with those that do, and 404 where nothing is.
+/// Returns 405 with the allowed methods if the path has other methods, and 404 if the path does not exist.
 struct UnknownRoutes: RouterMiddleware {
-    /// Every route, with `{name}` for parameters.
+    /// All routes, with `{name}` for parameters.
     let routes: [(method: HTTPRequest.Method, path: String)]
 
     func handle(

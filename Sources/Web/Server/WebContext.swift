@@ -2,7 +2,7 @@ import Hummingbird
 import NIOCore
 import ServiceLifecycle
 
-/// A request's context that knows its connection, and who asks once that is found out.
+/// A request's context, with the connection on which the request arrived.
 struct WebContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     let channel: any Channel
@@ -12,18 +12,18 @@ struct WebContext: RequestContext {
         channel = source.channel
     }
 
-    /// Where the connection comes from, `127.0.0.1` or `::1`; empty where the kernel does not say.
+    /// The IP address of the client, such as `127.0.0.1` or `::1`. Empty if the kernel does not report it.
     var clientAddress: String { channel.remoteAddress?.ipAddress ?? "" }
 }
 
 extension WebContext {
-    /// Does what takes long for as long as somebody waits for it: it is cancelled when the client has left.
+    /// Performs long work while the client stays connected, and cancels it when the client has left.
     ///
-    /// What is in the request's body is not looked at. A client that sends more than is taken from it while the answer is
-    /// made has left once nothing can be written to it.
+    /// This method does not read the request's body. If a client sends more than the server takes meanwhile, the server
+    /// notices its departure only when a write fails.
     func whileClientStays<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let presence = try await clientPresence()
-        // The connection is gone already.
+        // The connection is already closed.
         guard let presence else { throw CancellationError() }
         return try await withThrowingTaskGroup(of: Value.self) { group in
             group.addTask { try await work() }
@@ -37,20 +37,20 @@ extension WebContext {
         }
     }
 
-    /// For the server: a caller on this connection has proved who they are.
+    /// Tells the server that a caller on this connection is authenticated.
     func becameKnown() {
         channel.eventLoop.execute { [channel] in
             try? channel.pipeline.syncOperations.handler(type: ProgressHandler.self).becameKnown()
         }
     }
 
-    /// Returns when the client has left, or the server is told to stop: what is read for the client alone ends then.
+    /// Returns when the client has left or the server is told to stop. Reads for this client alone end then.
     func untilUnwanted() async {
         guard let presence = try? await clientPresence() else { return }
         await cancelWhenGracefulShutdown { for await _ in presence {} }
     }
 
-    /// Ends when the client leaves; nil: the connection is gone already.
+    /// Returns a stream that ends when the client leaves, or `nil` if the connection is already closed.
     private func clientPresence() async throws -> AsyncStream<Never>? {
         try await channel.eventLoop.submit { [channel] in
             try? channel.pipeline.syncOperations.handler(type: ProgressHandler.self).untilClientLeaves()

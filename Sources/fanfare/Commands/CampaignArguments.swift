@@ -14,7 +14,7 @@ struct VariableArguments: ParsableArguments {
         completion: .file(extensions: ["yaml", "yml", "json"]))
     var varsFile: String?
 
-    /// Reads the file, if there is one.
+    /// Returns the values of the file, if there is one, and of `--var`.
     func values() throws -> [String: String] {
         var values: [String: String] = [:]
         if let varsFile {
@@ -26,7 +26,7 @@ struct VariableArguments: ParsableArguments {
             guard let (name, value) = entry.splitAtSign("="), !name.isEmpty else {
                 throw ValidationError("--var \(entry): write name=value")
             }
-            // Bytes that are no text arrive as this sign, which a person may also have typed.
+            // Bytes that are not text arrive as this character, which a person may also have typed.
             if value.unicodeScalars.contains("\u{FFFD}"), let other = ArgumentBytes.notText {
                 throw ValidationError(
                     "--var \(name): the argument \(other) is not UTF-8 text; set the terminal to UTF-8, or give the value "
@@ -45,12 +45,12 @@ struct CampaignArguments: ParsableArguments {
 
     @OptionGroup var variables: VariableArguments
 
-    /// Reads and checks the files; warnings go to standard error.
+    /// Reads and checks the files. Warnings go to standard error.
     func definition(_ configuration: Configuration, plannedAt: Timestamp) throws -> RunDefinition {
         try Self.definitionWithFiles(campaign, variables, configuration, plannedAt: plannedAt).definition
     }
 
-    /// The same with the hashes of the files, for the record.
+    /// Returns the definition together with the hashes of its files, for the audit log.
     static func definitionWithFiles(
         _ campaign: String, _ variables: VariableArguments, _ configuration: Configuration, plannedAt: Timestamp
     ) throws -> (definition: RunDefinition, files: [String: String]) {
@@ -62,7 +62,7 @@ struct CampaignArguments: ParsableArguments {
     }
 }
 
-/// For the shell: what there is to complete, without a word when there is nothing.
+/// The shell's completions of campaign names. Prints nothing if there are none.
 enum CampaignNames {
     @Sendable static func completions(words: [String], index: Int, prefix: String) -> [String] {
         let folder = Settings.completing(words).configurationIfAny()?.campaigns ?? "campaigns"
@@ -70,9 +70,9 @@ enum CampaignNames {
     }
 }
 
-/// The arguments of this process as the system has them: Swift puts a sign in place of bytes that are no text.
+/// The arguments of this process as the system has them. Swift replaces bytes that are not text with a character.
 enum ArgumentBytes {
-    /// The place, from 1, of the first one that is not UTF-8.
+    /// The position, from 1, of the first argument that is not UTF-8. `nil` if all are.
     static var notText: Int? {
         (1..<max(1, Int(CommandLine.argc))).first { place in
             CommandLine.unsafeArgv[place].map { String(validatingCString: $0) == nil } ?? false

@@ -224,7 +224,7 @@ struct DevicesImportCommand: AsyncParsableCommand {
     }
 }
 
-/// A line a second while a long file is read.
+/// Prints a line per second while a long file is read.
 private final class ImportMeter {
     private let clock = ContinuousClock()
     private let start: ContinuousClock.Instant

@@ -36,7 +36,7 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 }
 
-/// What `doctor` found.
+/// The results of `doctor`, as text.
 struct DiagnosisPage {
     let result: DiagnosisResult
 
@@ -78,7 +78,7 @@ extension DiagnoseInstallation.Probes {
 }
 
 extension CredentialFacts {
-    /// Loads it and lets it prove itself: a key signs.
+    /// Loads the credential and checks that it works: a key signs.
     init(trying credential: Configuration.Credential, for environment: PushEnvironment) throws {
         switch credential {
         case .key(_, _, let path): try self.init(tryingKey: path)
@@ -119,9 +119,9 @@ extension MachineFacts {
     }
 }
 
-/// What the kernel says when asked.
+/// Queries to the kernel.
 private enum Kernel {
-    /// Whether somebody disciplines the clock, NTP or the host of a virtual machine.
+    /// Whether NTP or the host of a virtual machine disciplines the clock. `nil` if the kernel does not say.
     static var isClockKept: Bool? {
         let answer = fanfare_clock_is_kept()
         return answer < 0 ? nil : answer == 1
@@ -132,7 +132,7 @@ private enum Kernel {
         return getrlimit(resource, &limit) == 0 ? Int(clamping: limit.rlim_cur) : nil
     }
 
-    /// By the magic numbers of statfs(2).
+    /// Returns the name of a network file system by the magic numbers of statfs(2), or `nil` for other file systems.
     static func networkFileSystem(_ folder: String) -> String? {
         let names: [UInt32: String] = [
             0x6969: "NFS", 0xFF53_4D42: "CIFS", 0xFE53_4D42: "SMB", 0x517B: "SMB", 0x00C3_6400: "Ceph",

@@ -48,12 +48,12 @@ struct ValidateCommand: AsyncParsableCommand {
         if checked.hasErrors || strict && !checked.isClean { throw ExitStatus.invalidData.exitCode }
     }
 
-    /// Files are checked with or without a store; one that cannot be read now is for the other commands to report.
+    /// Returns the device counts, or none without a readable store. Other commands report a store that cannot be read.
     private func devices(_ configuration: Configuration?) async -> [DeviceCount] {
         (try? await store(configuration)?.deviceCounts()) ?? []
     }
 
-    /// Those of the configured campaigns with a start in the past.
+    /// Returns a check for past occurrences: the only start of a configured campaign, due or over, that has a run.
     private func startedOccurrences(
         _ configuration: Configuration?
     ) async -> @Sendable (_ campaign: String, _ occurrence: String) -> Bool {
@@ -82,7 +82,7 @@ struct ValidateCommand: AsyncParsableCommand {
     }
 
     private func defaultFolders() throws -> [String] {
-        // A folder here comes before the machine's configuration, which comes before an error about the folder here.
+        // Prefer a folder here over the machine's configuration, and that over an error about the folder here.
         let source = settings.source
         guard source.isNear || (source.path != nil && !FileManager.default.fileExists(atPath: "campaigns")) else {
             return ["campaigns", "templates"]
@@ -110,12 +110,12 @@ struct ValidateCommand: AsyncParsableCommand {
     }
 }
 
-/// Asks the web whether links of templates lead anywhere.
+/// Checks whether the links of templates lead anywhere.
 private enum LinkCheck {
     private static let atOnceMax = 8
     private static let totalTime: Duration = .seconds(10)
 
-    /// Why, by address, of those that do not.
+    /// Returns the dead links, each with the reason.
     static func dead(_ links: [String], _ configuration: Configuration?) async -> [String: String] {
         var limits = WebLimits()
         limits.totalTime = totalTime
@@ -207,13 +207,13 @@ struct InitCommand: ParsableCommand {
     }
 }
 
-/// The files of a new installation: the repository's examples, with the paths of one folder.
+/// The files of a new installation: the repository's examples, with paths below one folder.
 enum StarterFiles {
     static var all: [(name: String, text: String)] {
         [("fanfare.yaml", configuration)] + ExampleFiles.all.filter { $0.name.hasSuffix("/new-podcast.yaml") }
     }
 
-    /// Everything beside the configuration file instead of in the system's folders.
+    /// The example configuration with all paths beside the configuration file instead of in the system's folders.
     private static var configuration: String {
         String(decoding: PackageResources.configuration_yaml, as: UTF8.self)
             .replacing("/etc/fanfare/fanfare.yaml", with: "\u{0}fanfare.yaml")

@@ -39,7 +39,7 @@ struct MoveCommand: AsyncParsableCommand {
             try await MoveStore.giveUp(old) { senders.liveness(of: $0) == .held }
             return Console.note("\(old.path) can be used again; remove what was begun at the new place")
         }
-        // What a sender that has ended left in flight is put in order, unless nothing may be written any more.
+        // Recover what an ended sender left in flight, unless the store may not be written any more.
         if old.departed == nil { try await session.recoverAbandoned() }
         let new = try await StoreOpening.open(Self.absolute(to), .arriving, isAlive: { _ in true })
         let stopFile = session.senders.stopFile
@@ -59,13 +59,13 @@ struct MoveCommand: AsyncParsableCommand {
                     + "put `store: \(StoreAddress(Self.absolute(to)))` into the configuration")
     }
 
-    /// The path as the configuration of another folder would have to name it.
+    /// Returns an absolute path, so that a configuration in another folder can name it.
     private static func absolute(_ address: String) -> String {
         StoreAddress(address).isURL ? address : URL(fileURLWithPath: address).path
     }
 }
 
-/// Shows a move going on: one line that renews itself on a terminal, a plain line every ten seconds elsewhere.
+/// Shows the progress of a move: one line that updates itself on a terminal, or a plain line every ten seconds.
 private final class MoveProgressPrinter: Sendable {
     private static let terminalInterval: Duration = .milliseconds(200)
     private static let plainInterval: Duration = .seconds(10)

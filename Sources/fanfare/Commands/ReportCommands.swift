@@ -99,7 +99,7 @@ struct ExplainCommand: AsyncParsableCommand {
     }
 }
 
-/// What happened to one device, as people and programs read it.
+/// The history of one device, as text.
 struct ExplanationPage {
     let story: DeviceStory
     let explanation: Explanation
@@ -149,7 +149,7 @@ struct AuditCommand: AsyncParsableCommand {
     }
 }
 
-/// The record of what was done, a few lines an event.
+/// The audit log as text, a few lines per event.
 enum AuditPage {
     static func lines(_ event: StoreEvent) -> [String] {
         let run = event.run.map { "run \($0) \(event.campaign ?? "")" }

@@ -32,14 +32,15 @@ struct RestoreCommand: AsyncParsableCommand {
         try await requireNoSender(configuration)
         try await requireSound(configuration)
         try confirm(configuration)
-        // No sender may start between the look for one and the rename: it would send what the restored store does not know.
+        // No sender may start between this check and the rename: it would send deliveries unknown to the restored
+        // store.
         let hold = try SenderFolder(
             besideStore: configuration.store, command: ThisProcess.command, now: WallClock.system.now
         ).holdStarts()
         defer { hold.release() }
         try await requireNoSender(configuration)
         let summary = try StoreRestoration(file, to: configuration.store).run(now: WallClock.system.now())
-        // Opened for writing, it turns from a copy into the store; the warning says what that means.
+        // Opened for writing, the copy becomes the store. The warning says what follows.
         let session = try await settings.session(configuration)
         let result = RestoreResult(
             file: file, store: configuration.store, setAside: summary.setAside, copy: summary.copy,
@@ -58,7 +59,7 @@ struct RestoreCommand: AsyncParsableCommand {
                 + "`systemctl stop fanfare`")
     }
 
-    /// An older version is brought up to date, and checked, when it is opened.
+    /// Checks the copy. A copy of an older version is upgraded and checked later, when it is opened.
     private func requireSound(_ configuration: Configuration) async throws {
         let opened: OpenedStore
         do {

@@ -14,7 +14,7 @@ struct RunCommand: AsyncParsableCommand {
         commandName: "run", abstract: "Send a campaign now, and print its report.",
         discussion: """
             With --occurrence the same command may be given twice, by cron, a timer and a person: there is one run, and a \
-            run that was cut short goes on where it stood, unless somebody paused it. An occurrence of the campaign's \
+            run that was cut short continues where it stood, unless a person paused it. An occurrence of the campaign's \
             schedule, such as 2026-12-01T09:00, is sent as the daemon would. While `fanfare serve` is running it sends the \
             run, and this command follows it. Ctrl-C stops a run in good order; a second Ctrl-C at once, which leaves what \
             is on its way in doubt until the next start.
@@ -25,9 +25,9 @@ struct RunCommand: AsyncParsableCommand {
             a restart after midnight continues yesterday's. A late run waits for a person and is named, and the new one \
             starts. --unfinished continues an unfinished run and starts nothing new.
 
-            What should have gone longer ago than late_by_max with nobody sending it does not go on by itself, and neither \
-            does what a breaker stopped: exit 76, and `fanfare resume RUN` or `fanfare cancel RUN` is a person's to say. \
-            An occurrence that was missed or refused before answers 3.
+            A run that no process sent for longer than late_by_max does not continue automatically, and neither does one \
+            that a breaker stopped: exit 76. A person then uses `fanfare resume RUN` or `fanfare cancel RUN`. An occurrence \
+            that was missed or refused before exits with 3.
 
             `fanfare run --due` does what the daemon would do now for all campaigns, and leaves: fired every few minutes by \
             a timer, it takes the daemon's place.
@@ -92,7 +92,7 @@ struct RunCommand: AsyncParsableCommand {
 
     private var wait: Bool? { waiting.map { $0 == .wait } }
 
-    /// What the run is held to; checked when the command was read.
+    /// The plan to which the run is held. ``validate()`` has checked it.
     private var planned: PlanToken? { plan.flatMap { PlanToken($0) } }
 
     func run() async throws {
@@ -100,7 +100,7 @@ struct RunCommand: AsyncParsableCommand {
         guard let campaign else {
             return try await DuePass.run(session, log.logger(session.configuration), json: json)
         }
-        // What is on record goes on as it was frozen, whatever has become of the file since.
+        // A recorded run continues as it was frozen, even if the file has changed since.
         var late: Failure?
         while !CampaignSource.isPath(campaign), let run = try await known(campaign, session) {
             late = try await goOn(with: run, session)
@@ -119,7 +119,7 @@ struct RunCommand: AsyncParsableCommand {
                 by: occurrenceBy, of: given.campaign.name, session.store, now: session.clock.now(), zone: .current)
         }
         try await start(given, files, session)
-        // Found late by this call: a person has to look, and the next call says so on standard error alone.
+        // This call found the run late, so a person must look. The next call reports it only on standard error.
         if let late { throw late }
     }
 
@@ -134,7 +134,7 @@ struct RunCommand: AsyncParsableCommand {
         }
     }
 
-    /// The run that this call means, where there is one already.
+    /// Returns the existing run that this call means, or `nil`.
     private func known(_ campaign: String, _ session: Session) async throws -> Run? {
         let starting = StartRun(store: session.store)
         if let occurrence { return try await starting.known(campaign, occurrence: occurrence, plan: planned) }
@@ -158,7 +158,7 @@ struct RunCommand: AsyncParsableCommand {
         }
         try await confirm(prepared.definition, session)
         try await session.requirePostUnlessServed()
-        // A person may have taken their time to answer.
+        // A person may have taken time to answer.
         let now = session.clock.now()
         let started = try await starting.start(
             prepared, occurrence: key(at: now), by: session.actor, now: now, plan: planned,
@@ -174,14 +174,14 @@ struct RunCommand: AsyncParsableCommand {
         occurrence ?? occurrenceBy.map { TimerOccurrence.key(by: $0, at: now, zone: .current) } ?? "run-\(now.iso8601)"
     }
 
-    /// Returns why the run waits if it was found late and this call is to start another occurrence; `nil` if the call is
-    /// done.
+    /// Continues a run. Returns why it waits if it was found late and this call must start another occurrence. Returns
+    /// `nil` if the call is done.
     private func goOn(with run: Run, _ session: Session) async throws -> Failure? {
         note(run, isOther: isOther(run, session))
         let logger = log.logger(session.configuration)
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         if wait == false, RunEnd(run) == nil { try await ExecuteRun.requireDaemon(session.runs) }
-        // The key is asked for where this process sends.
+        // The key is needed only if this process sends.
         var sending = SendingHere(session, logger) {
             try SendingSetup(
                 session.configuration.app(for: run.definition.campaign.topic),
@@ -198,7 +198,7 @@ struct RunCommand: AsyncParsableCommand {
         return nil
     }
 
-    /// Tells whether a run that is named on the command line has other texts or values than the files and `--var` now.
+    /// Returns whether a run named on the command line differs in texts or values from the present files and `--var`.
     private func isOther(_ run: Run, _ session: Session) -> Bool {
         guard occurrence != nil, let campaign,
             let given = try? CampaignSource.load(campaign, session.configuration)
@@ -228,7 +228,7 @@ struct RunCommand: AsyncParsableCommand {
     private func confirm(_ definition: RunDefinition, _ session: Session) async throws {
         guard !yes, Console.isInteractive else { return }
         let reach = try await StartRun(store: session.store).reach(of: definition, now: session.now)
-        let words = reach.total == 0 ? "nobody" : reach.environmentWords
+        let words = reach.total == 0 ? "no device" : reach.environmentWords
         guard Console.confirms(Console.warned("Send \(definition.campaign.name) to \(words)?", on: .notes)) else {
             throw Failure(.refused, "not sent; `fanfare plan \(definition.campaign.name)` shows what it would do")
         }
@@ -238,10 +238,10 @@ struct RunCommand: AsyncParsableCommand {
 extension TimerOccurrence.Unit: ExpressibleByArgument {}
 
 extension GuardName {
-    /// The guards that a person may pass over. The others refuse all the same, and are not offered.
+    /// The guards that a person may override. The others always refuse, and are not offered.
     static let offered = allCases.filter(\.mayBeOverridden).map(\.rawValue)
 
-    /// Reads the value of `--override-guard`.
+    /// Parses the value of `--override-guard`.
     @Sendable static func named(_ name: String) throws -> GuardName {
         guard let known = GuardName(rawValue: name) else {
             throw ValidationError("no such guard; there are \(offered.joined(separator: ", "))")
@@ -250,7 +250,7 @@ extension GuardName {
     }
 }
 
-/// `--wait` and `--no-wait`.
+/// The flags `--wait` and `--no-wait`.
 enum Waiting: EnumerableFlag {
     case wait, noWait
 
@@ -262,9 +262,9 @@ enum Waiting: EnumerableFlag {
     }
 }
 
-/// `run --due`: what the daemon would do now, and then leave. With it the whole product works from a timer alone.
+/// One pass of `run --due`: what the daemon would do now, and then exit. A timer alone can run the product with it.
 struct DuePass: Sendable {
-    /// What is due later than this is left to the next time.
+    /// What is due later than this waits for the next pass.
     private static let idleLimit: Duration = .seconds(60)
 
     private let session: Session
@@ -275,7 +275,7 @@ struct DuePass: Sendable {
         self.logger = logger
     }
 
-    /// The runs that were carried out or gone on with, as they are now. A signal stops them in good order.
+    /// Returns the runs that were carried out or continued, in their present state. A signal stops them gracefully.
     func execute() async throws -> DueOutcome {
         let configuration = session.configuration
         var catalogue = CampaignCatalogue()
@@ -292,11 +292,11 @@ struct DuePass: Sendable {
             retention: { configuration.outcomesKept }, approvals: { configuration.approvals },
             brake: { configuration.volumeBrake }, logger: logger)
         var outcome = try await runOnce(daemon, snapshot)
-        // What was left open has continued all the same.
+        // Runs that were left open have continued despite the loss.
         if let loss = catalogue.loss {
             outcome.faults.append(DueFault("the schedules", Failure(.tryAgain, loss.messages.joined(separator: "; "))))
         }
-        // Read again out of the task that a signal cancels.
+        // Read the runs again outside the task that a signal cancels.
         for index in outcome.runs.indices {
             outcome.runs[index].run = try await session.runs.run(outcome.runs[index].run.id) ?? outcome.runs[index].run
         }
@@ -316,7 +316,7 @@ struct DuePass: Sendable {
                 }
                 return nil
             }
-            // Whichever comes first ends the other.
+            // The first task to finish cancels the other.
             let first = try await group.next() ?? nil
             group.cancelAll()
             if let first { return first }
@@ -326,9 +326,9 @@ struct DuePass: Sendable {
 }
 
 extension DuePass {
-    /// Leaves it to a daemon where there is one; prints what was done, and throws the most serious end.
+    /// Leaves the work to a daemon if there is one. Otherwise prints what was done, and throws the most serious end.
     static func run(_ session: Session, _ logger: Logger, json: Bool) async throws {
-        // A timer's pass is over before a quiet time is: what a lost machine left would wait for ever.
+        // A timer's pass may be shorter than the quiet time: what a lost machine left would then wait for ever.
         try await session.runs.waitForQuietTime()
         try await session.recoverAbandoned()
         try await session.runs.requireNoStop(campaign: nil)
@@ -349,7 +349,7 @@ extension DuePass {
         try leave(outcome, session.runs)
     }
 
-    /// The most serious end decides; what is left for the next time is no failure.
+    /// Throws the most serious end. What waits for the next pass is no failure.
     private static func leave(_ outcome: DueOutcome, _ runs: FollowRuns) throws {
         let failures =
             outcome.runs.filter(isFailure).compactMap { $0.end.failure(of: $0.run, runs) }
@@ -372,7 +372,7 @@ extension DuePass {
 }
 
 extension SenderRegistry {
-    /// The lanes of a process that sends for all apps of a configuration, which is asked for when it is needed.
+    /// Returns the lanes of a process that sends for all apps of a configuration, which is read when it is needed.
     static func of(
         _ session: Session, actor: Actor, post: SenderPost, tokens: ProviderTokens, logger: Logger,
         configuration: @escaping @Sendable () -> Configuration

@@ -51,8 +51,8 @@ struct ScheduleCommand: AsyncParsableCommand {
 }
 
 extension ScheduleCommand {
-    /// Returns the runs that wait for a person, and what is due now. If the store cannot be read, warns, and returns what
-    /// the files alone say is due.
+    /// Returns the runs that wait for a person, and what is due now. If the store cannot be read, warns, and returns
+    /// what the files alone say is due.
     private func stored(
         _ configuration: Configuration, _ schedule: ListSchedule, _ now: Timestamp
     ) async throws -> (halted: [Run], due: [Agenda.Due]) {
@@ -70,7 +70,7 @@ extension ScheduleCommand {
     }
 }
 
-/// What starts when, in the operator's zone and in UTC, and what waits for a person.
+/// The schedule as text, in the operator's zone and in UTC, with the runs that wait for a person.
 struct ScheduleList {
     private static let dueWords = " due now: the next daemon or `run --due` starts it"
 
@@ -158,7 +158,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
             do {
                 if let failure = try await poll(source, poller, session, tokens) { failures.append(failure) }
             } catch {
-                // One campaign's trouble keeps no other feed from being asked.
+                // A failure of one campaign does not stop the polls of other feeds.
                 guard let failure = Failure.of(error) else { throw error }
                 failures.append(failure)
             }
@@ -188,7 +188,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
         return failure
     }
 
-    /// With a feed; a broken file among them is an error only for those who name it.
+    /// Returns the campaigns with a feed. A broken file is an error only if the command names it.
     private func sources(_ configuration: Configuration) throws -> [CampaignSource] {
         guard campaigns.isEmpty else {
             return try campaigns.map { name in
@@ -249,7 +249,7 @@ struct FeedsShowCommand: AsyncParsableCommand {
     }
 }
 
-/// What a poll found, in a line for each thing.
+/// The result of a poll, one line per item.
 enum FeedPollText {
     static func text(_ poll: FeedPoll, of campaign: String) -> String {
         let runs = poll.runs.flatMap { run in
@@ -265,7 +265,7 @@ enum FeedPollText {
         return (["\(campaign): \(words(poll))"] + runs + ended).joined(separator: "\n")
     }
 
-    /// What a poll's result means for the exit code; nil: nothing.
+    /// Returns the failure that a poll's result means for the exit code, or `nil` for none.
     static func failure(_ poll: FeedPoll, of campaign: String) -> Failure? {
         switch poll.found {
         case .failed(let reason): return Failure(.tryAgain, "\(campaign): \(reason)")

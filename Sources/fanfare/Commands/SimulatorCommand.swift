@@ -120,7 +120,7 @@ struct SimulatorCommand: AsyncParsableCommand {
 }
 
 extension FaultRule {
-    /// A rule of a fault script, in the simulator's words.
+    /// Converts a rule of a fault script to a rule of the simulator.
     init(_ written: ScriptedFault) {
         let pick: FaultCondition.Pick =
             switch written.pick {
@@ -189,7 +189,7 @@ extension FaultRule {
 }
 
 extension ScriptedFault.Code {
-    /// RFC 9113 section 7.
+    /// The error code of RFC 9113 section 7.
     fileprivate var number: UInt32 {
         switch self {
         case .noError: 0

@@ -45,12 +45,12 @@ struct VerifyCommand: AsyncParsableCommand {
                 ? try ResultJSON.text(VerificationResult(store: path, verification))
                 : VerificationPage(path: path, verification: verification).text)
         if !verification.isSound { throw ExitStatus.invalidData.exitCode }
-        // A copy that is sound says nothing about the store.
+        // A sound copy proves nothing about the configured store.
         if isConfigured { LastGoodVerify.record(opened.senders) }
     }
 }
 
-/// What `verify` found.
+/// The results of `verify`, as text.
 struct VerificationPage {
     let path: String
     let verification: Verification
@@ -113,11 +113,11 @@ struct BackupCommand: AsyncParsableCommand {
             ? try ResultJSON.text(result)
             : "\(file): \(result.bytes.counted("byte")), \(result.devices.counted("device")), \(result.runs.counted("run")); "
                 + "checked, and on disk"
-        // Standard output may be the copy.
+        // Standard output may be the copy itself.
         if (try? OutputPath(file).entry()) == .stream { Console.note(text) } else { Console.print(text) }
     }
 
-    /// A store on a read-only file system, such as a snapshot, is copied without a word in its audit.
+    /// Copies the store. A store on a read-only file system, such as a snapshot, gets no audit entry.
     private func copy(_ configuration: Configuration) async throws -> BackupResult {
         do {
             let session = try await settings.session(configuration)

@@ -79,7 +79,7 @@ struct TokensListCommand: AsyncParsableCommand {
 
 struct TokensRevokeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "revoke", abstract: "End an access token, and the sessions of whoever signed in with it.")
+        commandName: "revoke", abstract: "End an access token, and the sessions that were opened with it.")
 
     @OptionGroup var settings: Settings
     @Argument(help: "Its number in the list, or its name.") var token: String

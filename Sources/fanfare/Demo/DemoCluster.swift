@@ -2,13 +2,13 @@ import Campaigns
 import Foundation
 import Synchronization
 
-/// PostgreSQL's own programs, where a server is installed.
+/// The programs of an installed PostgreSQL server.
 struct PostgresPrograms: Sendable {
     private let folder: String
-    /// What the server runs as: it refuses root.
+    /// The user that the server runs as, because it refuses to run as root.
     let owner: String?
 
-    /// Throws where there is none, and says what to do.
+    /// Finds the programs. Throws if no server is installed, with advice.
     init() throws {
         guard let folder = Self.folder else {
             throw Failure(
@@ -23,7 +23,8 @@ struct PostgresPrograms: Sendable {
         }
     }
 
-    /// Debian keeps a folder for each version, of which the newest is taken; others have them where all programs are.
+    /// The folder of the programs. Debian has one folder per version, of which the newest is used. Other systems have
+    /// the programs on the PATH.
     private static var folder: String? {
         let debian = "/usr/lib/postgresql"
         let versions = ((try? FileManager.default.contentsOfDirectory(atPath: debian)) ?? [])
@@ -41,10 +42,10 @@ struct PostgresPrograms: Sendable {
     func asOwner(_ words: [String]) -> [String] { (owner.map { ["runuser", "-u", $0, "--"] } ?? []) + words }
 }
 
-/// A server of the demo's own, reached over a socket in its folder alone.
+/// The demo's own server, reached only over a socket in its folder.
 struct DemoCluster: Sendable {
     private static let readyTime: Duration = .seconds(60)
-    /// Of the path of a socket.
+    /// The number of bytes that the path of a socket must stay below.
     private static let pathBytesMax = 107
     private static let user = "fanfare"
 
@@ -53,8 +54,8 @@ struct DemoCluster: Sendable {
     private let folder: String
 
     /// - Parameters:
-    ///   - folder: made here, and the server's alone.
-    ///   - processes: end and remove it.
+    ///   - folder: the server's own folder, which ``start()`` creates.
+    ///   - processes: stops the server and removes its folder.
     init(_ programs: PostgresPrograms, in folder: String, _ processes: DemoProcesses) throws {
         guard "\(folder)/.s.PGSQL.5432".utf8.count < Self.pathBytesMax else {
             throw Failure(
@@ -65,7 +66,7 @@ struct DemoCluster: Sendable {
         self.folder = folder
     }
 
-    /// For `store:`.
+    /// The server's address for `store:`.
     var url: String {
         let plain = CharacterSet.alphanumerics.union(CharacterSet(charactersIn: "/-._"))
         return "postgres://\(Self.user)@/fanfare?host="
@@ -88,7 +89,7 @@ struct DemoCluster: Sendable {
 
     private var data: String { "\(folder)/data" }
 
-    /// The server's user must come by all folders above.
+    /// Gives the folder to the server's user, who must also be able to reach it through all parent folders.
     private func giveAway(to owner: String) async throws {
         try await processes.run(["chown", owner, folder], log: "postgres")
         do {
@@ -105,7 +106,7 @@ struct DemoCluster: Sendable {
         try await processes.run(programs.words(program, arguments), log: "postgres", name: program)
     }
 
-    /// As the server itself says for whoever waits.
+    /// Whether the server reports in its PID file that it is ready.
     private var isReady: Bool {
         let lines = (try? DemoFolder.text(of: "\(data)/postmaster.pid"))?
             .split(separator: "\n", omittingEmptySubsequences: false)
@@ -113,13 +114,13 @@ struct DemoCluster: Sendable {
     }
 }
 
-/// Processes that do not outlive this one, however it ends, and files that go with them.
+/// Processes that do not outlive this one, however it exits, and files that are removed with them.
 ///
-/// A shell waits for the end of a pipe whose other end only this process has, and those it starts until they have said
-/// that they are there: so nobody is needed to tell it. In a session of its own, where no Ctrl-C reaches it; each of the
-/// others leads a process group, as Foundation starts them.
+/// A shell reads a pipe until its other end is closed. Only this process holds that end, and each started process until
+/// it has reported itself, so the shell notices every exit. It has its own session, which no Ctrl-C reaches. Each other
+/// process leads a process group, because Foundation starts it that way.
 final class DemoProcesses: Sendable {
-    /// `$1` is the folder of a server, which is told to end before the others are ended; "$@" is removed.
+    /// `$1` is the folder of a server, which is stopped before the other processes are killed. "$@" is removed.
     private static let watch = """
         trap '' INT TERM HUP
         groups=' '
@@ -140,7 +141,7 @@ final class DemoProcesses: Sendable {
         tries=0
         while [ $tries -lt 100 ]; do rm -rf "$@" 2>/dev/null && break; sleep 0.05; tries=$((tries + 1)); done
         """
-    /// Its words go to the log, see ``start(_:log:in:environment:)``.
+    /// Starts a program whose output goes to the log, see ``start(_:log:in:environment:)``.
     private static let starter = #"umask 077; echo "began $$"; exec "$@" >>"$0" 2>&1"#
     private static let lookEvery: Duration = .milliseconds(50)
     private static let stopTime: Duration = .seconds(20)
@@ -151,9 +152,9 @@ final class DemoProcesses: Sendable {
     private let senders = Mutex<[Int32: Process]>([:])
 
     /// - Parameters:
-    ///   - server: the folder of a cluster that is to be started, removed at the end.
-    ///   - more: removed besides.
-    ///   - logs: the folder for what the processes say.
+    ///   - server: the folder of a cluster that will be started. It is removed at the end.
+    ///   - more: other paths to remove.
+    ///   - logs: the folder for the processes' output.
     init(server: String, removing more: [String], logs: String) throws {
         self.logs = logs
         watcher.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -166,8 +167,8 @@ final class DemoProcesses: Sendable {
     }
 
     /// - Parameters:
-    ///   - log: the name of a file that its words are added to.
-    ///   - folder: where it stands.
+    ///   - log: the name of the log to which the output is appended.
+    ///   - folder: the working directory.
     @discardableResult
     func start(
         _ words: [String], log: String, in folder: String, environment: [String: String] = [:]
@@ -184,9 +185,9 @@ final class DemoProcesses: Sendable {
         return process
     }
 
-    /// To its end, which must be a good one.
+    /// Runs a program to its end. Throws if its exit status is not 0.
     ///
-    /// - Parameter name: of the tool, for a person; `nil`: the first word.
+    /// - Parameter name: the tool's name, for a person. `nil` means the first word.
     func run(_ words: [String], log: String, name: String? = nil) async throws {
         let before = text(ofLog: log).utf8.count
         let process = try start(words, log: log, in: "/")
@@ -195,14 +196,14 @@ final class DemoProcesses: Sendable {
         guard process.terminationStatus == 0 else { throw failed(name ?? words[0], log, after: before) }
     }
 
-    /// One that ``kill(_:)`` and ``stop()`` are for.
+    /// Starts a sender, which ``kill(_:)`` and ``stop()`` can end.
     func startSender(_ words: [String], log: String, in folder: String, machine: String) throws -> Process {
         let process = try start(words, log: log, in: folder, environment: ["XDG_STATE_HOME": machine])
         senders.withLock { $0[process.processIdentifier] = process }
         return process
     }
 
-    /// - Parameter log: of the process; its errors are shown if it ends too early.
+    /// - Parameter log: the log of the process. Its errors are shown if the process ends too early.
     func wait(
         for name: String, _ process: Process, log: String? = nil, atMost time: Duration,
         until isDone: () async throws -> Bool
@@ -217,7 +218,7 @@ final class DemoProcesses: Sendable {
         }
     }
 
-    /// `kill -9` of a sender, by its number. False: it is none of ours.
+    /// Kills a sender like `kill -9`, by its process id. Returns `false` if this is not a sender of the demo.
     func kill(_ pid: Int32) async throws -> Bool {
         guard let process = senders.withLock({ $0.removeValue(forKey: pid) }) else { return false }
         Foundation.kill(pid, SIGKILL)
@@ -226,7 +227,7 @@ final class DemoProcesses: Sendable {
         return true
     }
 
-    /// Ends the senders that are left in good order. Throws where one does not end with 0.
+    /// Stops the remaining senders with SIGTERM. Throws if one does not exit with 0.
     func stop() async throws {
         for (pid, process) in senders.withLock({ $0 }) {
             Foundation.kill(pid, SIGTERM)
@@ -236,7 +237,7 @@ final class DemoProcesses: Sendable {
         }
     }
 
-    /// Ends whatever is left and removes it; returns when that is done.
+    /// Ends all remaining processes and removes the files. Returns when that is done.
     func end() {
         try? pipe.fileHandleForWriting.close()
         watcher.waitUntilExit()
@@ -250,7 +251,7 @@ final class DemoProcesses: Sendable {
 
     private func text(ofLog log: String) -> String { (try? DemoFolder.text(of: path(ofLog: log))) ?? "" }
 
-    /// - Parameter bytes: what others have said to the log before.
+    /// - Parameter bytes: the size of the log before the tool started.
     private func failed(_ name: String, _ log: String?, after bytes: Int) -> Failure {
         let added = log.map { String(decoding: text(ofLog: $0).utf8.dropFirst(bytes), as: UTF8.self) } ?? ""
         let said = ToolError.lines(of: added)
@@ -259,12 +260,12 @@ final class DemoProcesses: Sendable {
     }
 }
 
-/// What a tool says about its failure.
+/// The error output of a tool.
 enum ToolError {
     private static let linesMax = 10
     private static let lastMax = 5
 
-    /// Returns the first line that calls itself an error and the lines after it, which hold details and hints. Returns the
+    /// Returns the first line that contains an error and the lines after it, which hold details and hints. Returns the
     /// last lines if no line does. The very last line often says only that the tool tidies up.
     static func lines(of text: String) -> [String] {
         let lines = text.split(separator: "\n").map(String.init)

@@ -49,7 +49,7 @@ struct DemoCommand: AsyncParsableCommand {
         if stay { try await serve(folder, simulator) }
     }
 
-    /// What the environment says is meant for an installation of the user's, which the demo must not send from or write to.
+    /// Clears environment variables of the user's installation, which the demo must not send from or write to.
     private static func leaveEnvironment() {
         let names = ProcessInfo.processInfo.environment.keys.sorted()
         let ours = names.filter { $0.hasPrefix("FANFARE_") }
@@ -60,7 +60,7 @@ struct DemoCommand: AsyncParsableCommand {
         for name in ours + ofServices + names.filter({ $0.hasPrefix("PG") }) { unsetenv(name) }
     }
 
-    /// The pages, at a pace at which a person can watch a broadcast.
+    /// Serves the pages, at a pace at which a person can watch a broadcast.
     private func serve(_ folder: DemoFolder, _ simulator: Simulator) async throws {
         try folder.writeConfiguration(simulator, more: DemoFolder.staying)
         Console.print(
@@ -93,14 +93,14 @@ struct DemoCommand: AsyncParsableCommand {
         }
     }
 
-    /// How this program is called from another folder.
+    /// The name or path that starts this program from another folder.
     private static var program: String {
         let called = CommandLine.arguments[0]
         return called.contains("/") ? URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path : called
     }
 }
 
-/// Plays the demo's commands one after the other, and looks at each run from APNs' side as well.
+/// Runs the demo's commands in sequence, and shows each run from APNs' side as well.
 struct DemoScene {
     let simulator: Simulator
 
@@ -116,7 +116,7 @@ struct DemoScene {
         try await play("report", "new-podcast", "--check")
     }
 
-    /// The budget is three background pushes an hour: the fourth run reaches nobody.
+    /// Sends silent pushes. The budget is three background pushes per hour, so the fourth run reaches no device.
     func silentPushes() async throws {
         for number in 1...4 {
             try await watched {
@@ -137,7 +137,7 @@ struct DemoScene {
         try await command.run()
     }
 
-    /// Runs a step and says what the simulator saw of it.
+    /// Runs a step and prints what the simulator received from it.
     private func watched(_ step: () async throws -> Void) async throws {
         let before = simulator.log().count
         try await step()
@@ -145,10 +145,10 @@ struct DemoScene {
     }
 }
 
-/// What APNs' side saw of one run.
+/// The record of one run on APNs' side.
 struct WireAccount {
     let text: String
-    /// Tokens that were accepted, and how many of them more than once.
+    /// The number of accepted tokens, and how many of them were accepted more than once.
     let accepted, twice: Int
 
     init(_ entries: some Collection<SimulatorLogEntry>) {
@@ -164,7 +164,7 @@ struct WireAccount {
     }
 }
 
-/// The demo's folder: everything a real installation has, with generated devices and keys.
+/// The demo's folder. It contains everything a real installation has, with generated devices and keys.
 struct DemoFolder {
     static let teamID = "DEMOTEAM01"
     static let keyID = "DEMOKEY001"
@@ -172,7 +172,7 @@ struct DemoFolder {
 
     let path: String
 
-    /// - Parameter path: an empty or new folder; nil for a new one among the temporary files.
+    /// - Parameter path: an empty or new folder. `nil` creates a new one among the temporary files.
     init(_ path: String?) throws {
         self.path = try path.map(Self.fresh) ?? Self.temporary()
     }
@@ -195,7 +195,7 @@ struct DemoFolder {
         return String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// Writes what an installation needs besides its configuration, and starts a simulator that knows the devices.
+    /// Writes what an installation needs except the configuration, and starts a simulator that knows the devices.
     func furnish(devices: Int) throws -> Simulator {
         let key = try writeExamples()
         Console.print("# \(devices.grouped) WenderCast devices in 8 locales, 6 time zones and both environments")
@@ -235,7 +235,7 @@ struct DemoFolder {
         return pem
     }
 
-    /// Of a demo that stays: pages on a free port, where files may be written.
+    /// The configuration of a demo that stays: pages on a free port, where files may be edited.
     static let staying = """
         http: {listen: "127.0.0.1:0", editing: true}
         pace: {rate: 1000/s}
@@ -264,7 +264,7 @@ struct DemoFolder {
             """ + more)
     }
 
-    /// Writes devices.csv, fans.csv and the simulator's registry; returns how many of each trouble were made.
+    /// Writes devices.csv, fans.csv and the simulator's registry. Returns the number of devices with each trouble.
     private func writeDevices(count: Int, now: Timestamp) throws -> [(trouble: DemoDevices.Trouble, count: Int)] {
         var devices = DemoDevices(now: now)
         var lines = [DemoDevices.header]

@@ -2,7 +2,7 @@ import Foundation
 import Model
 import Campaigns
 
-/// The demo's devices: made the same on every run, with known shares of every kind of trouble.
+/// The demo's devices, which are the same on every run, with known shares of every kind of trouble.
 struct DemoDevices {
     static let topic = "com.example.wendercast"
     private static let hour: Duration = .seconds(3600)
@@ -14,15 +14,15 @@ struct DemoDevices {
         ("es-MX", "MX", "America/Mexico_City"), ("ja-JP", "JP", "Asia/Tokyo"),
     ]
 
-    /// What is special about a device at APNs; everything else is an ordinary token.
+    /// The special state of a device at APNs. Every other device has an ordinary token.
     enum Trouble: String, CaseIterable {
         /// 410, inactive since yesterday.
         case dead
         /// 410, but the app registered again after that: must be kept.
         case deadBeforeRegistration = "dead before its last registration"
-        /// Of another environment: 400 BadDeviceToken.
+        /// A token of another environment: 400 BadDeviceToken.
         case foreign
-        /// Answered after 150 ms.
+        /// APNs responds after 150 ms.
         case slow
     }
 

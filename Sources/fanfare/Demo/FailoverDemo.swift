@@ -6,12 +6,12 @@ import Model
 import Sending
 import Store
 
-/// Two senders on one server, each as on a machine of its own, of which one dies in the middle of a broadcast; counted on
-/// APNs' side.
+/// Two senders on one server, each as if on its own machine. One dies in the middle of a broadcast, and the outcome is
+/// counted on APNs' side.
 struct FailoverDemo: Sendable {
     let programs: PostgresPrograms
     let folder: DemoFolder
-    /// By a person, who finds the demo's files there afterwards.
+    /// Whether a person named the folder, and finds the demo's files there afterwards.
     let isNamed: Bool
     let devices: Int
 
@@ -35,14 +35,14 @@ struct FailoverDemo: Sendable {
     }
 
     private func play(_ processes: DemoProcesses) async throws {
-        // Whom a server of another user's belongs to comes by, and sees nothing.
+        // The server's user may pass through the folder but not list it.
         if programs.owner != nil { chmod(folder.path, 0o711) }
         let cluster = try DemoCluster(programs, in: server, processes)
         let simulator = try folder.furnish(devices: devices)
         defer { simulator.stop() }
         Console.print("# A PostgreSQL server, reached over a socket in \(server) alone")
         try await cluster.start()
-        // Slow enough to be struck in the middle.
+        // The pace is slow enough to kill a sender in the middle of the run.
         try folder.writeConfiguration(
             simulator, store: cluster.url,
             more: "http: {listen: \"127.0.0.1:0\"}\npace: {rate: \(devices / 8)/s}\n")
@@ -57,7 +57,7 @@ struct FailoverDemo: Sendable {
     }
 }
 
-/// The run, its senders, and what is done to one of them.
+/// The run, its senders, and the kill of one sender.
 private struct Failover: Sendable {
     private static let startTime: Duration = .seconds(30)
     private static let takeoverTime: Duration = .seconds(40)
@@ -101,7 +101,7 @@ private struct Failover: Sendable {
         }
     }
 
-    /// Kills the sender that leads the run, once another is at it, and waits until that has taken its place.
+    /// Kills the sender that leads the run, once another takes part, and waits until the other has taken over.
     private func strike() async throws {
         let victim = try await leadInTheMiddle()
         let name = ProcessName.shown(victim)
@@ -123,7 +123,7 @@ private struct Failover: Sendable {
             }
             try await Task.sleep(for: Self.lookEvery)
         }
-        throw Failure(.internalError, "nobody took the place of \(name)")
+        throw Failure(.internalError, "no sender took over from \(name)")
     }
 
     private func leadInTheMiddle() async throws -> String {
@@ -142,7 +142,7 @@ private struct Failover: Sendable {
         }
     }
 
-    /// What is on record against what APNs' side saw.
+    /// Compares the record with what APNs' side saw.
     private func compare(_ wire: WireAccount) async throws {
         let run = try await RunLookup.run("new-podcast", in: session.store)
         let report = try await ReportRun(store: session.store).result(of: run)

@@ -2,16 +2,17 @@ import ArgumentParser
 import CampaignFiles
 import Foundation
 
-/// The manual pages of section 5: the files that people write, each made of the shape that its reader goes by.
+/// The manual pages of section 5, about the files that people write. Each is generated from the shape that its reader
+/// uses.
 struct FileManualPages {
     struct Page {
-        /// `fanfare-campaign`
+        /// The name, such as `fanfare-campaign`.
         var name: String
         var text: String
     }
 
     let version: String
-    /// Where this installation has its configuration.
+    /// The folder of this installation's configuration.
     let settings: String
 
     init(settings: String) {
@@ -51,7 +52,7 @@ struct FileManualPages {
         return (head + body + others).joined(separator: "\n") + "\n"
     }
 
-    /// One for each key; `apps[].topic` is a key of each element of the list `apps`.
+    /// Returns one entry for each key. `apps[].topic` is a key of each element of the list `apps`.
     private func entries(_ shape: ObjectShape, under prefix: String) -> [String] {
         shape.keys.flatMap { key -> [String] in
             let name = prefix + key.name

@@ -71,7 +71,7 @@ struct InstallCommand: ParsableCommand {
         Console.print("installed \(path)")
     }
 
-    /// Under another name first: the program in the place may be running, and it may be this one.
+    /// Installs under another name first, because the installed program may be running and may be this process.
     private func installBinary(_ binary: String) throws {
         let path = staged(binary)
         let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
@@ -102,7 +102,7 @@ struct InstallCommand: ParsableCommand {
         path.hasSuffix("/") ? String(path.dropLast()) : path
     }
 
-    /// A line more for a store that is a database.
+    /// Returns an additional line for a store that is a database.
     private func password(_ layout: InstallLayout) -> String {
         "\n  put HOST:PORT:DATABASE:USER:PASSWORD of the database into \(layout.settings)/keys/pgpass (chmod 600)"
     }
@@ -127,24 +127,24 @@ extension CocoaError {
     fileprivate var filePath: String? { userInfo[NSFilePathErrorKey] as? String }
 }
 
-/// Where an installation has its files.
+/// The file locations of an installation.
 struct InstallLayout {
-    /// `/usr/local`, without a slash at the end.
+    /// The prefix, such as `/usr/local`, without a slash at the end.
     var prefix: String
-    /// The configuration that is there names a database, which may be on this machine.
+    /// Whether the existing configuration names a database, which may be on this machine.
     var hasDatabase = false
 
     var binary: String { "\(prefix)/bin/fanfare" }
     var units: String { "\(prefix)/lib/systemd/system" }
     var sysusers: String { "\(prefix)/lib/sysusers.d" }
     var examples: String { "\(prefix)/share/fanfare" }
-    /// What the prefixes of a system share, and others have for themselves.
+    /// The folder of the configuration. The system's prefixes share one, and other prefixes have their own.
     var settings: String { ["/usr", "/usr/local"].contains(prefix) ? "/etc/fanfare" : "\(prefix)/etc/fanfare" }
 
     struct File {
         var path: String
         var text: String
-        /// A file that belongs to the people of the machine once it is there.
+        /// Whether the file belongs to the operators once it exists.
         var isTheirs = false
     }
 
@@ -160,7 +160,7 @@ struct InstallLayout {
         }
     }
 
-    /// For systemd.
+    /// The files for systemd.
     private var system: [File] {
         [
             File(path: "\(units)/fanfare.service", text: located(PackageResources.fanfare_service)),
@@ -171,7 +171,7 @@ struct InstallLayout {
         ]
     }
 
-    /// For Prometheus, Grafana, and the person whom an alert wakes.
+    /// The files for Prometheus, Grafana, and the person on call.
     private var monitoring: [File] {
         [
             File(path: "\(examples)/monitoring/alerts.yml", text: located(PackageResources.alerts_yml)),
@@ -180,10 +180,10 @@ struct InstallLayout {
         ]
     }
 
-    /// For whoever types: the manual page, and what the shells find by themselves.
+    /// The manual pages, and the completions that shells find automatically.
     private var shell: [File] {
         get throws {
-            // Debian's zsh looks for what belongs to packages in a folder of its own.
+            // Debian's zsh has a separate folder for completions of packages.
             let zsh = prefix == "/usr" ? "vendor-completions" : "site-functions"
             let formats = FileManualPages(settings: settings).all.map {
                 File(path: "\(prefix)/share/man/man5/\($0.name).5", text: $0.text)
@@ -201,7 +201,7 @@ struct InstallLayout {
         }
     }
 
-    /// Made where they are missing. Campaigns there are obeyed by the daemon: the examples stay out of it.
+    /// The folders to create if they are missing. The daemon obeys campaigns there, so the examples are kept elsewhere.
     var folders: [(path: String, mode: Int)] {
         [
             (settings, 0o755), ("\(settings)/campaigns", 0o755), ("\(settings)/templates", 0o755),
@@ -209,12 +209,12 @@ struct InstallLayout {
         ]
     }
 
-    /// A text of the repository, which speaks of `/usr`, with the paths of this installation.
+    /// Returns a text of the repository, which names `/usr`, with the paths of this installation.
     private func located(_ bytes: [UInt8]) -> String {
         let text = String(decoding: bytes, as: UTF8.self)
             .replacing("/usr/bin/fanfare", with: binary).replacing("/etc/fanfare", with: settings)
             .replacing("/usr/share/", with: "\(prefix)/share/")
-        // Ignored by systemd where there is no such unit.
+        // systemd ignores the name if there is no such unit.
         return hasDatabase ? text.replacing("time-sync.target", with: "time-sync.target postgresql.service") : text
     }
 }

@@ -1,11 +1,11 @@
 import ArgumentParser
 import Foundation
 
-/// The manual page `fanfare(1)`, made of the definitions of the commands: it says what `--help` says, of all of them.
+/// The manual page `fanfare(1)`, generated from the definitions of the commands: the `--help` texts of all commands.
 struct ManualPage {
     let root: CommandDefinition
     let version: String
-    /// Where this installation has its configuration.
+    /// The folder of this installation's configuration.
     let settings: String
 
     init(settings: String) throws {
@@ -14,7 +14,7 @@ struct ManualPage {
         self.settings = settings
     }
 
-    /// In the macros of man(7), which every `man` knows.
+    /// The page in the macros of man(7), which every `man` supports.
     var text: String {
         let head = [
             ".TH FANFARE 1 \"\" \"fanfare \(version)\" \"User Commands\"",
@@ -27,7 +27,7 @@ struct ManualPage {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// Of a command, and of those below it.
+    /// Returns the sections of a command and of its subcommands.
     private func sections(_ command: CommandDefinition, under parent: String) -> [String] {
         let name = "\(parent) \(command.commandName)"
         if !command.shown.isEmpty { return command.shown.flatMap { sections($0, under: name) } }
@@ -79,17 +79,17 @@ struct CommandDefinition: Decodable {
         var command: CommandDefinition
     }
 
-    /// The whole tree.
+    /// Returns the whole tree of commands.
     static func fanfare() throws -> CommandDefinition {
         try JSONDecoder().decode(Tool.self, from: Data(Fanfare._dumpHelp().utf8)).command
     }
 
-    /// The commands below it that `--help` lists, in its order.
+    /// The subcommands that `--help` lists, in its order.
     var shown: [CommandDefinition] {
         (subcommands ?? []).filter { $0.shouldDisplay != false && $0.commandName != "help" }
     }
 
-    /// Without `--help` and `--version`, which every command has.
+    /// The arguments except `--help` and `--version`, which every command has.
     var ownArguments: [ArgumentDefinition] {
         (arguments ?? []).filter { $0.shouldDisplay && !["help", "version"].contains($0.preferredName?.name) }
     }
@@ -122,7 +122,7 @@ struct ArgumentDefinition: Decodable {
 
     private var value: String { valueName ?? preferredName?.name ?? "value" }
 
-    /// As in the command's synopsis.
+    /// The argument as in the command's synopsis.
     var usage: String {
         let repeated = isRepeating ? " ..." : ""
         let text =
@@ -134,11 +134,11 @@ struct ArgumentDefinition: Decodable {
         return isOptional ? "[\(text)]" : text
     }
 
-    /// All its names, in bold, and what is to be put in.
+    /// All names of the argument, in bold, and its value.
     var heading: String {
         let value = "\\fI\(Roff.text(value))\\fR"
         if kind == .positional { return value }
-        // The short name first, as everywhere.
+        // The short name comes first, as is usual.
         let names = (names ?? []).sorted { $0.name.count < $1.name.count }
         let all = names.map { "\\fB\(Roff.text($0.text))\\fR" }.joined(separator: ", ")
         return kind == .flag ? all : "\(all) \(value)"
@@ -151,19 +151,19 @@ struct ArgumentDefinition: Decodable {
     }
 }
 
-/// Text for `man`: nothing in it is taken for a command.
+/// Text for `man`, escaped so that no part is a command.
 enum Roff {
     static func text(_ text: String) -> String {
         text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("\"", with: "\\(dq")
     }
 
-    /// A line of its own.
+    /// Returns the text as one line that is not a command.
     static func line(_ text: String) -> String {
         let text = self.text(text.split(separator: "\n").joined(separator: " "))
         return text.hasPrefix(".") || text.hasPrefix("'") ? "\\&" + text : text
     }
 
-    /// Lines that begin with blanks are shown as they stand, others flow.
+    /// Returns lines for `man`. Lines that start with blanks keep their layout, and other lines flow.
     static func paragraphs(_ text: String) -> [String] {
         var lines: [String] = []
         var isShown = false

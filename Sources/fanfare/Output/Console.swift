@@ -4,28 +4,28 @@ import Logging
 import Model
 import Synchronization
 
-/// Results to standard output, everything else to standard error; a progress line is wiped before other words.
+/// Prints results to standard output and everything else to standard error. Clears a progress line before other text.
 enum Console {
     private static let hasProgressLine = Mutex(false)
-    /// The form of lines on standard error; `nil`: as they are.
+    /// The format of lines on standard error. `nil` leaves them unchanged.
     private static let lines = Mutex(
         Journal.isStandardError ? LogLines(.journal, isJournal: true) : nil as LogLines?)
 
     static let isTerminal = isatty(STDERR_FILENO) == 1
 
-    /// Whether there is a person to ask.
+    /// Whether a person can answer questions.
     static var isInteractive: Bool { isatty(STDIN_FILENO) == 1 && isTerminal }
 
-    /// A result.
+    /// Prints a result.
     static func print(_ text: String) {
         wipe()
         write(text + "\n", to: FileHandle.standardOutput)
     }
 
-    /// From now on notes and errors have the form of the log's lines.
+    /// Makes notes and errors use the format of the log's lines from now on.
     static func speak(_ lines: LogLines) { self.lines.withLock { $0 = lines } }
 
-    /// Something a person should know while results are made.
+    /// Prints a note for a person while results are produced.
     static func note(_ text: String) {
         say(text, text.lowercased().hasPrefix("warning: ") || text.contains(": warning: ") ? .warning : .info)
     }
@@ -36,13 +36,13 @@ enum Console {
         line(lines.withLock { $0 }?.sentence(text, level) ?? text)
     }
 
-    /// A line on standard error as it is.
+    /// Prints a line to standard error unchanged.
     static func line(_ text: String) {
         wipe()
         write(text + "\n", to: FileHandle.standardError)
     }
 
-    /// Replaces the progress line; on a terminal only.
+    /// Replaces the progress line. Only for a terminal.
     static func progress(_ line: String) {
         hasProgressLine.withLock { $0 = true }
         write("\r\u{1B}[2K" + line, to: FileHandle.standardError)
@@ -57,7 +57,7 @@ enum Console {
     }
 
     private static func write(_ text: String, to handle: FileHandle) {
-        // A reader that went away (`fanfare report | head`) is no error of ours.
+        // A reader that has gone (`fanfare report | head`) is no error.
         try? handle.write(contentsOf: Data(text.utf8))
     }
 
@@ -71,13 +71,13 @@ enum Console {
         }
     }
 
-    /// With the name of the environment that reaches the public in bold red, on a terminal that shows colours.
+    /// Returns the text with the name of the production environment in bold red, on a terminal that shows colours.
     static func warned(_ text: String, on stream: Stream) -> String {
         let name = PushEnvironment.production.warningName
         return stream.isColoured ? text.replacing(name, with: "\u{1B}[1;31m\(name)\u{1B}[0m") : text
     }
 
-    /// Asks on the terminal; anything but yes is no.
+    /// Asks a question on the terminal. Every answer except yes means no.
     static func confirms(_ question: String) -> Bool {
         write(question + " [y/N] ", to: FileHandle.standardError)
         let answer = readLine()?.lowercased() ?? ""

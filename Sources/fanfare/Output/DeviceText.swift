@@ -3,13 +3,13 @@ import Model
 import Store
 import Synchronization
 
-/// A device as people read it; its token by the last 8 characters.
+/// A device as text for people. Its token is shown by the last 8 characters.
 enum DeviceText {
     static func text(_ device: StoredDevice) -> String {
         fields(device).map { name, value in name.padded(to: 18) + value }.joined(separator: "\n")
     }
 
-    /// One line: who it is, and what an audience most often asks for.
+    /// Returns one line: the device's identity, and the fields that audiences use most often.
     static func line(_ device: StoredDevice) -> String {
         let record = device.record
         let all: [String?] = [
@@ -33,17 +33,17 @@ enum DeviceText {
             ("badge", "\(device.badge)"),
             ("tags", record.tags.flatMap { $0.isEmpty ? nil : $0.joined(separator: ", ") }),
         ]
-        // As JSON: the texts are of any kind, and a terminal obeys some of them.
+        // As JSON, because attributes may contain control characters that a terminal would obey.
         let attributes = record.attributes.flatMap { $0.isEmpty ? nil : StoredJSON.object($0) }
         return (all + [("attributes", attributes)]).compactMap { name, value in value.map { (name, $0) } }
     }
 }
 
-/// The devices nothing is sent to because APNs called their token bad, or of another topic.
+/// The devices that get no pushes, because APNs refused their token as bad or as of another topic.
 struct SuspendedDevices {
     let json: Bool
 
-    /// A line per device as they are read; the sum by reason goes to standard error.
+    /// Prints a line per device as the devices are read. The counts by reason go to standard error.
     func show(_ registered: ManageDevices) async throws {
         let counts = Mutex<[String: Int]>([:])
         let all = Mutex<[DeviceResult]>([])

@@ -2,7 +2,7 @@ import Campaigns
 import Foundation
 import OutputFiles
 
-/// Where a result goes: standard output, or a path that a person named.
+/// The destination of a result: standard output, or a path that a person named.
 final class OutputFile {
     private let path: String
     /// `nil` for standard output.
@@ -10,7 +10,7 @@ final class OutputFile {
 
     /// - Parameters:
     ///   - path: `nil` or `-` for standard output.
-    ///   - mode: the mode of a file that is new.
+    ///   - mode: the mode of a new file.
     init(_ path: String?, _ privacy: OutputPath.Privacy = .asFound, mode: mode_t = 0o600) throws {
         self.path = path ?? "-"
         guard let path, path != "-" else {
@@ -33,7 +33,7 @@ final class OutputFile {
         try check { () throws(OutputFault) in try writer.write(text.utf8) }
     }
 
-    /// Puts the file in its place.
+    /// Moves the file to its final place.
     func finish() throws {
         guard let writer else { return }
         try check { () throws(OutputFault) in try writer.finish() }
@@ -43,7 +43,7 @@ final class OutputFile {
         do {
             try body()
         } catch {
-            // The person who reads a pipe may have seen enough.
+            // The reader of a pipe may have read enough.
             guard !error.isReaderGone else { return }
             throw Self.failure(path, error)
         }

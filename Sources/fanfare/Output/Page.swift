@@ -1,6 +1,6 @@
 import Model
 
-/// Lines for a terminal: a label on the left, what there is to say on the right, never wider than a usual window.
+/// Lines for a terminal: a label on the left and text on the right, never wider than a usual window.
 struct Page {
     static let width = 100
     private static let labelWidth = 12
@@ -9,7 +9,7 @@ struct Page {
 
     var text: String { lines.joined(separator: "\n") }
 
-    /// An empty line, but never two.
+    /// Adds an empty line, but never two in a row.
     mutating func gap() {
         if let last = lines.last, !last.isEmpty { lines.append("") }
     }
@@ -18,7 +18,7 @@ struct Page {
         lines.append(text)
     }
 
-    /// Words wrapped beside the label; each of `texts` starts on a line of its own.
+    /// Adds words wrapped beside the label. Each of `texts` starts on a new line.
     mutating func row(_ label: String, _ texts: String...) {
         row(label, texts)
     }
@@ -33,7 +33,7 @@ struct Page {
         }
     }
 
-    /// Breaks between words only: a longer word has a line of its own.
+    /// Breaks between words only. A longer word gets its own line.
     static func wrapped(_ text: String, width: Int) -> [String] {
         var lines: [String] = []
         var line = ""

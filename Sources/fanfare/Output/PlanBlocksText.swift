@@ -1,11 +1,11 @@
 import Model
 import Campaigns
 
-/// The table of texts: who gets each, and how large it can become.
+/// The table of texts: which devices get each, and how large it can become.
 struct PlanBlocksText {
     private static let languagesShown = 4
     private static let uncoveredShown = 5
-    /// Above so many rows, texts that nobody gets share one.
+    /// The maximum number of rows. Beyond it, texts that no device gets share one row.
     private static let rowsMax = 12
 
     let plan: Plan
@@ -63,7 +63,7 @@ struct PlanBlocksText {
     }
 }
 
-/// What has changed since the last run, in a few lines.
+/// The changes since the last run, in a few lines.
 struct DifferenceText {
     private static let changesShown = 12
 
@@ -88,7 +88,7 @@ struct DifferenceText {
         return "\(now.devices), \(Percent.growth(from: before, to: now)) than the \(before.grouped) then"
     }
 
-    /// `de: title, body; fr: new; sound`.
+    /// The changed texts: `de: title, body; fr: new; sound`.
     private var texts: String {
         var groups: [(name: String, keys: [String])] = []
         for change in difference.texts {

@@ -6,7 +6,7 @@ struct PlanText {
     private static let zonesShown = 6
 
     let plan: Plan
-    /// Variables that have no value yet, shown in the samples by their names.
+    /// Variables without a value, which the samples show by their names.
     let unset: [String]
     var showsAllSamples = false
 
@@ -46,7 +46,7 @@ struct PlanText {
             "Reach",
             "\(plan.reach.total.devices)" + (left > 0 ? ", of \(plan.selected.grouped) that the audience selects" : ""),
             Console.warned(plan.reach.environmentWords, on: .results))
-        if let nobody = plan.nobody { page.row("Nobody", nobody.detail) }
+        if let nobody = plan.nobody { page.row("No device", nobody.detail) }
         for keyless in plan.keyless { page.row("No key", keyless.description) }
         let reasons = plan.reach.suppressed.filter { $0.value > 0 }.sorted {
             ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue)
@@ -83,7 +83,7 @@ struct PlanText {
         }
         let suppressed = quiet.suppressed > 0 ? "\(quiet.suppressed.devices) get nothing" : nil
         let parts = [waiting, suppressed].compactMap(\.self)
-        return parts.isEmpty ? "for nobody at the start" : parts.joined(separator: "; ")
+        return parts.isEmpty ? "for no device at the start" : parts.joined(separator: "; ")
     }
 
     private static func words(_ silent: SilentForecast) -> String {
@@ -130,7 +130,8 @@ struct PlanText {
         for refusal in plan.refusals { page.row("Refused", refusal.description) }
         for name in plan.emptyExclusions {
             page.row(
-                "Leaves out", "nobody by segment \(name): it is empty", "an opt-out list that was emptied lets all in")
+                "Leaves out", "no device by segment \(name): it is empty",
+                "an opt-out list that was emptied lets all in")
         }
         if let brake = plan.brake {
             page.row("Brake", brake, "it would be made paused, and wait for `fanfare resume`")
@@ -155,16 +156,16 @@ struct PlanText {
 }
 
 extension Timestamp {
-    /// To the second, as people want it.
+    /// The time to the second, for a person.
     var shown: String { Timestamp(milliseconds: seconds * 1000).iso8601 }
 }
 
 extension Int {
-    /// `1,234 devices`, `1 device`.
+    /// The count with its noun: `1,234 devices`, `1 device`.
     var devices: String { counted("device") }
 }
 
-/// When a plan's pushes leave, and how long that takes.
+/// The times at which a plan's pushes leave, and how long they take.
 struct PlanWavesText {
     private static let wavesShown = 12
 

@@ -4,15 +4,15 @@ import Model
 import Sending
 import Store
 
-/// Shows a run going on: one line that renews itself on a terminal, a plain line every ten seconds elsewhere. While little
-/// moves it says what the rest waits for.
+/// Shows the progress of a run: one line that updates itself on a terminal, or a plain line every ten seconds. If
+/// little is settled, it says what the remaining deliveries wait for.
 struct ProgressPrinter: Sendable {
     private static let terminalInterval: Duration = .milliseconds(200)
     private static let plainInterval: Duration = .seconds(10)
 
     let control: RunControl
     let now: @Sendable () -> Timestamp
-    /// Asks the store what the deliveries wait for; about once a second at most.
+    /// Queries the store for what the deliveries wait for, about once a second at most.
     let waits: @Sendable () async throws -> RunWaits
 
     /// Prints until cancelled.
@@ -27,7 +27,7 @@ struct ProgressPrinter: Sendable {
             if Task.isCancelled { return }
             let counts = control.counts
             if tail.wants(counts, after: clock.now - start) {
-                // A store that is busy is asked again; the line does without.
+                // A busy store is queried again later, and this line omits the waits.
                 tail.took((try? await waits()) ?? RunWaits(), now: now())
             }
             let line = Self.line(
@@ -37,8 +37,8 @@ struct ProgressPrinter: Sendable {
         }
     }
 
-    /// `12,400 of 20,000 settled (62.0 %), 9,800/s, 12,369 accepted, 31 rejected, 0 unknown, 1s left`, or in place of the
-    /// time left what the rest waits for.
+    /// Returns `12,400 of 20,000 settled (62.0 %), 9,800/s, 12,369 accepted, 31 rejected, 0 unknown, 1s left`. In place
+    /// of the time left it may say what the remaining deliveries wait for.
     static func line(
         _ counts: DeliveryCounts, settledBefore: Int, elapsed: Duration, waits: [String] = []
     ) -> String {
@@ -49,7 +49,7 @@ struct ProgressPrinter: Sendable {
             "\(counts.accepted.grouped) accepted, \(counts.rejected.grouped) rejected, "
             + "\(counts.unknown.grouped) unknown"
         let left = counts.audience - counts.settled
-        // All that is left is on its way: when the answers come is nothing that the rate so far says.
+        // All remaining deliveries are in flight, so the rate so far does not predict when the responses come.
         let awaited = counts.leased == left ? ["\(left.grouped) \(left == 1 ? "waits" : "wait") for APNs' answer"] : []
         let rest = waits.isEmpty ? awaited : waits
         guard left == 0 || rest.isEmpty else { return (["\(settled), \(outcomes)"] + rest).joined(separator: "; ") }
@@ -59,10 +59,10 @@ struct ProgressPrinter: Sendable {
     }
 }
 
-/// When to ask what the rest of a run waits for: once little moves, then every second, and less often for what is far
-/// away.
+/// Decides when to query what the rest of a run waits for. It queries every second while little is settled, and less
+/// often for waits far in the future.
 struct ProgressTail {
-    /// Deliveries settled in a second.
+    /// The number of deliveries settled per second below which the rest is queried.
     static let littleMax = 1000
     private static let askEvery: Duration = .seconds(1)
     private static let askSeldom: Duration = .seconds(10)
@@ -73,7 +73,7 @@ struct ProgressTail {
     private var askedAt: Duration?
     private var pause = askEvery
 
-    /// - Parameter time: since any one moment.
+    /// - Parameter time: the time since any fixed moment.
     mutating func wants(_ counts: DeliveryCounts, after time: Duration) -> Bool {
         let last = looked ?? (counts.settled, time)
         if looked == nil { looked = last }

@@ -93,7 +93,7 @@ struct ReportText {
         return "  " + (status + reason.reason).padded(to: 32) + reason.count.grouped.rightAligned(to: 12)
     }
 
-    /// The rows of a table that fit a page: the last one holds the sum of what is left out.
+    /// Returns the rows of a table that fit a page. The last row holds the sum of the omitted rows.
     private static func shown(_ slices: [Report.Slice]) -> [Report.Slice] {
         guard slices.count > slicesMax else { return slices }
         let rest = slices[(slicesMax - 1)...]
@@ -116,7 +116,7 @@ struct ReportText {
     }
 }
 
-/// The account of a run, counted again from its deliveries.
+/// The counts of a run, counted again from its deliveries.
 struct SumProof {
     let run: Run
     let check: SumCheck
@@ -140,7 +140,7 @@ struct SumProof {
     }
 }
 
-/// What `run --due` did, run by run.
+/// The results of `run --due`, run by run.
 enum DueText {
     static func text(_ ended: [DueRun]) -> String {
         guard !ended.isEmpty else { return "nothing is due" }

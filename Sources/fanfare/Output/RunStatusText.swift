@@ -5,11 +5,11 @@ import Model
 import Sending
 import Store
 
-/// One run as it stands now.
+/// The present state of one run.
 struct RunStatus {
     private let held: FollowRuns.Held
     private let now: Timestamp
-    /// The wall clock was set since the run began.
+    /// The step of the wall clock since the run began. `nil` if there was none.
     private let clockStep: ClockStep?
     private var run: Run { held.run }
 
@@ -22,12 +22,12 @@ struct RunStatus {
     static func noteBusyOwner(_ changed: ControlRun.Changed, _ runs: FollowRuns) {
         guard let owner = changed.busyOwner else { return }
         let holder = runs.holder(owner)
-        // One that waits for answers says so; one that is stopped obeys as soon as it goes on.
+        // The sender waits for responses, or it is stopped and obeys as soon as it continues.
         let state = holder.state == .stopped ? "has not heard it yet" : "still waits for answers on their way"
         Console.note("\(holder.words) was told, and \(state)")
     }
 
-    /// What a run is after a change; a sender that still waits for answers is named.
+    /// Prints the run after a change, and names a sender that still waits for responses.
     static func show(_ changed: ControlRun.Changed, _ runs: FollowRuns, json: Bool) throws {
         noteBusyOwner(changed, runs)
         Console.print(try RunStatus(runs.held(changed.run), now: runs.now).output(json: json))
@@ -64,7 +64,7 @@ struct RunStatus {
 
     static func state(_ run: Run) -> String { RunResult(run).stateWords }
 
-    /// `running, held by web1:4711 (stopped)`: the process where it is not seen to run.
+    /// Returns `running, held by web1:4711 (stopped)`. Names the process unless it is seen to run.
     static func line(_ held: FollowRuns.Held, now: Timestamp) -> String {
         let holder = held.holder.flatMap {
             $0.state == .running ? nil : ", held by \($0.process) (\($0.state.rawValue))"
@@ -76,13 +76,13 @@ struct RunStatus {
     }
 }
 
-/// Runs, a line each.
+/// A list of runs, one line each.
 struct RunList {
-    /// The most characters that are shown of a campaign and its occurrence: a name may have 1,000 bytes.
+    /// The maximum number of characters shown of a campaign and its occurrence. A name may have 1,000 bytes.
     private static let nameMax = 60
 
     let runs: [FollowRuns.Held]
-    /// Nil: there is none.
+    /// The daemon. `nil` if there is none.
     let daemon: FollowRuns.Daemon?
     let clockStep: ClockStep?
     private let senders: [SenderResult]
@@ -104,7 +104,7 @@ struct RunList {
             .joined(separator: "\n\n")
     }
 
-    /// Of a store that machines share.
+    /// The table of senders, for a store that several machines share.
     private var senderTable: String? {
         guard !senders.isEmpty else { return nil }
         let width = max(8, senders.map(\.process.count).max() ?? 0)
@@ -132,7 +132,7 @@ struct RunList {
         return ([heading] + zip(runs, names).map { line($0, name: $1, width: width) }).joined(separator: "\n")
     }
 
-    /// Shortens a name in its middle, since both its campaign and its end tell it from others.
+    /// Shortens a name in the middle, because its campaign and its end distinguish it from others.
     static func shown(_ name: String) -> String {
         guard name.count > nameMax else { return name }
         return "\(name.prefix(nameMax / 2))…\(name.suffix(nameMax / 2 - 1))"
@@ -152,7 +152,7 @@ struct RunList {
 }
 
 extension DaemonStatus {
-    /// How the daemon is, in one line.
+    /// The state of the daemon, in one line.
     var line: String {
         var parts = ["\(campaigns.counted("campaign")), \(scheduled.grouped) scheduled"]
         if let nextStart, let nextCampaign { parts.append("next \(nextCampaign) at \(nextStart.shown)") }
@@ -163,7 +163,7 @@ extension DaemonStatus {
 }
 
 extension FollowRuns.Daemon {
-    /// For `status`: one line for the daemon, and the problems of the files it reads.
+    /// The text for `status`: one line for the daemon, and the problems of the files that it reads.
     var text: String {
         let status = heartbeat.status
         let problems = status.problems.flatMap { problem in
@@ -176,15 +176,15 @@ extension FollowRuns.Daemon {
 
 }
 
-/// Runs as they go on: a page that renews itself on a terminal, a page after the other elsewhere.
+/// Shows runs in progress: a page that updates itself on a terminal, or one page after the other elsewhere.
 struct StatusWatch {
     let runs: FollowRuns
-    /// Nil: the latest runs.
+    /// The run to watch. `nil` means the latest runs.
     let run: Int64?
     let limit: Int
     let interval: Duration
 
-    /// Until the one run is over, or cancelled.
+    /// Shows pages until the one run is over, or the task is cancelled.
     func show() async throws {
         let clock = ContinuousClock()
         var last: (settled: [Int64: Int], at: ContinuousClock.Instant)?
@@ -212,7 +212,7 @@ struct StatusWatch {
         return Int(Double(run.counts.settled - before) / max((now - last.at).inSeconds, 0.001))
     }
 
-    /// Of the one run that is watched, while little of it moves.
+    /// Returns what the watched run waits for, while little of it is settled.
     private func waits(_ overview: FollowRuns.Overview, _ rates: [Int?]) async throws -> [String] {
         guard run != nil, let run = overview.runs.first?.run, let rate = rates.first ?? nil,
             rate < ProgressTail.littleMax
@@ -227,7 +227,7 @@ struct StatusWatch {
             let rest = waits.isEmpty ? Self.timeLeft(run, rate) : waits.map { "; " + $0 }.joined()
             lines.append("run \(run.id): \(max(0, rate).grouped) settled/s\(rest)")
         }
-        // Home, and whatever the page before left below.
+        // Move to the top, and clear what the previous page left below.
         let home = isatty(STDOUT_FILENO) == 1 ? "\u{1B}[H\u{1B}[2J" : ""
         Console.print(home + lines.joined(separator: "\n"))
     }

@@ -5,16 +5,16 @@ import Model
 import Sending
 import Synchronization
 
-/// Whether the configured keys and certificates can be used, and until when. They are read at a start, a reload and a
-/// scrape, at most once a minute. A change is logged.
+/// Checks whether the configured keys and certificates can be used, and until when. Reads them at a start, a reload and
+/// a scrape. Scrapes read them at most once a minute. Logs each change.
 final class CredentialWatch: Sendable {
     struct State: Hashable, Sendable {
         var topic: String
         var environment: PushEnvironment
         var credential: String
-        /// Why it cannot be used; `nil`: it can.
+        /// The reason why the credential cannot be used. `nil` if it can.
         var problem: String?
-        /// `nil` for keys, which do not end.
+        /// When the certificate expires. `nil` for keys, which do not expire.
         var expiresAt: Timestamp?
     }
 
@@ -29,7 +29,7 @@ final class CredentialWatch: Sendable {
         self.logger = logger
     }
 
-    /// - Parameter isAnew: reads the files also if they were read within the last minute.
+    /// - Parameter isAnew: reads the files even if they were read within the last minute.
     @discardableResult func look(isAnew: Bool = false) -> [State] {
         let now = SystemUptime.now()
         return last.withLock { last in

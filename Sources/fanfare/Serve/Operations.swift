@@ -9,16 +9,17 @@ import ServiceLifecycle
 import Store
 import Web
 
-/// The HTTP side of a daemon: what it tells machines about itself, its pages and its API.
+/// The HTTP side of a daemon: its metrics, its pages and its API.
 enum Operations {
-    /// Installs the backend, once per process; ``HTTPServer/run(onListening:)`` binds `http.listen`.
+    /// Creates the server and installs the metrics backend, once per process. ``HTTPServer/run(onListening:)`` binds
+    /// `http.listen`.
     ///
     /// - Parameters:
-    ///   - isCoordinator: whether this process starts what is due for all.
-    ///   - stops: those in force.
-    ///   - outages: endpoints that give this process no responses.
-    ///   - health: why the daemon does not do its work; nil when it does.
-    ///   - readiness: why it cannot serve requests now; `nil` if it can.
+    ///   - isCoordinator: whether this process starts what is due for all senders.
+    ///   - stops: the stops in force.
+    ///   - outages: the endpoints that give this process no responses.
+    ///   - health: why the daemon does not do its work. `nil` if it does.
+    ///   - readiness: why the daemon cannot serve requests now. `nil` if it can.
     static func server(
         _ configuration: Configuration, studio: Studio, observer: ObserveStore,
         now: @escaping @Sendable () -> Timestamp, scrape: Scrape, logger: Logger,
@@ -54,7 +55,7 @@ enum Operations {
         return HTTPServer(host: host, port: port, sources: sources, studio: studio, logger: logger)
     }
 
-    /// Where the gauges of a scrape come from, besides the store.
+    /// The sources of a scrape's gauges, besides the store.
     struct Scrape: Sendable {
         let tokens: ProviderTokens
         let senders: SenderFolder
@@ -94,11 +95,11 @@ enum Operations {
         do {
             let observation = try await observer.observe(now: now)
             let sharing = try await observer.sharing().map(GaugeFamily.of)
-            // A database is copied by its server's own tools.
+            // A database is backed up by its server's own tools.
             let store = GaugeFamily.of(observation).filter { sharing == nil || $0.name != GaugeFamily.lastBackup }
             return store + (sharing ?? []) + [up(1)] + own
         } catch {
-            // Whoever reads this learns that the store does not answer, and keeps the rest.
+            // The scraper learns that the store does not respond, and still gets the other gauges.
             return [up(0)] + own
         }
     }
@@ -128,7 +129,7 @@ enum Operations {
         GaugeFamily("fanfare_store_up", "1 while the store answers.", [MetricSample([], value)])
     }
 
-    /// Throws for an address that others can reach while nobody could prove who they are.
+    /// Throws if others can reach the address but no access token exists to identify them.
     static func requireTokens(_ configuration: Configuration, _ cases: UseCases) async throws {
         let (host, _) = try address(configuration.http.listen)
         guard host != "::1", !host.hasPrefix("127."), try await !cases.access.hasTokens() else { return }
@@ -138,7 +139,7 @@ enum Operations {
                 + "make one with `fanfare tokens create NAME --role admin`, or listen on 127.0.0.1")
     }
 
-    /// `127.0.0.1:8787` or `[::1]:8787`.
+    /// Parses `127.0.0.1:8787` or `[::1]:8787`.
     static func address(_ text: String) throws -> (host: String, port: Int) {
         guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
             (0...65535).contains(port)
@@ -150,19 +151,20 @@ enum Operations {
     }
 }
 
-/// Pages, API, metrics and health checks for as long as the daemon runs.
+/// Serves pages, API, metrics and health checks while the daemon runs.
 ///
-/// A port that is taken, or a server that fails, costs these and no broadcast: the server is tried again after a pause.
+/// If a port is taken or the server fails, only these are missing and no broadcast is affected. The server is retried
+/// after a pause.
 struct OperationsService: Service {
     private static let pauseMax: Duration = .seconds(60)
 
     private let server: HTTPServer
     private let supervisor: Supervisor
     private let logger: Logger
-    /// Told the address once it is answered.
+    /// Receives the address once the server listens on it.
     private let announce: @Sendable (_ address: String) -> Void
     private let listening: AsyncStream<Never>.Continuation
-    /// Ends when the port is bound, or cannot be for now.
+    /// Ends when the port is bound, or when binding has failed for now.
     let isSettled: AsyncStream<Never>
 
     /// - Parameter supervisor: its pauses end when the process is asked to stop.

@@ -87,7 +87,7 @@ struct ServeCommand: AsyncParsableCommand {
         _ supervisor: Supervisor, _ logger: Logger
     ) async throws -> OperationsService? {
         try await Operations.requireTokens(configuration, cases)
-        // Whoever sits at the terminal is let in without one, once.
+        // A person at the terminal may sign in once without a token.
         let hasTokens = try await cases.access.hasTokens()
         let code = link || (Console.isInteractive && !hasTokens) ? cases.access.makeLinkCode() : nil
         do {
@@ -112,13 +112,13 @@ struct ServeCommand: AsyncParsableCommand {
     }
 }
 
-/// The daemon and its HTTP side as one service, so that both hear of a stop at the same moment: neither waits until the
-/// other has ended. The daemon's end is the end of both.
+/// The daemon and its HTTP side as one service, so that both receive a stop at the same moment and neither waits for
+/// the other. When the daemon ends, both end.
 private struct ServeServices: Service, CustomStringConvertible {
     let daemon: DaemonService
     let operations: OperationsService?
 
-    /// For the log of the group, which would otherwise hold all that the services know.
+    /// The name in the group's log, which would otherwise print all the services' data.
     var description: String { "daemon" }
 
     func run() async throws {
@@ -135,16 +135,16 @@ private struct ServeServices: Service, CustomStringConvertible {
             }
             defer { group.cancelAll() }
             while let isDaemon = try await group.next() {
-                // Told to stop, the HTTP side may still answer, for as long as its own limit allows.
+                // After a stop the HTTP side may still answer requests, within its own limit.
                 if isDaemon, !Task.isShuttingDownGracefully { break }
             }
         }
     }
 }
 
-/// The daemon as a service of a group: told the files, kept calm with the service manager, stopped in good order.
+/// The daemon as a service of a group. It reads the files, reports to the service manager, and stops gracefully.
 struct DaemonService: Service {
-    /// So many changes in a row, as an editor or a deployment makes them, are one.
+    /// Changes within this time, as an editor or a deployment makes them, count as one.
     private static let settleTime: Duration = .milliseconds(200)
 
     let daemon: Scheduler
@@ -159,15 +159,15 @@ struct DaemonService: Service {
     func run() async throws {
         let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
         let hangUps = await UnixSignalsSequence(trapping: .sighup)
-        // Who hears that the daemon is ready may ask for its health.
+        // A client that sees the daemon ready may query its health.
         if let operations { for await _ in operations.isSettled {} }
-        // It is at work from now on, whatever time the files take: runs that were left behind go on. A manager that
-        // cannot be told yet is told again.
+        // The daemon works from now on, however long the files take: abandoned runs continue. If the manager cannot be
+        // told yet, it is told again later.
         let isToldReady = (try? manager.send(.ready)) != nil
         try await withGracefulShutdownHandler {
             try await work(hangUps, snapshots, snapshot, isToldReady: isToldReady)
         } onGracefulShutdown: {
-            // A manager that has gone away meanwhile keeps nobody from stopping.
+            // A manager that has gone away must not block the stop.
             try? manager.send(.stopping)
         }
     }
@@ -195,7 +195,7 @@ struct DaemonService: Service {
                     }
                 }
                 group.addTask { try await webhooks.run(supervisor) }
-                // The others go on as long as it does.
+                // The other tasks run as long as the daemon does.
                 defer { group.cancelAll() }
                 try await daemon.run(snapshots)
             }
@@ -203,14 +203,15 @@ struct DaemonService: Service {
     }
 
     private func reloadAsAsked(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation) async throws {
-        // The files are read also where the manager cannot be told.
+        // The files are read even if the manager cannot be told.
         let told = Result { try manager.sendReloading() }
         try await reload(snapshot, isAsked: true)
         try told.get()
         try manager.send(.ready)
     }
 
-    /// - Parameter isAsked: by a person, who may have replaced a key file without a word of the configuration changing.
+    /// - Parameter isAsked: whether a person asked, who may have replaced a key file without a change of the
+    ///   configuration.
     private func reload(
         _ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation, isAsked: Bool = false
     ) async throws {
@@ -229,7 +230,7 @@ struct DaemonService: Service {
         }
     }
 
-    /// A line for `systemctl status`, when it has changed.
+    /// Sends a line for `systemctl status` whenever it changes.
     private func tellManager() async throws {
         guard manager.isListening else { return }
         var last = ""
@@ -243,7 +244,7 @@ struct DaemonService: Service {
 }
 
 extension WallClock {
-    /// The same clock for a service that is not cancelled when the process is asked to stop: its sleeps end then.
+    /// Returns this clock for a service that is not cancelled at a stop of the process. Its sleeps end at the stop.
     fileprivate var endingAtShutdown: WallClock {
         let sleep = sleep
         return WallClock(boot: boot, now: now, uptime: uptime) { duration in
@@ -253,17 +254,17 @@ extension WallClock {
 }
 
 extension WebhookDispatcher {
-    /// How long a command that is done waits for webhooks; the next process goes on with the rest.
+    /// How long a finished command waits for webhooks. The next process delivers the rest.
     static let lastWait: Duration = .seconds(10)
 
-    /// Registers the configured webhooks, so that what happens to runs from now on is kept for them. To be called before
-    /// anything does; throws ``Failure`` for a secret that cannot be read.
+    /// Registers the configured webhooks, so that events of runs are kept for them from now on. Call this before any
+    /// run changes. Throws ``Failure`` for a secret that cannot be read.
     static func registered(_ session: Session, logger: Logger) async throws -> WebhookDispatcher {
         do {
             return try await registered(
                 session.configuration.webhooks, session.store, by: session.actor, clock: session.clock, logger: logger)
         } catch let failure as Failure {
-            // The daemon has the secrets: it has registered the webhooks, and it delivers.
+            // The daemon has the secrets: it has registered the webhooks and delivers them.
             guard try await session.runs.daemon() != nil else { throw failure }
             return WebhookDispatcher(
                 store: session.store, actor: session.actor, signatures: [:], web: .webhooks, clock: session.clock,
@@ -282,12 +283,12 @@ extension WebhookDispatcher {
 }
 
 extension HTTPClient {
-    /// Authors write the addresses.
+    /// Returns the client for feeds, whose addresses authors write.
     static func feeds(_ configuration: Configuration) -> HTTPClient {
         HTTPClient(addresses: .feeds(configuration.feeds), agent: agent)
     }
 
-    /// A receiver that takes longer than this has its message again.
+    /// The client for webhooks. A receiver that takes longer than 10 s gets its message again.
     static let webhooks: HTTPClient = {
         var limits = WebLimits()
         limits.totalTime = .seconds(10)
@@ -300,8 +301,8 @@ extension HTTPClient {
 }
 
 extension Session {
-    /// This process as the daemon. Throws ``SendingError/otherDaemon(_:)`` while another one lives, but where machines share
-    /// the store.
+    /// Registers this process as the daemon. Throws ``SendingError/otherDaemon(_:)`` while another one runs, unless
+    /// several machines share the store.
     fileprivate func daemonPost() throws -> SenderPost {
         let post = try post()
         guard try post.becomeDaemon() || store.isShared else {
@@ -312,7 +313,7 @@ extension Session {
 }
 
 extension ServiceManager {
-    /// The manager that started this process; one that does not listen when it was started from a shell.
+    /// Returns the manager that started this process. It does not listen if a shell started the process.
     static func ofThisProcess() throws -> ServiceManager {
         try ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
     }

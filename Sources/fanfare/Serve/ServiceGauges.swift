@@ -6,7 +6,7 @@ import Sending
 import Systemd
 import Web
 
-/// What this process, its machine and the files beside the store say at a scrape.
+/// The gauges of this process, its machine and the files beside the store.
 enum ServiceGauges {
     static func all(_ senders: SenderFolder) -> [GaugeFamily] {
         let version = MetricSample([MetricLabel("version", Fanfare.configuration.version)], 1)
@@ -35,7 +35,7 @@ enum ServiceGauges {
         ]
     }
 
-    /// The file system that holds the senders' folder with the journals. A store in a file lies there, too.
+    /// Returns the free space of the file system with the senders' folder and journals. A store in a file is there too.
     private static func disk(_ senders: SenderFolder) -> [GaugeFamily] {
         var facts = statvfs()
         let folder = URL(fileURLWithPath: senders.path).deletingLastPathComponent().path
@@ -46,7 +46,7 @@ enum ServiceGauges {
         ]
     }
 
-    /// Under the names that all clients of Prometheus use.
+    /// Returns process metrics under the names that all Prometheus clients use.
     private static func process() -> [GaugeFamily] {
         let process = OwnProcess.now
         return [

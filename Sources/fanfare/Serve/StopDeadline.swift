@@ -6,8 +6,8 @@ import Synchronization
 /// Ends the process a fixed time after the first SIGTERM or SIGINT, whatever the graceful stop still waits for.
 ///
 /// Neither the signal's queue nor the thread that waits is shared with tasks. The process therefore ends even if every
-/// thread of the cooperative pool is blocked. Like `kill -9`, this end loses nothing: a sender's journal holds what was in
-/// flight, and the next start recovers it. The exit status is 0, because the stop was asked for.
+/// thread of the cooperative pool is blocked. Like `kill -9`, this end loses nothing: a sender's journal holds what was
+/// in flight, and the next start recovers it. The exit status is 0, because the stop was asked for.
 final class StopDeadline {
     /// Leaves a margin below the 10 s that the documents promise.
     static let limit: Duration = .seconds(8)
@@ -17,7 +17,7 @@ final class StopDeadline {
     private let sources: [any DispatchSourceSignal]
     private let isArmed = Atomic(false)
 
-    /// Takes effect at once. Call this just before the graceful stop is able to hear the same signals.
+    /// Takes effect immediately. Call this just before the graceful stop is able to hear the same signals.
     init(_ limit: Duration = StopDeadline.limit, logger: Logger) {
         let queue = DispatchQueue(label: "fanfare.stop")
         sources = [SIGTERM, SIGINT].map { DispatchSource.makeSignalSource(signal: $0, queue: queue) }

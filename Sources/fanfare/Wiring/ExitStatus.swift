@@ -7,8 +7,8 @@ import Daemon
 /// The exit codes of every command.
 enum ExitStatus: Int32, CaseIterable {
     case done = 0
-    /// Refused by a guard, missed, or finished without reaching a device, unless it was left out on purpose; also when it
-    /// was so before.
+    /// Refused by a guard, missed, or finished without reaching any device, unless that was intended. Also if this was
+    /// the result of an earlier command.
     case refused = 3
     /// Invalid file or data.
     case invalidData = 65
@@ -18,13 +18,13 @@ enum ExitStatus: Int32, CaseIterable {
     case unavailable = 69
     /// An error inside Fanfare.
     case internalError = 70
-    /// A file to be written cannot be made.
+    /// A file that was to be written cannot be created.
     case cannotMake = 73
     /// A disk or file system failed.
     case inputOutput = 74
     /// Busy, or stopped early: run the same command again.
     case tryAgain = 75
-    /// A breaker is open, or the run is late: a person must look, and no timer goes on with it.
+    /// A breaker is open, or the run is late: a person must look, and no timer continues the run.
     case halted = 76
     /// APNs refuses the credential.
     case credentialRefused = 77
@@ -52,7 +52,7 @@ enum ExitStatus: Int32, CaseIterable {
 }
 
 extension Failure {
-    /// Prints and leaves; the only way out of a command that failed.
+    /// Prints the error and exits the process. A command that fails exits only here.
     static func exit(with error: any Error) -> Never {
         guard let failure = of(error) else {
             let (text, status) = (Fanfare.fullMessage(for: error), Fanfare.exitCode(for: error))
@@ -60,7 +60,7 @@ extension Failure {
             ThisProcess.leave(status.rawValue)
         }
         for message in failure.messages {
-            // A diagnostic already says that it is an error, and where.
+            // A diagnostic already contains its severity and place.
             Console.error(
                 message.contains(": error: ") || message.contains(": warning: ") ? message : "error: \(message)")
         }

@@ -3,16 +3,16 @@ import Foundation
 import Logging
 import Model
 
-/// How much is logged, and how. What a command does not say is as the configuration has it.
+/// The level and format of the log. The configuration supplies what a command does not set.
 struct LogOptions: ParsableArguments {
     @Option(help: "What to log on standard error (default: log.level of the configuration, or warning).")
     var logLevel: Configuration.Log.Level?
     @Option(help: "How a line of the log is written (default: log.format of the configuration, or text).")
     var logFormat: Configuration.Log.Format?
 
-    /// A logger to standard error. What else the process says goes there in the same form.
+    /// Returns a logger to standard error. Other messages of the process go there in the same format.
     ///
-    /// - Parameter usual: the level if none is named and standard error is not the journal.
+    /// - Parameter usual: the level if none is set and standard error is not the journal.
     func logger(_ configuration: Configuration, usual: Configuration.Log.Level = .warning) -> Logger {
         let level = logLevel ?? configuration.log.level ?? (Journal.isStandardError ? .info : usual)
         let lines = LogLines(
@@ -26,20 +26,20 @@ struct LogOptions: ParsableArguments {
 extension Configuration.Log.Level: ExpressibleByArgument {}
 extension Configuration.Log.Format: ExpressibleByArgument {}
 
-/// The journal of systemd as the place where a process's standard error goes.
+/// The systemd journal as the destination of a process's standard error.
 enum Journal {
     static let isStandardError = isStream(
         ProcessInfo.processInfo.environment["JOURNAL_STREAM"] ?? "", descriptor: STDERR_FILENO)
 
-    /// Whether `JOURNAL_STREAM`, a device and an inode, names the file behind a descriptor. A process that another one
-    /// started inherits the variable, and may have its standard error elsewhere.
+    /// Returns whether `JOURNAL_STREAM`, a device and an inode, names the file of a descriptor. A process started by
+    /// another one inherits the variable, and its standard error may go elsewhere.
     static func isStream(_ name: String, descriptor: Int32) -> Bool {
         var file = stat()
         guard !name.isEmpty, fstat(descriptor, &file) == 0 else { return false }
         return name == "\(file.st_dev):\(file.st_ino)"
     }
 
-    /// The number of syslog(3) that journald takes off the front of a line.
+    /// Returns the syslog(3) number that journald removes from the start of a line.
     static func priority(_ level: Logger.Level) -> Int {
         switch level {
         case .critical: 2
@@ -55,11 +55,11 @@ enum Journal {
 /// The form in which a process writes lines to standard error.
 struct LogLines: Sendable {
     private let format: Configuration.Log.Format
-    /// Each line has its priority in front.
+    /// Whether each line starts with its priority.
     private let hasPriority: Bool
     private let now: @Sendable () -> Timestamp
 
-    /// - Parameter isJournal: standard error is the journal, whatever the format.
+    /// - Parameter isJournal: whether standard error is the journal, whatever the format.
     init(
         _ format: Configuration.Log.Format, isJournal: Bool,
         now: @escaping @Sendable () -> Timestamp = { Timestamp(Date()) }
@@ -77,7 +77,7 @@ struct LogLines: Sendable {
         return logger
     }
 
-    /// Returns a sentence that is no log event, such as the error that the program exits with. As text it stays as it is.
+    /// Returns a line for a sentence that is not a log event, such as a final error. Text format leaves it unchanged.
     func sentence(_ text: String, _ level: Logger.Level) -> String {
         switch format {
         case .json: json(level, [("message", JSONLine.quoted(text))])
@@ -89,12 +89,12 @@ struct LogLines: Sendable {
         let sorted = facts.sorted { $0.key < $1.key }
         guard format == .json else {
             let words = ([message] + sorted.map { "\($0.key)=\(Self.value($0.value))" }).joined(separator: " ")
-            // journald knows when a line came.
+            // journald records the time of each line.
             return hasPriority ? prefixed(words, level) : "\(now().iso8601) \(level.rawValue) \(words)"
         }
         var fields = [("logger", JSONLine.quoted(label)), ("message", JSONLine.quoted(message))]
         let taken: Set = ["time", "level", "logger", "message"]
-        // What every line has cannot be taken by a fact.
+        // Rename a fact whose key is one of the fixed fields.
         for (key, value) in sorted { fields.append((taken.contains(key) ? key + "_" : key, JSONLine.json(value))) }
         return json(level, fields)
     }
@@ -104,14 +104,14 @@ struct LogLines: Sendable {
         return prefixed("{\(all.map { "\(JSONLine.quoted($0)):\($1)" }.joined(separator: ","))}", level)
     }
 
-    /// The journal makes an entry of each line: each has the priority.
+    /// Puts the priority in front of each line, because the journal makes an entry of each line.
     private func prefixed(_ text: String, _ level: Logger.Level) -> String {
         guard hasPriority else { return text }
         return text.split(separator: "\n", omittingEmptySubsequences: false)
             .map { "<\(Journal.priority(level))>\($0)" }.joined(separator: "\n")
     }
 
-    /// As it stands where no blank or sign would end it, else in quotes.
+    /// Returns the value unquoted if it has no blank, quote or equals sign, and quoted otherwise.
     private static func value(_ value: Logger.Metadata.Value) -> String {
         let text =
             switch value {

@@ -7,7 +7,7 @@ import Sending
 import Store
 
 extension Configuration {
-    /// What the senders of an app keep together: its own pace, and that of all apps.
+    /// Returns the paces that the senders of an app share: the pace of the app and the pace of all apps.
     func sharedPaces(of topic: String) -> [SharedPace] {
         let app = (try? app(for: topic))?.pace.map { SharedPace(name: "app \(topic)", pace: $0) }
         return [pace.map { SharedPace(name: "all apps", pace: $0) }, app].compactMap(\.self)
@@ -15,7 +15,7 @@ extension Configuration {
 }
 
 extension SendingSetup {
-    /// Takes what the configuration says of all runs, and of those of one app.
+    /// Returns a setup with the configuration's settings for all runs and for the runs of one app.
     func following(_ configuration: Configuration, topic: String) -> SendingSetup {
         var sender = self
         sender.paces = configuration.sharedPaces(of: topic)
@@ -23,8 +23,9 @@ extension SendingSetup {
         return sender
     }
 
-    /// Loads the app's credentials and points its lanes at Apple, or at the configured endpoints. An environment without
-    /// a key gets none. Throws if a file that the lanes need cannot be read: such a run would pause when it connects.
+    /// Loads the app's credentials and points its lanes at Apple, or at the configured endpoints. An environment
+    /// without a key gets no lanes. Throws if a file that the lanes need cannot be read: such a run would pause when it
+    /// connects.
     init(_ app: Configuration.App, _ tokens: ProviderTokens, logger: Logger) throws {
         let all: [PushEnvironment: PushEndpoint] = [
             .production: try Self.endpoint(app, .production), .sandbox: try Self.endpoint(app, .sandbox),
@@ -67,7 +68,7 @@ extension SendingSetup {
         }
     }
 
-    /// Going past a proxy that somebody set would fail late and in the dark, or break a rule of the house.
+    /// Throws if a proxy is set. Bypassing it would fail late without a clear error, or break a network policy.
     private static func refuseProxy(_ hosts: [String]) throws {
         for host in hosts {
             if let reason = ProxySetting.refusal(of: host, in: ProcessInfo.processInfo.environment) {
@@ -76,7 +77,7 @@ extension SendingSetup {
         }
     }
 
-    /// Where the pushes of an environment go.
+    /// Returns the endpoint of an environment's pushes.
     static func endpoint(_ app: Configuration.App, _ environment: PushEnvironment) throws -> PushEndpoint {
         switch environment {
         case .production: try endpoint(app.endpoints.production) ?? .production
@@ -93,8 +94,8 @@ extension SendingSetup {
     }
 }
 
-/// Says what to do about a key file that this process cannot read. A service has the copies that systemd made when it
-/// started. Other users than root have none.
+/// Explains how to fix a key file that this process cannot read. A service has the copies that systemd made when the
+/// service started. Users other than root have no copy.
 enum UnreadableSecret {
     static func explained<Value>(
         environment: [String: String] = ProcessInfo.processInfo.environment, isRoot: Bool = geteuid() == 0,
@@ -126,10 +127,10 @@ enum UnreadableSecret {
 }
 
 extension Session {
-    /// How this process sends for an app.
+    /// Returns how this process sends for an app.
     ///
-    /// Where no daemon runs, the app's key is read before this returns: a key that cannot be used is an error before
-    /// anything is put on record. A daemon sends with its own copy of the key, which this user may not be able to read.
+    /// If no daemon runs, the app's key is read before this returns. An unusable key is then an error before anything
+    /// is recorded. A daemon sends with its own copy of the key, which this user may not be able to read.
     func sender(_ app: Configuration.App, _ logger: Logger) async throws -> @Sendable () throws -> SendingSetup {
         let tokens = ProviderTokens(self, logger: logger)
         let make: @Sendable () throws -> SendingSetup = { try SendingSetup(app, tokens, logger: logger) }
@@ -138,8 +139,8 @@ extension Session {
         return { made }
     }
 
-    /// The same for what this process sends itself although a daemon runs. Returns `nil` if this process cannot use the
-    /// app's key and a daemon runs that may.
+    /// Returns the setup for a run that this process sends itself although a daemon runs. Returns `nil` if this process
+    /// cannot use the app's key and a daemon is running, which may be able to use it.
     func ownSender(_ app: Configuration.App, _ logger: Logger) async throws -> SendingSetup? {
         do {
             return try SendingSetup(app, ProviderTokens(self, logger: logger), logger: logger)
@@ -173,7 +174,7 @@ extension PushCredential {
 }
 
 extension ProviderTokens {
-    /// Those of this process, shared through the store with all others on it.
+    /// Creates the tokens of this process, shared with all other processes on the store.
     convenience init(_ session: Session, logger: Logger) {
         let clock = session.clock
         self.init(log: session.store, now: { clock.now().milliseconds }, logger: logger)
@@ -184,18 +185,19 @@ extension ProviderTokens {
 enum ProxySetting {
     private static let variables = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
 
-    /// The name of the variable that sets one; nil: the way is open. A host of this machine needs no proxy.
+    /// Returns the name of the variable that sets a proxy, or `nil` if none applies. A host of this machine needs no
+    /// proxy.
     static func variable(for host: String, in environment: [String: String]) -> String? {
         isThisMachine(host) ? nil : variable(ofCurlFor: host, in: environment)
     }
 
-    /// The same as curl sees it, which goes to this machine by a proxy as well.
+    /// Returns the variable as curl sees it. curl also uses a proxy for this machine.
     private static func variable(ofCurlFor host: String, in environment: [String: String]) -> String? {
         guard !isExcepted(host, environment["no_proxy"] ?? environment["NO_PROXY"] ?? "") else { return nil }
         return variables.first { !(environment[$0] ?? "").isEmpty }
     }
 
-    /// Why the native transport cannot go to a host; nil: it can.
+    /// Returns why the native transport cannot connect to a host, or `nil` if it can.
     static func refusal(of host: String, in environment: [String: String]) -> String? {
         variable(for: host, in: environment).map { variable in
             "\(variable) is set, and the native transport knows no proxy; write transport: curl in the configuration, or "
@@ -203,7 +205,7 @@ enum ProxySetting {
         }
     }
 
-    /// What the environment's proxy means for a transport that connects to some hosts.
+    /// Returns how the environment's proxy affects a transport that connects to these hosts.
     static func use(
         by transport: Configuration.Transport, to hosts: [String], in environment: [String: String]
     ) -> ProxyUse {
@@ -218,14 +220,15 @@ enum ProxySetting {
         }
     }
 
-    /// Host and port of a proxy, which may be written with a user and a password.
+    /// Returns the host and port of a proxy, without a user and a password.
     private static func address(_ proxy: String) -> String {
         let parts = URLComponents(string: proxy.contains("://") ? proxy : "http://\(proxy)")
         guard let parts, let host = parts.host, !host.isEmpty else { return "a proxy" }
         return "the proxy " + host + (parts.port.map { ":\($0)" } ?? "")
     }
 
-    /// As curl reads it: names with all below them, separated by commas or blanks, or a star for every host.
+    /// Reads exceptions like curl: names including their subdomains, separated by commas or blanks, or `*` for every
+    /// host.
     private static func isExcepted(_ host: String, _ exceptions: String) -> Bool {
         let host = host.lowercased()
         return exceptions.lowercased().split { $0 == "," || $0 == " " }.contains { exception in

@@ -8,15 +8,15 @@ import Store
 import Synchronization
 import UnixSignals
 
-/// Sends runs of one app from this process, or follows the daemon that does, and leaves with the report.
+/// Sends runs of one app from this process, or follows the daemon that sends them. Then prints the report.
 struct SendingHere: Sendable {
     private let session: Session
     private let logger: Logger
     private let sender: @Sendable () throws -> SendingSetup
-    /// Whether a run that pauses as late gets a report on standard output: not if the caller starts another run.
+    /// Whether a run that pauses as late gets a report on standard output. `false` if the caller starts another run.
     var reportsLateRun = true
 
-    /// - Parameter sender: asked when this process is to send.
+    /// - Parameter sender: called when this process is to send.
     init(_ session: Session, _ logger: Logger, sender: @escaping @Sendable () throws -> SendingSetup) {
         self.session = session
         self.logger = logger
@@ -34,7 +34,7 @@ struct SendingHere: Sendable {
         .execute(run)
     }
 
-    /// Follows a run that was handed over to the daemon until it ends; sends it here if the daemon exits before that.
+    /// Follows a run handed over to the daemon until the run ends. Sends it here if the daemon exits first.
     func handedOver(_ run: Run) async throws -> RunEnd {
         let execution = ExecuteRun(runs: session.runs, observer: .console(session.runs, run), wait: nil) { run in
             try await send(run)
@@ -42,10 +42,10 @@ struct SendingHere: Sendable {
         return try await execution.execute(run) ?? .stoppedEarly
     }
 
-    /// Brings the run to its end, prints its report, delivers webhooks, and throws what the end says.
+    /// Brings the run to its end, prints its report and delivers webhooks. Throws the failure that the end stands for.
     ///
     /// - Parameters:
-    ///   - webhooks: registered before anything was done to the run that they are to hear of.
+    ///   - webhooks: registered before anything changes in the run, so that they report all of it.
     ///   - wait: see ``ExecuteRun``.
     func execute(_ run: Run, _ webhooks: WebhookDispatcher, wait: Bool?, json: Bool) async throws {
         let execution = ExecuteRun(runs: session.runs, observer: .console(session.runs, run), wait: wait) { run in
@@ -64,7 +64,7 @@ struct SendingHere: Sendable {
 }
 
 extension ExecuteRun.Observer {
-    /// Notes and progress on standard error.
+    /// Returns an observer that prints notes and progress on standard error.
     static func console(_ runs: FollowRuns, _ run: Run) -> ExecuteRun.Observer {
         ExecuteRun.Observer(
             note: { Console.note($0) },
@@ -83,7 +83,7 @@ extension ExecuteRun.Observer {
     }
 }
 
-/// Carries out a run with progress on standard error, obeying SIGINT, SIGTERM and SIGHUP.
+/// Carries out a run with progress on standard error, and obeys SIGINT, SIGTERM and SIGHUP.
 struct Broadcast: Sendable {
     let store: any AllRoles
     let runs: FollowRuns
@@ -97,9 +97,9 @@ struct Broadcast: Sendable {
         case other
     }
 
-    /// The first signal stops the run in good order, the second one at once.
+    /// Sends the run. The first signal stops it and waits for requests in flight; the second stops it immediately.
     func execute(_ run: Run) async throws -> RunEnd {
-        // A terminal that goes away is no reason to leave anything in doubt.
+        // Closing a terminal must not leave anything in doubt.
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let stop = StopSwitch()
         let lines = RunLines(run, clock: clock, logger: logger)
@@ -154,15 +154,15 @@ struct Broadcast: Sendable {
         }
     }
 
-    /// As safe as a crash: what is on its way is in doubt, and the next start says so. `_exit`, because threads that
-    /// use the libraries must not see them being taken down.
+    /// Exits immediately, which is as safe as a crash: requests in flight are in doubt, and the next start says so.
+    /// Uses `_exit`, because threads that use the libraries must not see the libraries shut down.
     private static func leaveAtOnce() -> Never {
         Console.note("stopped at once; the next start puts in order what was on its way")
         ThisProcess.leave(ExitStatus.tryAgain.rawValue)
     }
 }
 
-/// A stop that was asked for, also before there was a run to stop.
+/// A stop request, which may come before there is a run to stop.
 private final class StopSwitch: Sendable {
     private let state = Mutex((control: RunControl?.none, isAsked: false))
 

@@ -5,7 +5,7 @@ import Model
 import Sending
 import Store
 
-/// `--config`, and what follows from it.
+/// The `--config` option, and what follows from it.
 struct Settings: ParsableArguments {
     @Option(
         name: .long,
@@ -13,7 +13,7 @@ struct Settings: ParsableArguments {
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
-    /// The settings of a command line that is still being written.
+    /// Returns the settings of a command line that is being completed.
     static func completing(_ words: [String]) -> Settings {
         var settings = Settings()
         settings.config = words.firstIndex(of: "--config").flatMap { index in
@@ -26,23 +26,23 @@ struct Settings: ParsableArguments {
         ConfigurationSource(named: config, environment: ProcessInfo.processInfo.environment)
     }
 
-    /// The configuration if there is one and it is right, without a word about it otherwise.
+    /// Returns the configuration if it exists and is valid. Prints nothing otherwise.
     func configurationIfAny() -> Configuration? { source.readIfRight() }
 
-    /// Reads and checks the configuration; warnings go to standard error.
+    /// Reads and checks the configuration. Warnings go to standard error.
     func configuration() throws -> Configuration {
         let (configuration, warnings) = try source.read()
         for warning in warnings { Console.note(warning.description) }
         return configuration
     }
 
-    /// The configured store with this process as its user.
+    /// Opens the configured store for this process.
     func session(_ access: StoreAccess = .writing) async throws -> Session {
         try await session(configuration(), access)
     }
 
-    /// For a dry run, which makes nothing: the configured store, or where there is none an empty one in a folder that is gone
-    /// afterwards; which is said.
+    /// Calls `body` with the configured store, for a dry run. If there is no store, prints a note and uses an empty
+    /// store in a temporary folder, which is deleted afterwards.
     func withTrialSession<Value>(_ body: (Session) async throws -> Value) async throws -> Value {
         var configuration = try configuration()
         do {
@@ -59,7 +59,8 @@ struct Settings: ParsableArguments {
         return try await body(try await Session(configuration, .making))
     }
 
-    /// The same where the configuration was read already. Who is told that there is no such store hears who named it.
+    /// Opens the store of a configuration that was already read. An error about a missing store names the setting
+    /// behind it.
     func session(_ configuration: Configuration, _ access: StoreAccess = .writing) async throws -> Session {
         do {
             return try await Session(configuration, access)
@@ -70,7 +71,7 @@ struct Settings: ParsableArguments {
 
     private func named(_ error: StoreError) -> any Error {
         switch error {
-        // systemd makes this folder, for the service's user.
+        // systemd creates this folder for the service's user.
         case .noFolder(let path) where (path as NSString).deletingLastPathComponent == StateFolder.ofService:
             Failure(.configuration, "there is no store at \(path) yet; run: systemctl start fanfare")
         case .noStore, .noFolder, .notAFile:
@@ -80,14 +81,14 @@ struct Settings: ParsableArguments {
     }
 }
 
-/// What a command works with: the configuration, the opened store and who sends from it, who asks, and the time it was
-/// asked.
+/// What a command works with: the configuration, the opened store and its senders, the person who runs it, and its
+/// time.
 struct Session: Sendable {
     let configuration: Configuration
     let opened: OpenedStore
     private let access: StoreAccess
     let actor: Actor
-    /// The store's time, by which its senders agree.
+    /// The store's time, which all its senders share.
     let clock: WallClock
     let now: Timestamp
 
@@ -112,22 +113,23 @@ struct Session: Sendable {
             plans: ApprovePlans(store: store, rules: configuration.approvals))
     }
 
-    /// This process as a sender; from the first call on, until it ends. Throws where nobody could know that it is alive.
+    /// Registers this process as a sender, until it exits. Throws if other processes could not see that it is alive.
     func post() throws -> SenderPost { try OwnPost.take(senders, store).post }
 
-    /// What this process obeys at once.
+    /// Returns the stops that this process obeys immediately.
     func stops() throws -> StopWatch { try OwnPost.take(senders, store).stops }
 
-    /// The journals of this process and of others.
+    /// Returns the journals of this process and of others.
     func journals() throws -> SenderJournals { try OwnPost.take(senders, store).journals }
 
-    /// The same before a run is made, or let go on, that this process would have to send.
+    /// Registers this process as a sender if no daemon runs, before a run is created or resumed that this process must
+    /// send.
     func requirePostUnlessServed() async throws {
         if try await runs.daemon() == nil { _ = try post() }
     }
 
-    /// The run a person means, after what a crash left in flight was put in order, which is said; where the store is only
-    /// read, that it was left is said, and nothing is done about it.
+    /// Returns the run that a person means, after it has recovered and reported what a crash left in flight. A store
+    /// opened only for reading is reported and not changed.
     func run(_ text: String) async throws -> Run {
         try await recoverAbandoned()
         return try await RunLookup.run(text, in: store)

@@ -7,12 +7,13 @@ import Sending
 import Store
 import Synchronization
 
-/// Opens the store at an address, of whichever kind: a SQLite file by its path, a database on PostgreSQL by its URL.
+/// Opens the store at an address: a SQLite file by its path, or a PostgreSQL database by its URL.
 enum StoreOpening {
-    /// Four times the trust window of a sender, see ``SendingSetup``: who was silent for so long has started nothing lately.
+    /// The time without a heartbeat after which a sender is taken over: four times its trust window, see
+    /// ``SendingSetup``.
     private static let takeoverAfter: Duration = .seconds(10)
 
-    /// Throws ``StoreError``, or a ``Failure`` of one line; no message holds a password.
+    /// Opens a store. Throws ``StoreError``, or a ``Failure`` of one line. No message contains a password.
     static func open(
         _ address: String, _ access: StoreAccess, isAlive: @escaping OwnerLiveness.IsAlive,
         livingSender: () -> String? = { nil }
@@ -33,10 +34,11 @@ enum StoreOpening {
         }
     }
 
-    /// Throws where there is no store, but was one: an empty one in its place would send all of it again.
+    /// Throws if a store existed here and is missing now, because an empty store in its place would send everything
+    /// again.
     private static func requireNeverThere(_ path: String) throws {
         let senders = SenderFolder(besideStore: path, command: ThisProcess.command, now: WallClock.system.now)
-        // The path with its links followed.
+        // The store's path with its links followed.
         let store = String(senders.path.dropLast(SenderFolder.suffix.count))
         guard access(store, F_OK) != 0 else { return }
         let file = URL(fileURLWithPath: store)
@@ -53,7 +55,7 @@ enum StoreOpening {
                 + "with `fanfare restore FILE` for instance; to start with an empty one, move these away first")
     }
 
-    /// With those who send from it.
+    /// Opens a store together with its senders.
     static func open(_ address: String, _ access: StoreAccess) async throws -> OpenedStore {
         guard StoreAddress(address).isURL else {
             let senders = SenderFolder(
@@ -62,7 +64,7 @@ enum StoreOpening {
                 address, access, isAlive: senders.isAlive, livingSender: senders.livingSender)
             return OpenedStore(store: store, senders: senders)
         }
-        // Where its senders have their folder is known once the store has said its name; until then all may be alive.
+        // The folder of the senders is known once the store has reported its name. Until then all senders may be alive.
         let known = KnownSenders()
         let store = try await open(address, access, isAlive: known.isAlive)
         let senders = SenderFolder(
@@ -72,7 +74,7 @@ enum StoreOpening {
         return OpenedStore(store: store, senders: senders)
     }
 
-    /// The folder of this machine's senders, where possible without the store, which may take nothing now.
+    /// Returns the folder of this machine's senders, if possible without the store, which may be unavailable.
     static func senders(_ address: String) async throws -> SenderFolder {
         let command = ThisProcess.command
         guard StoreAddress(address).isURL else {
@@ -84,7 +86,8 @@ enum StoreOpening {
         } catch let failure as Failure
             where [Failure.Kind.unavailable, .tryAgain, .configuration].contains(failure.kind)
         {
-            // Only the server knows the store's name; where this machine sends from one alone it is that one.
+            // Only the server knows the store's name. If this machine sends from a single store, use that store's
+            // folder.
             let state = StateFolder.path(ProcessInfo.processInfo.environment)
             let names = ((try? FileManager.default.contentsOfDirectory(atPath: state)) ?? []).filter {
                 $0.hasPrefix(SenderFolder.namePrefix)
@@ -98,11 +101,11 @@ enum StoreOpening {
         }
     }
 
-    /// What keeps a database from being opened, by what is to be done: to wait for it, or to put something right.
+    /// Returns the error for a database that cannot be opened, classified by the remedy: wait, or correct something.
     private static func failure(_ error: any Error) -> any Error {
         switch error {
         case StoreOpeningFault.noStore(let server): StoreError.noStore(path: server, isEmptyFile: false)
-        // It may be about to take over for another one.
+        // The replica may be about to take over from the primary.
         case StoreOpeningFault.readOnly(_, isReplica: true): Failure(.unavailable, "\(error)")
         case let fault as StoreOpeningFault: Failure(.configuration, fault.description)
         case let fault as PostgresAddressFault: Failure(.configuration, fault.description)
@@ -114,7 +117,7 @@ enum StoreOpening {
     }
 }
 
-/// Who may be alive, told to a store before its senders are known.
+/// The liveness check given to a store before the store's senders are known.
 private final class KnownSenders: Sendable {
     private let senders = Mutex<SenderFolder?>(nil)
 
@@ -123,16 +126,16 @@ private final class KnownSenders: Sendable {
     @Sendable func isAlive(_ owner: String) -> Bool { senders.withLock { $0 }?.isAlive(owner) ?? true }
 }
 
-/// Where senders of a store that is no file of this machine's keep what is this machine's own: locks and journals.
+/// The folder for this machine's locks and journals, if the store is not a file of this machine.
 enum StateFolder {
-    /// Of the service, see `StateDirectory=` of its unit.
+    /// The folder of the service, see `StateDirectory=` of its unit.
     static let ofService = "/var/lib/fanfare"
 
-    /// The service's own folder where this process is the service or may write there, so that commands meet its senders;
-    /// else that of the user.
+    /// Returns the service's folder if this process is the service or may write there, so that commands see the
+    /// service's senders. Otherwise returns the user's folder.
     static func path(_ environment: [String: String]) -> String {
         let given = { (name: String) in environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
-        // systemd names several folders with colons between them.
+        // systemd separates several folders with colons.
         if let state = given("STATE_DIRECTORY") { return String(state.prefix { $0 != ":" }) }
         if let state = given("XDG_STATE_HOME") { return "\(state)/fanfare" }
         if access(ofService, W_OK) == 0 { return ofService }

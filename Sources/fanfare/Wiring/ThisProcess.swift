@@ -9,11 +9,11 @@ import Synchronization
 import Systemd
 import UnixSignals
 
-/// Who this process is, for the record and for other processes on the store.
+/// The identity of this process, for the audit log and for other processes on the store.
 enum ThisProcess {
-    /// Who runs the command, as the operating system knows them.
+    /// The person who runs the command, as the operating system knows them.
     static var actor: Actor {
-        // systemd sets it for its units.
+        // systemd sets this variable for its units.
         let isUnit = ProcessInfo.processInfo.environment["INVOCATION_ID"] != nil && isatty(STDIN_FILENO) == 0
         let user = SignedInUser.name(of: getuid())
         var actor = Actor(
@@ -27,39 +27,40 @@ enum ThisProcess {
         return actor
     }
 
-    /// The only way out of the process. It skips the exit handlers of the libraries: a thread that is ending a
-    /// connection still uses OpenSSL and libpq, and would crash once these are taken apart.
+    /// Exits the process; every exit goes through here. Skips the exit handlers of the libraries. A thread that closes
+    /// a connection still uses OpenSSL and libpq, and would crash after their shutdown.
     static func leave(_ status: Int32) -> Never { _exit(status) }
 
-    /// What it was started for: the command alone, since words after it may be secret.
+    /// The command of this process, without the words after it, because they may be secret.
     static var command: String { CommandLine.arguments.dropFirst().first { !$0.hasPrefix("-") } ?? "" }
 
-    /// This process as a sender of runs: others that look at a run see its name.
+    /// Returns this process as a sender of runs. Other processes that read a run see its name.
     static func sender(_ post: SenderPost) -> Actor { actor.named(post.name) }
 
-    /// The same for `serve`.
+    /// Returns this process as the sender of `serve`.
     static func daemon(_ post: SenderPost) -> Actor {
         var daemon = sender(post)
         daemon.origin = .daemon
         return daemon
     }
 
-    /// Keys, tokens and secrets are in its memory: a crash must not leave them in a file.
+    /// Prevents core dumps, because keys, tokens and secrets are in memory and a crash must not write them to a file.
     ///
-    /// Not by PR_SET_DUMPABLE, which would also hide the process from others of its user where /proc shows only what may
-    /// be traced (`hidepid`, `ProtectProc=invisible`): they are to see whether a sender is alive. Handlers that the kernel
-    /// pipes a dump to are not bound by the limit; what goes into the dump is, by the filter.
+    /// PR_SET_DUMPABLE is no alternative. If /proc shows only traceable processes (`hidepid`, `ProtectProc=invisible`),
+    /// it would hide the process from its user's other processes. These must see whether a sender is alive. The limit
+    /// does not apply to handlers that the kernel pipes a dump to; the filter decides what such a dump contains.
     static func keepMemoryPrivate() {
         var limit = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
-        // Without /proc there is nothing more to be done.
+        // If /proc is missing, nothing more can be done.
         try? Data("0".utf8).write(to: URL(fileURLWithPath: "/proc/self/coredump_filter"))
     }
 }
 
-/// A command line as it goes on record: what was asked for, by which options, without what is a secret.
+/// A command line for the audit log, without its secrets.
 ///
-/// Tokens and keys are known by their looks, see ``Redaction``, passwords by the name of their option or variable.
+/// Tokens and keys are recognised by their form, see ``Redaction``, and passwords by the name of their option or
+/// variable.
 enum RecordedCommand {
     private static let secretNames = [
         "secret", "password", "passphrase", "passwd", "token", "authorization", "api_key",
@@ -67,7 +68,7 @@ enum RecordedCommand {
 
     static func text(_ words: [String]) -> String {
         words.enumerated().map { index, word in
-            // The value of an option stands behind it, or in it.
+            // The value of an option is the next word, or part of the same word.
             let isSecret = index > 0 && words[index - 1].hasPrefix("--") && isSecret(words[index - 1][...])
             return quoted(isSecret ? "…" : redacted(word))
         }.joined(separator: " ")
@@ -78,7 +79,7 @@ enum RecordedCommand {
         return secretNames.contains { name.hasSuffix($0) }
     }
 
-    /// `name=value` is looked at by its name first, in a web address by that of each part of its query.
+    /// Redacts `name=value` by its name first. In a web address each part of the query is checked by its own name.
     private static func redacted(_ word: String) -> String {
         let parts = word.split(separator: "&", omittingEmptySubsequences: false).map { part in
             guard let sign = part.lastIndex(of: "="), isSecret(nameBefore(sign, in: part)), !part.hasSuffix("=") else {
@@ -94,23 +95,23 @@ enum RecordedCommand {
         return name.lastIndex { "?=".contains($0) }.map { name[name.index(after: $0)...] } ?? name
     }
 
-    /// `https://user:password@host` as `https://…@host`.
+    /// Returns `https://user:password@host` as `https://…@host`.
     private static func withoutAccount(_ text: String) -> String {
         guard let scheme = text.firstRange(of: "://") else { return text }
-        // The URL of a store may have any character in its password, though it should not.
+        // The URL of a store may contain any character in its password, although it should not.
         let isStore = text[..<scheme.lowerBound].lowercased().contains("postgres")
         let authority = text[scheme.upperBound...].prefix { isStore || ($0 != "/" && $0 != "?") }
         guard let at = authority.lastIndex(of: "@") else { return text }
         return text[..<scheme.upperBound] + "…" + text[at...]
     }
 
-    /// As it could be typed again.
+    /// Returns the word as a shell accepts it.
     private static func quoted(_ word: String) -> String {
         word.shellWord(allowing: "-_./=:,@%+…")
     }
 }
 
-/// This process's post among the senders of a store: taken when sending begins, left when the process ends in good order.
+/// The registration of this process as a sender of a store, from the start of sending until a normal exit.
 enum OwnPost {
     private struct Taken {
         var post: SenderPost
@@ -122,7 +123,7 @@ enum OwnPost {
 
     private static let taken = Mutex<[String: Taken]>([:])
 
-    /// With its journal, what is to be known of those of others, and the stops it obeys.
+    /// Registers this process, with its journal, the journals of other senders, and the stops that it obeys.
     static func take(
         _ folder: SenderFolder, _ store: any SendingStore
     ) throws -> (post: SenderPost, journals: SenderJournals, stops: StopWatch) {
@@ -140,27 +141,28 @@ enum OwnPost {
         return (own.post, folder.journals(of: store, own: own.journal), own.stops)
     }
 
-    /// Deletes what nobody needs of those that are gone, this one among them.
+    /// Leaves all stores, and deletes the unneeded files of dead senders, including this one's.
     static func leave() async {
         let left = taken.withLock { taken in
             defer { taken = [:] }
             return Array(taken.values)
         }
         for entry in left {
-            // Before its lock is free: while the store has a heartbeat of it, no store may be moved.
+            // Retire before the lock is released: while the store has a heartbeat of this sender, the store cannot be
+            // moved.
             try? await entry.store.retire(entry.post.name)
             entry.post.leave()
-            // What cannot be deleted now is deleted by whoever sends next.
+            // The next sender deletes what cannot be deleted now.
             try? await entry.folder.removeUnneeded(entry.store)
         }
     }
 }
 
-/// Long work that Ctrl-C and SIGTERM end in good order, with exit code 75: a transaction is finished or rolled back.
+/// Long work that Ctrl-C and SIGTERM end cleanly, with exit code 75: a transaction is finished or rolled back.
 enum Interruptible {
     /// - Parameters:
     ///   - state: what the user finds after an interruption, and what to do.
-    ///   - work: obeys its cancellation.
+    ///   - work: must obey its cancellation.
     static func run<Result: Sendable>(
         _ state: String, _ work: @Sendable @escaping () async throws -> Result
     ) async throws -> Result {
@@ -179,7 +181,8 @@ enum Interruptible {
         }
     }
 
-    /// The second signal ends the process: the work may be waiting for input that never comes.
+    /// Cancels the work at the first signal, and exits at the second. The work may be waiting for input that never
+    /// comes.
     private static func obey(_ signals: UnixSignalsSequence, _ cancel: () -> Void) async {
         var isSecond = false
         for await _ in signals {
@@ -192,19 +195,19 @@ enum Interruptible {
 }
 
 extension WallClock {
-    /// The machine's own time.
+    /// The clock of this machine.
     static let system = WallClock(
         boot: MachineStart.name,
         now: { Timestamp(Date()) },
         uptime: SystemUptime.now,
         sleep: { duration in
-            // Ends early only when the task is cancelled, and whoever sleeps looks at that itself.
+            // The sleep ends early only if the task is cancelled. The caller checks for that itself.
             try? await Task.sleep(for: duration)
         })
 }
 
 extension WallClock {
-    /// The time that a server tells to all senders of a store; it has no steps of this machine's.
+    /// Returns the time that a server gives to all senders of a store. Clock steps of this machine do not affect it.
     static func following(_ now: @escaping @Sendable () -> Timestamp) -> WallClock {
         WallClock(now: now, uptime: SystemUptime.now, sleep: WallClock.system.sleep)
     }
@@ -212,7 +215,7 @@ extension WallClock {
 
 /// The time since this machine started, as the kernel counts it.
 enum SystemUptime {
-    /// CLOCK_BOOTTIME: nobody sets it, and it counts the time spent suspended.
+    /// CLOCK_BOOTTIME, which cannot be set and includes the time spent suspended.
     static let now: @Sendable () -> Duration = {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)

@@ -26,7 +26,7 @@ extension `The pages in a browser` {
             try await browser.follow("fieldset.start button.main")
 
             let note = try await browser.text("noscript")
-            #expect(note.contains("does not move by itself"))
+            #expect(note.contains("Live updates need JavaScript"))
             try await look(browser, until: "running")
             try await browser.pauseAndResume()
             try await look(browser, until: "finished")

@@ -37,7 +37,7 @@ extension DaemonLogContract {
             #expect(try await open("b") == [first, second])
             try await store.release(second, by: "b", state: .running, reason: nil, now: noon)
             #expect(try await open("c") == [first, second])
-            // A test is left to whoever made it, unless it was handed over.
+            // A test is left to the creator of it, unless it was handed over.
             let tested = try await store.createRun(
                 try definition(), occurrence: TestOccurrence.handedOverPrefix + "1", isTest: true, now: noon, by: "a")
             #expect(try await open("c") == [first, second, tested.run.id])

@@ -2,7 +2,7 @@ package import Model
 package import Store
 package import Testing
 
-extension DeliveryQueue where Self: RunLog & DeviceRegistry & StoreUpkeep {
+extension DeliveryQueue where Self: RunLog & RunOwnership & DeviceRegistry & StoreUpkeep {
     /// A lease under these caps.
     ///
     /// - Parameter clock: what the clock that nobody sets shows after noon, and by how much the other is set.

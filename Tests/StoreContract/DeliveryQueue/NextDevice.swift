@@ -128,7 +128,7 @@ extension Lease {
     }
 }
 
-extension DeliveryQueue where Self: RunLog & DeviceRegistry {
+extension DeliveryQueue where Self: RunLog & RunOwnership & DeviceRegistry {
     /// Devices by user, number and the seconds since each was seen.
     fileprivate func importDevices(_ devices: [(user: String, number: Int, seconds: Int64)]) async throws {
         let records = try devices.map { device in

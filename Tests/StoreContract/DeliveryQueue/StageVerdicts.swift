@@ -255,7 +255,7 @@ extension DeliveryQueueContract {
     }
 }
 
-extension DeliveryQueue where Self: RunLog & DeviceRegistry {
+extension DeliveryQueue where Self: RunLog & RunOwnership & DeviceRegistry {
     /// Half of the devices are an hour behind UTC, and it is eight o'clock in the first zone at noon.
     fileprivate func stagedByZone(_ devices: Int) async throws -> Int64 {
         let stages = [Stage(.share(50), toleratePercent: 20), Stage(.rest)]

@@ -303,7 +303,7 @@ extension DeliveryQueueContract {
     }
 }
 
-extension DeliveryQueue where Self: RunLog & DeviceRegistry {
+extension DeliveryQueue where Self: RunLog & RunOwnership & DeviceRegistry {
     /// A frozen run over so many new devices.
     func staged(
         _ devices: Int, _ stages: [Stage], name: String = "new-podcast",

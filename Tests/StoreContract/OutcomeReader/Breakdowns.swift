@@ -126,7 +126,7 @@ extension OutcomeReaderContract {
     }
 }
 
-extension DeliveryQueue where Self: RunLog & DeviceRegistry {
+extension DeliveryQueue where Self: RunLog & RunOwnership & DeviceRegistry {
     /// Accepts all that is due now and an hour later, in both environments.
     fileprivate func sendAll(_ run: Int64) async throws {
         for now in [noon, noon + .seconds(3_600), noon + .seconds(3_700)] {

@@ -3,17 +3,17 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// Plans that wait for signatures before anything is sent.
+/// The operations for plans that need signatures before anything is sent.
 struct ApprovalOperations: Sendable {
     struct ApproveBody: Codable, Sendable {
-        /// As it was shown, with its reach; it may stand in the path instead.
+        /// The plan as it was shown, with its reach. The path may contain it instead.
         var plan: String?
-        /// Why, for whoever looks at it later.
+        /// The reason, for the audit.
         var reason: String?
     }
 
     struct RejectBody: Codable, Sendable {
-        /// Why, for whoever looks at it later.
+        /// The reason, for the audit.
         var reason: String?
     }
 
@@ -46,7 +46,7 @@ struct ApprovalOperations: Sendable {
             Operation(
                 method: .post, path: "/approvals/{plan}/approve", id: "approvePlan", subject: "Approvals",
                 about: "Signs a plan, for as many devices as it was shown for: with its hash in the path or the body. "
-                    + "Whoever wrote it, or asked for it, may not.",
+                    + "The person who wrote it, or asked for it, may not.",
                 permission: .approve, parameters: [Self.plan], body: .json(ApproveBody.self), needsBody: false,
                 answers: [.init(.ok, "The plan.", .json(ApprovalResult.self))], problems: Self.problems
             ) { request in
@@ -58,7 +58,7 @@ struct ApprovalOperations: Sendable {
             },
             Operation(
                 method: .post, path: "/approvals/{plan}/reject", id: "rejectPlan", subject: "Approvals",
-                about: "Says no to a plan: it is not sent, whoever else has signed it.", permission: .approve,
+                about: "Says no to a plan: it is not sent, even if others have signed it.", permission: .approve,
                 parameters: [Self.plan], body: .json(RejectBody.self), needsBody: false,
                 answers: [.init(.ok, "The plan.", .json(ApprovalResult.self))], problems: Self.problems
             ) { request in
@@ -76,17 +76,17 @@ struct ApprovalOperations: Sendable {
 }
 
 extension UseCases {
-    /// Those of the apps that the caller sees.
+    /// Returns the approvals of the apps that the caller sees.
     func approvals(includingPast: Bool, for caller: Caller) async throws -> [ApprovalResult] {
         try await approving.list(includingPast: includingPast, now: now).approvals.filter { caller.sees($0.topic) }
     }
 
-    /// As if there were none for whoever is confined to another app.
+    /// Returns an approval. Throws "not found" for a caller that is confined to another app.
     func approval(_ plan: String, for caller: Caller) async throws -> ApprovalDetailResult {
         try await approving.detail(visible(plan, to: caller).digest, now: now)
     }
 
-    /// - Parameter shown: the plan with its reach, as whoever signs has seen it.
+    /// - Parameter shown: the plan with its reach, as the approver has seen it.
     func approve(
         _ plan: String, shown: String?, reason: String?, by caller: Caller
     ) async throws -> ApprovalResult {
@@ -99,9 +99,9 @@ extension UseCases {
             visible(plan, to: caller).digest, isRejection: true, reason: reason, by: caller.actor, now: now)
     }
 
-    /// Asks again for a plan that was rejected.
+    /// Requests approval of a rejected plan again.
     ///
-    /// - Parameter digest: the whole of it.
+    /// - Parameter digest: the complete digest.
     func askAgain(_ digest: String, by caller: Caller) async throws -> ApprovalResult {
         let rejected = try await approving.rejected(digest)
         try caller.requireTopic(rejected.topic, orNotFound: "no plan \(digest) was rejected")

@@ -2,7 +2,7 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// Who did what, when.
+/// The operation that lists the audit: who did what, and when.
 struct AuditOperations: Sendable {
     let cases: UseCases
 

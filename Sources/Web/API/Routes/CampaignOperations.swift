@@ -4,9 +4,9 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// The campaign and template files: listed, read, checked before they are saved, and written where that is allowed.
+/// The operations for campaign and template files: list, read, check before saving, and write if editing is on.
 struct CampaignOperations: Sendable {
-    /// A text that is checked as if it stood in its file.
+    /// A text that is checked as if it were in its file.
     struct TextBody: Codable, Sendable {
         var text: String
     }
@@ -16,13 +16,13 @@ struct CampaignOperations: Sendable {
     static let campaign = Operation.Parameter.path("campaign", "The name of a campaign's file, without `.yaml`.")
     private static let template = Operation.Parameter.path(
         "template", "The name of a template's file, without `.yaml`.")
-    /// What whoever writes has seen: one of them is needed.
+    /// The conditions of a write, which say what the caller has seen. The caller must send one of them.
     private static let conditions: [Operation.Parameter] = [
         .header("If-Match", "The ETag of the text that is replaced."),
         .header("If-None-Match", "For a file that is not there yet.", words: ["*"]),
     ]
     private static let subject = "Campaigns"
-    /// Of a file that is written.
+    /// The problems of writing a file.
     private static let writingProblems: [HTTPResponse.Status] = [
         .forbidden, .notFound, .conflict, .preconditionFailed, .contentTooLarge, .unprocessableContent,
         .preconditionRequired,
@@ -125,7 +125,8 @@ struct CampaignOperations: Sendable {
         }
     }
 
-    /// `*` for If-Match says nothing of what somebody has seen, and counts as none.
+    /// Returns the condition, or `nil` if there is none. `If-Match: *` does not say what the caller has seen, so it
+    /// counts as none.
     private static func condition(_ request: Request) throws -> ManageFiles.Condition? {
         if request.headers[.ifNoneMatch]?.trimmingCharacters(in: .whitespaces) == "*" { return .new }
         guard let tag = request.headers[.ifMatch]?.trimmingCharacters(in: .whitespaces), tag != "*" else { return nil }
@@ -135,7 +136,7 @@ struct CampaignOperations: Sendable {
     private static func tag(_ etag: String?) -> HTTPFields { etag.map { [.eTag: "\"\($0)\""] } ?? [:] }
 }
 
-/// Templates.
+/// The operations for templates.
 extension CampaignOperations {
     private var ofTemplates: [Operation] { [listTemplates, getTemplate, validateTemplate, putTemplate] }
 
@@ -164,7 +165,7 @@ extension CampaignOperations {
             do {
                 detail = try cases.files.template(name)
             } catch let failure as Failure where failure.kind == .notFound && request.caller.topic != nil {
-                // Its advice names the nearest one, whoever it is of.
+                // The advice of this error names the nearest template, which may be another app's.
                 throw Problem.notFound("no template \"\(name)\"")
             }
             detail.template = access.visible(detail.template)
@@ -201,7 +202,7 @@ extension CampaignOperations {
     }
 }
 
-/// What of the files somebody may see: whoever is confined to one app does not learn of another's.
+/// The caller's access to files. A caller confined to one app learns nothing of another app's files.
 struct CampaignAccess: Sendable {
     private let cases: UseCases
     private let caller: Caller
@@ -211,7 +212,8 @@ struct CampaignAccess: Sendable {
         self.caller = caller
     }
 
-    /// Throws as if there were no such campaign. A file whose app cannot be read belongs to nobody who is confined.
+    /// Throws "not found" if the caller may not see the campaign. A confined caller never sees a file whose app cannot
+    /// be read.
     func require(_ campaign: String) throws {
         let topic: String?
         do {
@@ -222,7 +224,7 @@ struct CampaignAccess: Sendable {
         try caller.requireTopic(topic ?? "", orNotFound: Self.none(campaign))
     }
 
-    /// The file that is there and the text that is to be are both of an app of theirs.
+    /// Throws unless the current file and the new text both belong to an app of the caller.
     func requireWriting(_ campaign: String, text: String) throws {
         guard caller.topic != nil else { return }
         try requireWriting(
@@ -231,8 +233,8 @@ struct CampaignAccess: Sendable {
     }
 
     /// - Parameters:
-    ///   - new: of the text that is to be.
-    ///   - templates: that the text names.
+    ///   - new: the topic of the new text.
+    ///   - templates: the templates that the text names.
     private func requireWriting(_ campaign: String, topic new: String?, templates: Set<String>) throws {
         guard let own = caller.topic else { return }
         do {
@@ -240,7 +242,7 @@ struct CampaignAccess: Sendable {
             let topic = try cases.files.topic(ofCampaign: campaign) ?? ""
             try caller.requireTopic(topic, orNotFound: Self.none(campaign))
         } catch let failure as Failure where failure.kind == .notFound {
-            // There is none yet.
+            // The campaign does not exist yet.
         }
         guard caller.sees(new ?? "") else {
             throw Problem.forbidden("\(caller.name) is for the app \(own) alone; write topic: \(own)")
@@ -248,7 +250,8 @@ struct CampaignAccess: Sendable {
         for name in templates.sorted() { try requireTemplate(name) }
     }
 
-    /// Tells whether a change that waits is of files that the caller might write. Its text is read once for all requests.
+    /// Returns whether a waiting change concerns files that the caller might write. Its text is read once for all
+    /// requests.
     func sees(_ change: ChangeResult) async -> Bool {
         do {
             guard change.kind == ManageFiles.Kind.campaign.rawValue else {
@@ -264,7 +267,7 @@ struct CampaignAccess: Sendable {
         }
     }
 
-    /// The same for a file of either kind.
+    /// Checks the same for a file of either kind.
     func requireWriting(_ kind: ManageFiles.Kind, _ name: String, text: String) throws {
         switch kind {
         case .campaign: try requireWriting(name, text: text)
@@ -272,7 +275,7 @@ struct CampaignAccess: Sendable {
         }
     }
 
-    /// The same with whether the text would wait for release.
+    /// Validates a text, and tells whether it would wait for release.
     func validatedForCaller(
         _ kind: ManageFiles.Kind, _ name: String, text: String
     ) async throws -> ValidationResult {
@@ -283,7 +286,7 @@ struct CampaignAccess: Sendable {
         return result
     }
 
-    /// What is wrong with a text that is not saved, as far as it is theirs to know.
+    /// Returns the problems of an unsaved text, as far as the caller may see them.
     func validated(_ kind: ManageFiles.Kind, _ name: String, text: String) async throws -> ValidationResult {
         switch kind {
         case .campaign: try requireTemplates(ofText: text, campaign: name)
@@ -292,21 +295,22 @@ struct CampaignAccess: Sendable {
         return visible(try await cases.files.validate(kind, name, text: text, now: cases.now))
     }
 
-    /// What a text shows is what it names: no other app's template.
+    /// Throws if the text names another app's template, because a validation shows the templates that the text names.
     private func requireTemplates(ofText text: String, campaign: String) throws {
         guard caller.topic != nil else { return }
         for name in cases.files.templates(ofText: text, name: campaign) { try requireTemplate(name) }
     }
 
-    /// A template that no campaign uses belongs to every app, unless a campaign that cannot be read may use it.
+    /// Returns whether the caller may see a template. A template that no campaign uses belongs to every app, unless a
+    /// campaign that cannot be read may use it.
     func seesTemplate(_ name: String) -> Bool {
         guard caller.topic != nil else { return true }
         let topics = cases.files.topics(ofTemplate: name)
         return topics.isEmpty ? !cases.files.hasUnreadableCampaigns : topics.contains(where: caller.sees)
     }
 
-    /// Throws for a segment without devices of the caller's app, exactly as if there were no such segment: a count of 0
-    /// would tell that it exists.
+    /// Throws for a segment without devices of the caller's app, exactly as if the segment did not exist. A count of 0
+    /// would reveal that it exists.
     func requireSegments(_ names: Set<String>) async throws {
         guard caller.topic != nil else { return }
         let access = SegmentAccess(cases, caller)
@@ -319,15 +323,16 @@ struct CampaignAccess: Sendable {
         }
     }
 
-    /// The same for the segments that a campaign's audience and stages name.
+    /// Checks the same for the segments that a campaign's audience and stages name.
     func requireSegments(of campaign: Campaign) async throws { try await requireSegments(campaign.segmentsNamed) }
 
-    /// Throws if the caller may not start runs, and the segment is in the audience of what starts automatically.
+    /// Throws if the caller may not start runs and the segment is in the audience of a campaign that starts
+    /// automatically.
     func requireChanging(segment name: String) async throws {
         if !caller.role.may(.run) { try await cases.requireStartsNothing(segment: name) }
     }
 
-    /// Without the campaigns of other apps that use it.
+    /// Returns the template without the other apps' campaigns that use it.
     func visible(_ template: TemplateResult) -> TemplateResult {
         guard caller.topic != nil else { return template }
         var template = template
@@ -337,7 +342,7 @@ struct CampaignAccess: Sendable {
         return template
     }
 
-    /// Without what was found in other apps' campaigns.
+    /// Returns the result without the findings in other apps' campaigns.
     func visible(_ result: ValidationResult) -> ValidationResult {
         guard caller.topic != nil else { return result }
         let hidden = cases.files.paths { !caller.sees($0) }
@@ -351,7 +356,7 @@ struct CampaignAccess: Sendable {
         guard seesTemplate(name) else { throw Problem.notFound("no template \"\(name)\"") }
     }
 
-    /// What another app sends is not changed.
+    /// Throws if another app's campaign uses the template, or may use it.
     func requireWritingTemplate(_ name: String) throws {
         guard caller.topic != nil else { return }
         let isUnclear = cases.files.hasUnreadableCampaigns

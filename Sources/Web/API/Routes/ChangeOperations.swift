@@ -2,10 +2,10 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// Texts of files that wait for an account that may start runs.
+/// The operations for texts of files that wait for release. An account that may start runs releases them.
 struct ChangeOperations: Sendable {
     struct RejectBody: Codable, Sendable {
-        /// For the author and the audit.
+        /// The reason, for the author and the audit.
         var reason: String?
     }
 
@@ -56,7 +56,7 @@ struct ChangeOperations: Sendable {
 }
 
 extension UseCases {
-    /// The changes of the apps that the caller sees.
+    /// Returns the changes of the apps that the caller sees.
     func changes(for caller: Caller) async throws -> [ChangeResult] {
         var seen: [ChangeResult] = []
         for change in try await files.changes() {
@@ -69,7 +69,7 @@ extension UseCases {
         return seen
     }
 
-    /// Throws as if there were none if a file or its new text is another app's.
+    /// Returns a change. Throws "not found" if its file or its new text is another app's.
     func change(_ id: Int64, for caller: Caller) async throws -> ChangeDetailResult {
         let detail = try await files.change(id)
         guard caller.topic != nil else { return detail }

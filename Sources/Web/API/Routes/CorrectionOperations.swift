@@ -3,21 +3,22 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// What a run has sent, put right.
+/// The operations that correct or recall what a run has sent.
 struct CorrectionOperations: Sendable {
     struct CorrectBody: Codable, Sendable {
-        /// Absent: the one that the campaign prepared.
+        /// The template of the correction. By default, the template that the campaign prepared.
         var template: String?
-        /// Beside those of the run that is put right.
+        /// Variables in addition to those of the corrected run.
         var variables: [String: String]?
-        /// Once more, where one went already.
+        /// Whether to send another correction after an earlier one.
         var again: Bool?
-        /// Why words that the campaign did not prepare go without signatures to as many as need them.
+        /// The reason why words that the campaign did not prepare are sent without the signatures that their reach
+        /// needs.
         var reason: String?
     }
 
     struct RecallBody: Codable, Sendable {
-        /// Once more, where one went already.
+        /// Whether to send another recall after an earlier one.
         var again: Bool?
     }
 

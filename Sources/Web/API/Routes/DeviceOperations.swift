@@ -2,7 +2,7 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// Devices: registered and removed by the backend of an app, found and explained for people.
+/// The operations for devices. The backend of an app registers and removes them; people find and explain them.
 struct DeviceOperations: Sendable {
     let cases: UseCases
 
@@ -142,13 +142,14 @@ struct DeviceOperations: Sendable {
     }
 }
 
-/// Many devices that one request brings, in batches of what has arrived: each is committed before its lines are answered.
+/// Registers the devices of one request in batches of what has arrived. Each batch is committed before its lines are
+/// answered.
 struct RegistrationStream: Sendable {
     private let registering: RegisterDevices
     private let request: APIRequest
     private let isBrief: Bool
 
-    /// - Parameter isBrief: lines that were stored have no answer.
+    /// - Parameter isBrief: whether stored lines get no answer.
     init(_ registering: RegisterDevices, _ request: APIRequest, isBrief: Bool) {
         self.registering = registering
         self.request = request
@@ -182,7 +183,7 @@ struct RegistrationStream: Sendable {
             do {
                 piece = try await inbox.take(briefly: !lines.isEmpty)
             } catch {
-                // The client is gone: what came whole is kept.
+                // The client is gone. The complete lines are kept.
                 _ = await store(&lines, &counts)
                 throw error
             }

@@ -2,7 +2,7 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// How the service is.
+/// The operation that reports the health of the service.
 struct HealthOperations: Sendable {
     let cases: UseCases
 
@@ -24,7 +24,7 @@ struct HealthOperations: Sendable {
 }
 
 extension HealthResult {
-    /// Whoever is confined to one app is not told what is of others.
+    /// Returns the health as the caller may see it. A caller confined to one app sees nothing of other apps.
     func seen(by caller: Caller) -> HealthResult {
         caller.topic == nil ? self : ofTheServiceAlone
     }

@@ -3,16 +3,16 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// Runs: what they are, what became of them, and what may be done to them.
+/// The operations for runs: reading them and their results, and changing them.
 struct RunOperations: Sendable {
-    /// Why a run is stopped, for whoever looks at it later.
+    /// The reason for a change, for the audit.
     struct Change: Codable, Sendable {
         var reason: String?
     }
 
     /// The stage that the caller has seen.
     struct StageApproval: Codable, Sendable {
-        /// From 1, as the run has it.
+        /// The number of the stage in the run, from 1.
         var stage: Int
     }
 
@@ -174,7 +174,8 @@ struct RunOperations: Sendable {
         return try answer(try await cases.control.approve(run, stage: stage, by: request.caller.actor).run)
     }
 
-    /// Held to the state that was seen, where it is named: also in the transaction of the change.
+    /// Performs a change. If the request names the state that its caller has seen, the change's transaction checks it,
+    /// too.
     private func change(
         _ request: APIRequest, _ body: (Run, String?, Actor, Bool) async throws -> Run
     ) async throws -> Response {
@@ -184,7 +185,7 @@ struct RunOperations: Sendable {
         return try answer(try await body(run, change.reason, request.caller.actor, isHeld))
     }
 
-    /// Throws 412 unless the run is as the request says it was seen. Returns whether the request says it.
+    /// Throws 412 if `If-Match` names another state of the run than the current one. Returns whether it names a state.
     @discardableResult private func requireSeen(_ run: Run, _ request: APIRequest) throws -> Bool {
         guard let seen = request.request.headers[.ifMatch], seen != "*" else { return false }
         guard seen == Self.tag(RunResult(run)) else {
@@ -204,6 +205,6 @@ struct RunOperations: Sendable {
         try await cases.run(try request.number("run", of: "run"), for: request.caller)
     }
 
-    /// Of what a person decides on: its counts may change.
+    /// Returns the tag of the state on which a person decides. The counts may change without changing it.
     private static func tag(_ result: RunResult) -> String { EntityTag.of(result.stateWords) }
 }

@@ -2,7 +2,7 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// What starts by itself, and when.
+/// The operation that lists what starts automatically, and when.
 struct ScheduleOperations: Sendable {
     let cases: UseCases
 
@@ -36,9 +36,9 @@ struct ScheduleOperations: Sendable {
 }
 
 extension UseCases {
-    /// What starts by itself between two days, and what waits for a person.
+    /// Returns what starts automatically between two days, and the runs that wait for a person.
     ///
-    /// - Parameter sees: whether somebody may see an app's.
+    /// - Parameter sees: returns whether the caller may see the app with this topic.
     func coming(
         _ names: [String], from first: CivilDay, through last: CivilDay, sees: (_ topic: String) -> Bool
     ) async throws -> ScheduleResult {
@@ -49,7 +49,7 @@ extension UseCases {
 }
 
 extension APIRequest {
-    /// A date.
+    /// Returns a date in the address, or `nil` if it is absent.
     fileprivate func day(_ name: String) throws -> CivilDay? {
         guard let text = text(name) else { return nil }
         guard let wall = WallTime(text), text.utf8.count == 10 else {

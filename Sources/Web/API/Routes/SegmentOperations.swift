@@ -4,22 +4,22 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// Segments: what there is, who is in one, and who an expression selects.
+/// The operations for segments: the list, the members, and the devices that an expression selects.
 struct SegmentOperations: Sendable {
     let cases: UseCases
 
-    /// What defines a segment.
+    /// The definition of a segment.
     struct Definition: Codable, Sendable {
         /// An audience expression.
         var expression: String
     }
 
-    /// What is to be counted.
+    /// An expression to count.
     struct Question: Codable, Sendable {
         var expression: String
-        /// Of the app.
+        /// The topic of the app.
         var topic: String
-        /// `alert`, if it is not given.
+        /// The push type. By default, `alert`.
         var pushType: String?
     }
 
@@ -113,7 +113,7 @@ struct SegmentOperations: Sendable {
             problems: [.notFound, .conflict, .serviceUnavailable], handle: remove)
     }
 
-    /// A line of members: one of these.
+    /// A line of members. It has one of these fields.
     struct Member: Codable, Sendable {
         var installationId: String?
         var userId: String?
@@ -153,7 +153,8 @@ struct SegmentOperations: Sendable {
         return try .json(segment, headers: Self.tag(segment))
     }
 
-    /// `*` says nothing of what somebody has seen, and counts as none.
+    /// Returns the condition, or `nil` if there is none. `*` does not say what the caller has seen, so it counts as
+    /// none.
     private static func condition(_ request: Request) -> ManageSegments.Condition? {
         guard let tag = request.headers[.ifMatch]?.trimmingCharacters(in: .whitespaces), tag != "*" else { return nil }
         return .unchanged(tag: tag.replacingSign("\"", with: ""))
@@ -212,8 +213,8 @@ struct SegmentOperations: Sendable {
     }
 }
 
-/// What of the segments somebody may see: for whoever is confined to one app there are those that have devices of it, with
-/// these counted.
+/// The caller's access to segments. A caller confined to one app sees the segments that have devices of that app, and
+/// only these devices are counted.
 struct SegmentAccess: Sendable {
     private let cases: UseCases
     private let caller: Caller
@@ -234,7 +235,7 @@ struct SegmentAccess: Sendable {
         return seen
     }
 
-    /// One, counted now.
+    /// Returns one segment with its current count.
     func segment(_ name: String) async throws -> SegmentResult {
         guard caller.topic != nil else {
             return try await SegmentNames.found { try await cases.segments.summary(name, now: cases.now) }
@@ -244,7 +245,8 @@ struct SegmentAccess: Sendable {
         throw Problem.notFound("no segment \"\(name)\"; import it first")
     }
 
-    /// Of their app; one that never had a device would cost a look at all of them.
+    /// Returns the topics of the caller's app that have devices. The count for a topic that never had one would read
+    /// all devices.
     private func topics() async throws -> Set<String> {
         (caller.topic?.topics ?? []).intersection(try await cases.devices.topics())
     }
@@ -256,7 +258,7 @@ struct SegmentAccess: Sendable {
             do {
                 own.count += try await cases.counting.devices(inSegment: segment.name, topic: topic)
             } catch  where ManageSegments.missing(error) != nil {
-                // Its expression names a segment that is gone.
+                // The expression names a segment that is gone.
                 return nil
             }
         }
@@ -264,7 +266,7 @@ struct SegmentAccess: Sendable {
     }
 }
 
-/// Segments are named in addresses: one that is not there is nothing that is there.
+/// Reports a missing segment as "not found", because addresses name segments.
 enum SegmentNames {
     static func found<Value>(_ body: () async throws -> Value) async throws -> Value {
         do {
@@ -276,7 +278,7 @@ enum SegmentNames {
     }
 }
 
-/// A request's body in pieces, which is known to be whole when it ends.
+/// The pieces of a request's body. The body is complete if it ends without an error.
 struct CountedBody {
     private var pieces: RequestBody.AsyncIterator
 
@@ -284,7 +286,7 @@ struct CountedBody {
 
     mutating func next() async throws -> [UInt8]? {
         let piece = try await pieces.next()
-        // A body that nobody waits for any more seems to end.
+        // For a cancelled task, the body seems to end.
         try Task.checkCancellation()
         return piece.map { Array($0.readableBytesView) }
     }

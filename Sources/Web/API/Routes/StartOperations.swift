@@ -4,22 +4,22 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// From a campaign to a run: plan it, look at it, try it on one device, start it.
+/// The operations from a campaign to a run: plan it, render it, test it on one device, start it.
 struct StartOperations: Sendable {
     struct PlanBody: Codable, Sendable {
-        /// Of the campaign's variables; those left out have their defaults.
+        /// The values of the campaign's variables. Variables that are left out have their defaults.
         var variables: [String: String]?
-        /// Of the schedule; absent: the next one.
+        /// The occurrence of the schedule. By default, the next one.
         var occurrence: String?
-        /// As if started now, whatever the schedule says.
+        /// Whether to plan as if the run started now, whatever the schedule says.
         var now: Bool?
     }
 
     struct RenderBody: Codable, Sendable {
         var variables: [String: String]?
-        /// A BCP 47 tag; absent: the template's default.
+        /// A BCP 47 tag. By default, the template's default locale.
         var locale: String?
-        /// An installation id, a user id, a token or its last 8 characters; in place of a locale.
+        /// An installation id, a user id, a token or its last 8 characters. It takes the place of a locale.
         var device: String?
         var variant: String?
     }
@@ -31,12 +31,12 @@ struct StartOperations: Sendable {
     }
 
     struct StartBody: Codable, Sendable {
-        /// Names this run for ever: the same again is the same run.
+        /// The permanent name of this run. The same name again means the same run.
         var occurrence: String
         var variables: [String: String]?
-        /// The hash that a plan has: send just that.
+        /// The hash of a plan. The run sends exactly this plan.
         var plan: String?
-        /// Guards to pass over: `max_reach`, `min_reach`, `max_growth`; is recorded.
+        /// The guards to override: `max_reach`, `min_reach`, `max_growth`. The audit records them.
         var overrideGuards: [String]?
     }
 
@@ -163,7 +163,7 @@ struct StartOperations: Sendable {
 }
 
 extension UseCases {
-    /// Starts a campaign for somebody who may be confined to one app, and does not learn of others.
+    /// Starts a campaign. A caller confined to one app learns nothing of other apps.
     func started(
         _ campaign: String, _ order: StartCampaign.Order, by caller: Caller
     ) async throws -> StartCampaign.Started {
@@ -181,11 +181,11 @@ extension UseCases {
         }
     }
 
-    /// Makes a test of a campaign, which the daemon sends.
+    /// Creates a test of a campaign, which the daemon sends.
     func tested(
         _ definition: RunDefinition, device: String, variant: String?, by caller: Caller
     ) async throws -> Run {
-        // Nobody can send what the configuration has no app for.
+        // No daemon can send for an app that the configuration does not contain.
         _ = try configuration().app(for: definition.campaign.topic)
         return try await tests.start(
             definition, device: device, variant: variant, isHandedOver: true, by: caller.actor, now: now,

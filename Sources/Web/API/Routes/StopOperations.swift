@@ -2,15 +2,16 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// Stops of everything, a campaign or a run, and their end; that of a run alone ends with its `resume`.
+/// The operations that stop everything, a campaign or a run, and that lift a stop. The stop of a single run ends with
+/// its `resume`.
 struct StopOperations: Sendable {
-    /// Why, for whoever looks at it later.
+    /// The reason, for the audit.
     struct Stop: Codable, Sendable {
         var reason: String?
     }
 
     struct Lift: Codable, Sendable {
-        /// It goes on record.
+        /// The reason, which is recorded.
         var reason: String
     }
 
@@ -81,7 +82,7 @@ struct StopOperations: Sendable {
 }
 
 extension UseCases {
-    /// Those in force that somebody may know of.
+    /// Returns the stops in force that the caller may see.
     func stops(seenBy caller: Caller) async -> [StopInForce] {
         let found = await stopping.inForce()
         guard caller.topic != nil else { return found }
@@ -95,7 +96,7 @@ extension UseCases {
         return seen
     }
 
-    /// - Parameter waits: until every sender has obeyed, 15 s at most.
+    /// - Parameter waits: whether to wait until every sender has obeyed, for 15 s at most.
     func stop(_ scope: StopOrder.Scope, reason: String?, by caller: Caller, waits: Bool) async throws -> StopResult {
         try await require(scope, caller)
         let reason = reason.flatMap { $0.contains { !$0.isWhitespace } ? $0 : nil }
@@ -115,7 +116,8 @@ extension UseCases {
         return result
     }
 
-    /// A campaign's page goes by its file, what is sent by the name within.
+    /// Returns the scope with the name that runs have. A campaign's page has the name of the file; runs have the name
+    /// within it.
     private func named(_ scope: StopOrder.Scope) -> StopOrder.Scope {
         guard case .campaign(let name) = scope else { return scope }
         return .campaign(runName(ofCampaign: name))
@@ -126,7 +128,7 @@ extension UseCases {
         return (try? await require(scope, caller)) != nil
     }
 
-    /// Throws as if there were nothing for whoever is confined to another app; everything is of all apps.
+    /// Throws "not found" for a caller that is confined to another app. Only a caller for all apps may stop everything.
     private func require(_ scope: StopOrder.Scope, _ caller: Caller) async throws {
         switch scope {
         case .all: try caller.requireAllApps(for: "stops of everything")
@@ -134,7 +136,7 @@ extension UseCases {
             do {
                 _ = try await self.run(run, for: caller)
             } catch  where caller.topic == nil && Problem(error).status == 503 {
-                // Whoever may stop everything is not asked which it is while nobody knows.
+                // The store is unavailable. A caller for all apps may stop any run, so the run need not be read.
             }
         case .occurrence(let campaign, let occurrence):
             let run = try await run("\(campaign)/\(occurrence)")
@@ -143,7 +145,7 @@ extension UseCases {
             do {
                 try CampaignAccess(self, caller).require(name)
             } catch {
-                // Without a file by now, and with runs that may go on.
+                // The file may be gone while the campaign's runs continue.
                 guard let run = try? await run(name), run.campaign == name, caller.sees(run.definition.campaign.topic)
                 else { throw error }
             }

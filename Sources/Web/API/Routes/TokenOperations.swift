@@ -2,16 +2,16 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// Access tokens: made, listed and revoked by an admin.
+/// The operations for access tokens, which an admin creates, lists and revokes.
 struct TokenOperations: Sendable {
-    /// A token that is to be made.
+    /// A token to create.
     struct Request: Codable, Sendable {
-        /// Whose it is or what for: the name of what is done with it in the audit.
+        /// The owner or the purpose of the token. The audit shows this name for its actions.
         var name: String
         var role: String
-        /// Of the only app it is good for.
+        /// The topic of the only app for which the token is valid.
         var topic: String?
-        /// A duration such as `90d`; without it, it ends when it is revoked.
+        /// A duration such as `90d`. By default, the token is valid until it is revoked.
         var expires: String?
     }
 
@@ -36,7 +36,7 @@ struct TokenOperations: Sendable {
                 problems: [.conflict, .contentTooLarge, .unprocessableContent, .serviceUnavailable], handle: create),
             Operation(
                 method: .delete, path: "/tokens/{token}", id: "revokeToken", subject: "Tokens",
-                about: "Ends a token, and the sessions of whoever signed in with it.", permission: .tokens,
+                about: "Ends a token, and the sessions that were opened with it.", permission: .tokens,
                 parameters: [Self.token], answers: [.init(.ok, "The token.", .json(AccessTokenResult.self))],
                 problems: [.notFound, .serviceUnavailable], handle: revoke),
         ]
@@ -59,7 +59,7 @@ struct TokenOperations: Sendable {
         return try .json(AccessTokenResult(token, now: cases.now))
     }
 
-    /// For the page, too.
+    /// Creates a token, for the API and for the page.
     static func create(_ request: Request, _ cases: UseCases, by actor: Actor) async throws -> AccessTokenResult {
         guard let role = AccessRole(rawValue: request.role) else {
             let words = AccessRole.allCases.map(\.rawValue).joined(separator: ", ")

@@ -3,7 +3,7 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// Plans that wait for signatures: what is signed beside what was sent the last time, and two buttons.
+/// The plans that wait for signatures. A plan is shown beside what was sent the last time, with two buttons.
 struct ApprovalPages: Sendable {
     struct ListPage: Sendable {
         var plans: [Plan]
@@ -21,18 +21,19 @@ struct ApprovalPages: Sendable {
         /// `4 devices`.
         var devices: String
         var asked: String
-        /// As it is shown, with its reach.
+        /// The hash as it is shown, with the plan's reach.
         var hash: String
-        /// False: it serves no more.
+        /// Whether the request is still open.
         var isOpen: Bool
-        /// Asks for it again; `nil`: it was not rejected, or whoever looks may not ask.
+        /// The address that requests approval again. `nil` if the plan was not rejected, if it has a newer request, or
+        /// if the visitor may not request it.
         var askAddress: String?
     }
 
     struct DetailPage: Sendable {
         struct Signature: Sendable {
             var words: String
-            /// Why it does not count.
+            /// The reason why the signature does not count.
             var fault: String?
         }
 
@@ -44,7 +45,7 @@ struct ApprovalPages: Sendable {
         }
 
         var plan: Plan
-        /// Which environments, in words; empty for nobody.
+        /// The environments in words. Empty if the plan reaches no device.
         var sentTo: String
         var isProduction: Bool
         var authors: String
@@ -73,7 +74,7 @@ struct ApprovalPages: Sendable {
     private func page(_ request: PageRequest, problem: Problem?) async throws -> Response {
         let caller = try request.caller
         let plans = try await cases.approvals(includingPast: true, for: caller)
-        // The newest of a plan stands first.
+        // The newest request of a plan comes first.
         var seen: Set<String> = []
         let rows = plans.map { plan in
             let isNewest = seen.insert(plan.digest).inserted
@@ -85,7 +86,7 @@ struct ApprovalPages: Sendable {
             status: .init(code: problem?.status ?? 200))
     }
 
-    /// Asks for a rejected plan again.
+    /// Requests approval of a rejected plan again.
     @Sendable private func ask(_ request: PageRequest) async throws -> Response {
         do {
             let asked = try await cases.askAgain(request.path("plan"), by: request.caller)

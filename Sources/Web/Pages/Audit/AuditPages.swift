@@ -2,17 +2,17 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// Who did what, when: filtered by what stands in the address, so that a view can be handed on.
+/// The audit: who did what, and when. The address contains the filter, so that a view can be shared as a link.
 struct AuditPages: Sendable {
     struct Page: Sendable {
         struct Event: Sendable {
             var at: String
             var kind: String
-            /// Of the same kind, actor or run.
+            /// The address of all events of the same kind.
             var kindAddress: String
             var actor: String
             var actorAddress: String
-            /// Nil: it was none's.
+            /// `nil` if the event belongs to no run.
             var runAddress: String?
             var runName: String?
             var detail: String
@@ -32,7 +32,7 @@ struct AuditPages: Sendable {
         var problem: String?
         var events: [Event]
         var isEmpty: Bool
-        /// Of older ones.
+        /// The address of older events.
         var nextAddress: String?
         var tableAddress: String
     }
@@ -96,7 +96,7 @@ extension AuditPages.Page.Event {
     }
 }
 
-/// What somebody wants to know of the audit, by page or by API.
+/// A query of the audit, by page or by API.
 struct AuditQuestion: Sendable {
     private let run: Int64?
     private let actor: String?
@@ -126,7 +126,8 @@ struct AuditQuestion: Sendable {
         }
     }
 
-    /// Whoever is confined to one app is told of its runs alone, one at a time.
+    /// Returns a page of events. A caller confined to one app must name one of its runs, and gets only that run's
+    /// events.
     func page(_ cases: UseCases, _ caller: Caller, cursor: String?, limit: Int) async throws -> EventPageResult {
         if let topic = caller.topic {
             guard let run else {

@@ -3,7 +3,7 @@ import Foundation
 import Hummingbird
 import Model
 
-/// What goes out when, in whose clock.
+/// The calendar: what is sent when, and on which clock.
 struct CalendarPages: Sendable {
     private static let weeksShown = 3
     private static let weeksMax = 5
@@ -34,17 +34,18 @@ struct CalendarPages: Sendable {
     }
 }
 
-/// Weeks of days, each with what starts on it.
+/// The weeks of the calendar. Each day lists what starts on it.
 struct CalendarPage: Sendable {
     struct Entry: Sendable {
         var campaign: String
         var address: String
-        /// `09:00`, on the clock that decides.
+        /// The time on the clock that decides, such as `09:00`.
         var time: String
         var clock: String?
-        /// The operator's own time, and when the last devices have theirs.
+        /// With each device's clock, the range of starts on the operator's clock. Otherwise the time in the campaign's
+        /// zone, if it differs.
         var detail: String?
-        /// What the clocks do to it.
+        /// The effect of a clock change on the entry.
         var change: String?
         var isPast: Bool
     }
@@ -57,7 +58,7 @@ struct CalendarPage: Sendable {
         var isPast: Bool
         var isEmpty: Bool
         var entries: [Entry]
-        /// `and 283 more of tick`.
+        /// The further entries, such as `and 283 more of tick`.
         var more: [String]
     }
 
@@ -73,7 +74,7 @@ struct CalendarPage: Sendable {
         var reason: String
     }
 
-    /// Of one campaign on one day.
+    /// The maximum number of entries of one campaign on one day.
     private static let entriesShown = 4
 
     var zone: String
@@ -86,9 +87,9 @@ struct CalendarPage: Sendable {
     var after: String
     var halted: [Halted]
     var isTruncated: Bool
-    /// Files that start nothing as they are.
+    /// The names of files that start nothing because of their problems.
     var wrong: [String]
-    /// Texts of files that wait for release.
+    /// The texts of files that wait for release.
     var changes: [CampaignPage.Waiting] = []
     var weekdays: [String]
 
@@ -154,7 +155,7 @@ extension CalendarPage.Day {
 }
 
 extension CalendarPage.Entry {
-    /// - Parameter zone: the operator's.
+    /// - Parameter zone: the operator's time zone.
     fileprivate init(_ entry: ScheduleResult.Entry, now: String, zone: TimeZone) {
         let last = zone.wall(at: WrittenMoment.parse(entry.lastStartsAt) ?? Timestamp(milliseconds: 0))
         campaign = entry.campaign
@@ -171,11 +172,11 @@ extension CalendarPage.Entry {
         isPast = entry.lastStartsAt < now
     }
 
-    /// `03-28 09:00` of `2027-03-28T09:00`.
+    /// Returns `03-28 09:00` for `2027-03-28T09:00`.
     private static func short(_ wall: String) -> String { String(wall.dropFirst(5)).replacing("T", with: " ") }
 }
 
 extension ScheduleResult.Entry {
-    /// On the clock by whose days the calendar counts it.
+    /// The time on the clock whose days the calendar counts.
     fileprivate var wallTime: String { byEachClock ? occurrence : startsAtLocal }
 }

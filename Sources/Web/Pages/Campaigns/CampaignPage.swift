@@ -10,7 +10,7 @@ struct CampaignList: Sendable {
         var topic: String
         var kind: String
         var template: String
-        /// `ok`, `2 errors`.
+        /// The state, such as `ok` or `2 errors`.
         var state: String
         var mark: String
         var starts: String
@@ -21,7 +21,7 @@ struct CampaignList: Sendable {
     var rows: [Row]
     var isEmpty: Bool
     var folder: String
-    /// Whoever looks may make new files here.
+    /// Whether the visitor may create files.
     var mayMake: Bool
 }
 
@@ -43,7 +43,7 @@ extension CampaignList.Row {
     }
 }
 
-/// A campaign where its author lives: its texts with what is wrong in them, what phones show, and the way to a run.
+/// A campaign's page for its author: the texts with their problems, the screens of phones, and the steps to a run.
 struct CampaignPage: Sendable {
     /// A text that waits for release.
     struct Waiting: Sendable {
@@ -53,7 +53,7 @@ struct CampaignPage: Sendable {
 
     struct Next: Sendable {
         var when: String
-        /// What the clocks do to it.
+        /// The effect of a clock change on the time.
         var note: String?
     }
 
@@ -64,12 +64,12 @@ struct CampaignPage: Sendable {
         var reach: String
     }
 
-    /// A variable's field.
+    /// The input field of a variable.
     struct Variable: Sendable {
         var name: String
         var value: String
         var placeholder: String
-        /// One for each line of the value, up to ``rowsMax``.
+        /// The rows of the field: one for each line of the value, up to ``rowsMax``.
         var rows: Int
 
         static let rowsMax = 6
@@ -87,17 +87,17 @@ struct CampaignPage: Sendable {
         var isWaiting: Bool
     }
 
-    /// What was typed into the form below the texts.
+    /// The input of the form below the texts.
     struct Input: Sendable {
         var variables: [String: String] = [:]
         var device = ""
         var variant = ""
-        /// Planned as if started now.
+        /// Whether to plan as if the run started now.
         var isNow = false
 
         init(_ fields: [String: String] = [:]) {
             for (name, value) in fields where name.hasPrefix("v.") {
-                // Browsers end lines as on paper tape.
+                // Browsers end lines with CRLF.
                 variables[String(name.dropFirst(2))] = value.replacing("\r\n", with: "\n")
             }
             device = fields["device", default: ""].trimmingCharacters(in: .whitespaces)
@@ -108,7 +108,8 @@ struct CampaignPage: Sendable {
 
     var name: String
     var address: String
-    /// Of the button that stops all its runs and asks nothing; nil: not by whoever looks.
+    /// The address of the button that stops all runs of the campaign immediately, without a question. `nil` if the
+    /// visitor may not stop them.
     var stopAddress: String?
     var facts: [PlanView.Fact]
     var state: String
@@ -116,13 +117,13 @@ struct CampaignPage: Sendable {
     var starts: String
     var nexts: [Next]
     var lastRun: LastRun?
-    /// Why what was asked for was not done, in lines.
+    /// The reasons why the request was refused, one per line.
     var problem: [String]
     var files: [FileEditor]
-    /// Texts of its files that wait for release.
+    /// The texts of the campaign's files that wait for release.
     var changes: [Waiting]
     var phones: [PhoneScreen]
-    /// Why there are none.
+    /// The reason why there are no screens, or why they show the saved text.
     var phonesReason: String?
     var variables: [Variable]
     var device: String
@@ -135,7 +136,7 @@ struct CampaignPage: Sendable {
     var plan: PlanView?
     var test: Test?
 
-    /// Of a page about a campaign: names may have anything in them.
+    /// Returns the address of a campaign's page. The name is encoded, because it may contain any character.
     static func address(_ name: String) -> String { "/campaigns/" + name.inAddress }
 
     static func words(startedBy how: String?) -> String {
@@ -146,12 +147,6 @@ struct CampaignPage: Sendable {
         default: ""
         }
     }
-}
-
-extension CharacterSet {
-    /// What stands in one part of a path as it is.
-    fileprivate static let urlPathComponent = CharacterSet(
-        charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~")
 }
 
 extension CampaignPage.Next {
@@ -166,7 +161,7 @@ extension CampaignPage.Next {
     }
 }
 
-/// What a change of the clocks does to a time, in words.
+/// Describes the effect of a clock change on a time.
 enum ClockWords {
     static func words(_ changes: [ScheduleResult.ClockChangeEntry], at entry: ScheduleResult.Entry) -> String {
         changes.map { change in
@@ -178,7 +173,7 @@ enum ClockWords {
         }.joined(separator: "; ")
     }
 
-    /// `09:00` of `2026-12-01T09:00`.
+    /// Returns `09:00` for `2026-12-01T09:00`.
     static func time(_ wall: String) -> String { wall.split(separator: "T").last.map(String.init) ?? wall }
 }
 
@@ -192,7 +187,7 @@ extension CampaignPage.LastRun {
 }
 
 extension CampaignPage.Test {
-    /// - Parameter result: nil: nothing is known of it yet.
+    /// - Parameter result: the result of the test, or `nil` if it has none yet.
     init(_ test: Run, _ result: TestResult?) {
         run = test.id
         let who = result.map { " to \($0.installationId ?? $0.token)" } ?? ""

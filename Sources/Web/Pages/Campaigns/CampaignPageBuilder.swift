@@ -2,33 +2,34 @@ import Campaigns
 import Foundation
 import Model
 
-/// Puts the page of a campaign together, as its files are now or as somebody is writing them.
+/// Builds the page of a campaign, from its saved files or with an unsaved text.
 struct CampaignPageBuilder: Sendable {
     /// A text that is not saved.
     struct Draft: Sendable {
         var kind: ManageFiles.Kind
         var file: String
         var text: String
-        /// Of the text that was opened; empty: the file is to be new.
+        /// The tag of the text that was opened. Empty if the file is to be new.
         var etag: String
-        /// Of another's text that this one is to replace, by the button that says so; `nil`: it was not pressed.
+        /// The tag of another user's text that this draft replaces. `nil` if the button for replacing it was not
+        /// pressed.
         var over: String?
 
-        /// What may be replaced.
+        /// The condition under which the draft may be written.
         var condition: ManageFiles.Condition {
             let etag = over ?? etag
             return etag.isEmpty ? .new : .unchanged(etag: etag)
         }
     }
 
-    /// Of the names that the page gives to runs.
+    /// The prefix of the occurrence names that the page gives to runs.
     static let occurrencePrefix = "page-"
 
     let cases: UseCases
     let caller: Caller
     let name: String
 
-    /// Throws as if there were nothing for whoever may not see it.
+    /// Throws "not found" if the caller may not see the campaign.
     init(_ cases: UseCases, _ caller: Caller, _ name: String) throws {
         try CampaignAccess(cases, caller).require(name)
         self.cases = cases
@@ -62,7 +63,8 @@ struct CampaignPageBuilder: Sendable {
         return page
     }
 
-    /// A text with errors has no notification: what is saved is shown in its place, if that has none.
+    /// Shows the draft's notifications. A draft with errors has none, so the page shows those of the saved text
+    /// instead.
     private func putPhones(
         _ input: CampaignPage.Input, _ draft: Draft?, into page: inout CampaignPage
     ) async {
@@ -81,7 +83,7 @@ struct CampaignPageBuilder: Sendable {
         }
     }
 
-    /// Why something was not done, in the command line's words.
+    /// Returns the reason for a refusal, in the command line's words.
     func words(of error: any Error) -> String { Problem(error, for: caller).detail }
 
     private static func facts(_ campaign: CampaignResult) -> [PlanView.Fact] {
@@ -125,7 +127,7 @@ struct CampaignPageBuilder: Sendable {
         return [campaign] + templates
     }
 
-    /// What waits for release, named on the page; authors see their own waiting text in place of the file's.
+    /// Adds the texts that wait for release to the page. Authors see their own waiting text in place of the file's.
     private func putChanges(into page: inout CampaignPage) async throws {
         for change in try await cases.changes(for: caller) {
             let index = page.files.firstIndex { $0.kind == change.kind && $0.file == change.name }
@@ -140,7 +142,7 @@ struct CampaignPageBuilder: Sendable {
         }
     }
 
-    /// Why somebody may not change a file here; nil: they may.
+    /// Returns the reason why the caller may not change a file here, or `nil` if the caller may.
     private func reason(_ kind: ManageFiles.Kind, _ file: String) throws -> String? {
         guard cases.configuration().http.editing else {
             return "Files are not changed from here: http.editing is off in the configuration."
@@ -155,7 +157,7 @@ struct CampaignPageBuilder: Sendable {
         }
     }
 
-    /// The file's editor with a text that is not saved, and what is wrong with that.
+    /// Puts an unsaved text and its problems into the file's editor.
     private func put(_ draft: Draft, into page: inout CampaignPage) async throws {
         guard let index = page.files.firstIndex(where: { $0.kind == draft.kind.rawValue && $0.file == draft.file })
         else { throw Problem.notFound("no \(draft.kind.rawValue) \"\(draft.file)\" belongs to this campaign") }
@@ -167,15 +169,15 @@ struct CampaignPageBuilder: Sendable {
             etag: draft.etag, problems: found, readOnly: page.files[index].reason)
     }
 
-    /// What a text was not to replace.
+    /// The text that a draft must not replace.
     struct Theirs: Sendable {
         var text: String?
         var etag: String
-        /// Whose text waits for release; `nil`: it is in the file.
+        /// The author of a text that waits for release. `nil` if the text is in the file.
         var author: String?
     }
 
-    /// - Parameter etag: of the text that was in the way.
+    /// - Parameter etag: the tag of the text that was in the way.
     func theirs(insteadOf draft: Draft, etag: String?) async throws -> Theirs {
         for change in try await cases.changes(for: caller)
         where change.kind == draft.kind.rawValue && change.name == draft.file && change.etag == etag {
@@ -203,7 +205,7 @@ struct CampaignPageBuilder: Sendable {
         return [try await deviceScreen(definition, input)] + screens
     }
 
-    /// With the device's own data.
+    /// Returns the notification with the device's own data.
     private func deviceScreen(_ definition: RunDefinition, _ input: CampaignPage.Input) async throws -> PhoneScreen {
         let result = try await cases.rendering(
             definition.filledForShow().definition, device: input.device,
@@ -231,7 +233,7 @@ struct CampaignPageBuilder: Sendable {
         } else if !caller.role.may(.run) {
             view.startReason = "\(caller.name) is \(caller.role.rawValue): senders start runs."
         } else if let hash = view.hash {
-            // Fixed here: however often the form is sent, it is one run.
+            // The name is fixed here, so that sending the form again starts no second run.
             view.start = .init(plan: hash, occurrence: Self.occurrencePrefix + cases.now.iso8601)
         } else {
             view.startReason = "Give every variable a value, and plan again."
@@ -239,7 +241,8 @@ struct CampaignPageBuilder: Sendable {
         page.plan = view
     }
 
-    /// What becomes of the campaign at its next time. It is sent with the defaults of its file, whatever was typed here.
+    /// Returns a sentence about the campaign's next time. That run uses the defaults of the file, not the values typed
+    /// here.
     private func scheduledWords(hasNext: Bool, reach: Int) throws -> String {
         guard hasNext else { return "Nothing starts it any more." }
         let unset = try definition(CampaignPage.Input()).filledForShow().unset
@@ -255,11 +258,11 @@ struct CampaignPageBuilder: Sendable {
         try cases.files.source(name).definition(with: input.variables, plannedAt: cases.now)
     }
 
-    /// What became of a test of this campaign.
+    /// Returns the outcome of a test of this campaign, or `nil` if there is no such test or the caller may not see it.
     func test(_ number: Int64) async throws -> CampaignPage.Test? {
-        guard let run = try await cases.runs.run(number), run.isTest, caller.sees(run.definition.campaign.topic) else {
-            return nil
-        }
+        guard let run = try await cases.runs.run(number), run.isTest, run.campaign == name,
+            caller.sees(run.definition.campaign.topic)
+        else { return nil }
         return CampaignPage.Test(run, try await cases.tests.result(of: run))
     }
 }

@@ -3,7 +3,7 @@ import Foundation
 import Hummingbird
 import Model
 
-/// The campaigns, and each of them: read, checked, changed, tried, planned and started.
+/// The pages of campaigns: the list, and each campaign to read, check, change, test, plan and start.
 struct CampaignPages: Sendable {
     let cases: UseCases
 
@@ -41,7 +41,8 @@ struct CampaignPages: Sendable {
         return try answer(request, page)
     }
 
-    /// The text as it is typed, with what is wrong in it; for the script the parts that change alone.
+    /// Returns the page with the typed text and its problems. Returns only the changing parts if the script requests
+    /// them.
     @Sendable private func check(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
         let fields = try await request.form()
@@ -59,7 +60,7 @@ struct CampaignPages: Sendable {
             let written = try await cases.files.write(
                 draft.kind, draft.file, text: draft.text, draft.condition, mayStart: builder.caller.role.may(.run),
                 by: builder.caller.actor, now: cases.now)
-            // The page says that it waits, not that it was saved.
+            // The page says that the text waits, not that it was saved.
             if written.held != nil { return PageRequest.seeOther(CampaignPage.address(builder.name)) }
         } catch let refusal as FileRefusal {
             return try await refused(refusal, draft, builder, request)
@@ -69,8 +70,8 @@ struct CampaignPages: Sendable {
             "\(CampaignPage.address(builder.name))?saved=\(editor.inAddress)#\(editor.inAddress)")
     }
 
-    /// The page again with what was typed. After another user's change both texts are there. The form keeps the tag of the
-    /// text that was opened: only the button that says so replaces theirs.
+    /// Returns the page again with the typed text. If another user changed the file, the page shows both texts. The
+    /// form keeps the tag of the text that was opened, so only the explicit button replaces the other text.
     private func refused(
         _ refusal: FileRefusal, _ draft: CampaignPageBuilder.Draft, _ builder: CampaignPageBuilder,
         _ request: PageRequest
@@ -106,7 +107,7 @@ struct CampaignPages: Sendable {
         return try await doing(request, builder, input) { page in try await builder.plan(input, into: &page) }
     }
 
-    /// A test is made and left to the daemon; the page shows what becomes of it.
+    /// Creates a test and leaves it to the daemon. The page shows its progress.
     @Sendable private func test(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
         let input = CampaignPage.Input(try await request.form())
@@ -141,7 +142,7 @@ struct CampaignPages: Sendable {
                 overriding: Set(guards))
             let (run, isNew) = try await started(order, plan, builder)
             let isOther = try plan.differs(from: run)
-            // The page's own name again is the same form again, sent by an impatient hand.
+            // The same name from the page means that the same form was sent twice.
             let isSameForm = order.occurrence.hasPrefix(CampaignPageBuilder.occurrencePrefix) && !isOther
             guard isNew || isSameForm else {
                 return try await sentAlready(run, isOther: isOther, request, builder, input)
@@ -152,7 +153,7 @@ struct CampaignPages: Sendable {
         }
     }
 
-    /// A run that has the name already is found also where the plan is another one than the run's.
+    /// Starts the run. If a run has this name already, returns that run, even if its plan differs.
     private func started(
         _ order: StartCampaign.Order, _ plan: PlanToken, _ builder: CampaignPageBuilder
     ) async throws -> (run: Run, isNew: Bool) {
@@ -168,7 +169,7 @@ struct CampaignPages: Sendable {
         }
     }
 
-    /// The plan again, to be started under another name.
+    /// Returns the plan again, so that the run can be started under another name.
     private func sentAlready(
         _ run: Run, isOther: Bool, _ request: PageRequest, _ builder: CampaignPageBuilder,
         _ input: CampaignPage.Input
@@ -182,7 +183,7 @@ struct CampaignPages: Sendable {
         return try answer(request, page, status: .conflict)
     }
 
-    /// Something that may be refused, then the page.
+    /// Performs an action that may be refused, then returns the page.
     private func doing(
         _ request: PageRequest, _ builder: CampaignPageBuilder, _ input: CampaignPage.Input,
         _ body: (inout CampaignPage) async throws -> Void
@@ -196,7 +197,7 @@ struct CampaignPages: Sendable {
         return try answer(request, page)
     }
 
-    /// The page again, with what was typed and why it was not done.
+    /// Returns the page again, with the input and the reason for the refusal.
     private func refused(
         _ error: any Error, _ request: PageRequest, _ builder: CampaignPageBuilder, _ input: CampaignPage.Input
     ) async throws -> Response {
@@ -219,19 +220,19 @@ struct CampaignPages: Sendable {
 }
 
 extension CampaignPageBuilder.Draft {
-    /// As the form of an editor sends it.
+    /// Reads a draft from an editor's form.
     init(_ fields: [String: String]) throws {
         guard let kind = fields["kind"].flatMap(ManageFiles.Kind.init), let file = fields["file"] else {
             throw Problem.invalid([.init(detail: "the form does not say which file it is about")])
         }
-        // Browsers end lines as on paper tape; files end them as on this system.
+        // Browsers end lines with CRLF; files use LF.
         let text = fields["text", default: ""].replacing("\r\n", with: "\n")
         self.init(kind: kind, file: file, text: text, etag: fields["etag", default: ""], over: fields["over"])
     }
 }
 
 extension PageRequest {
-    /// A part of a page alone, for the script.
+    /// Returns a part of a page alone, for the script.
     func part(_ template: PageTemplate, _ model: some Sendable) throws -> Response {
         Response(
             status: .ok,

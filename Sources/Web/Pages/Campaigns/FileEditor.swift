@@ -2,17 +2,17 @@ import Campaigns
 import Foundation
 import Model
 
-/// A file's text with what is wrong at its lines, to be changed or only read.
+/// A file's text with its problems by line, editable or read-only.
 struct FileEditor: Sendable {
     struct Line: Sendable {
         var number: Int
-        /// `error`, `warning` or nothing.
+        /// `error`, `warning` or empty.
         var mark: String
     }
 
-    /// A problem, at its line.
+    /// A problem and its line.
     struct Trouble: Sendable {
-        /// Of the line as it stands, with the word that is meant apart.
+        /// The text of the line, with the marked word apart.
         struct Excerpt: Sendable {
             var before: String
             var marked: String
@@ -20,15 +20,15 @@ struct FileEditor: Sendable {
         }
 
         var severity: String
-        /// `line 14, column 9`; the file's name where it is another one.
+        /// A place such as `line 14, column 9`. It contains the file's name if the problem is in another file.
         var place: String
         var line: Int
-        /// What `fanfare validate` says.
+        /// The message of `fanfare validate`.
         var words: String
         var excerpt: Excerpt?
     }
 
-    /// What somebody else has saved meanwhile.
+    /// A conflict with a text that another user saved in the meantime.
     struct Conflict: Sendable {
         struct Line: Sendable {
             var text: String
@@ -37,7 +37,7 @@ struct FileEditor: Sendable {
 
         var words: String
         var lines: [Line]
-        /// Of their text: saving in spite of it names it. Empty: there is none any more.
+        /// The tag of the other user's text. Saving over that text sends this tag. Empty if that text no longer exists.
         var etag: String
     }
 
@@ -45,32 +45,33 @@ struct FileEditor: Sendable {
     var kind: String
     var file: String
     var path: String
-    /// Of its fields on the page.
+    /// The identifier of the file's fields on the page.
     var id: String
     var text: String
-    /// What is in the file can be shown.
+    /// Whether the file's content can be shown.
     var hasText: Bool
-    /// Of the text that was opened; empty: the file is to be new.
+    /// The tag of the text that was opened. Empty if the file is to be new.
     var etag: String
-    /// Lines of the field: all are seen, so that the numbers stand beside them.
+    /// The number of lines of the field. All lines are visible, so that their numbers stand beside them.
     var rows: Int
     var gutter: [Line]
     var troubles: [Trouble]
     var summary: String
     var isWrong: Bool
     var isEditable: Bool
-    /// Why it is not.
+    /// The reason why the file is read-only.
     var reason: String?
     var isSaved: Bool
-    /// The text is neither in the file nor waits for release: a browser asks before it is left.
+    /// Whether the text is neither in the file nor waiting for release. If so, the browser asks before the page is
+    /// left.
     var isUnsaved: Bool
     var conflict: Conflict?
-    /// Why it was not saved, in lines.
+    /// The reasons why the text was not saved, one per line.
     var refusal: [String]
 
     /// - Parameters:
-    ///   - text: nil: what is in the file is no text, and it stays as it is.
-    ///   - problems: of this file and of those that belong to it.
+    ///   - text: the file's text, or `nil` if the content is not text. Such a file stays as it is.
+    ///   - problems: the problems of this file and of those that belong to it.
     init(
         _ kind: ManageFiles.Kind, file: String, path: String, of campaign: String, text: String?, etag: String?,
         problems: [ValidationResult.Problem], readOnly: String?
@@ -102,7 +103,7 @@ struct FileEditor: Sendable {
         refusal = []
     }
 
-    /// In an address.
+    /// Returns an identifier for use in an address.
     static func id(_ kind: ManageFiles.Kind, _ file: String) -> String {
         String(
             String.UnicodeScalarView(
@@ -111,7 +112,7 @@ struct FileEditor: Sendable {
                 }))
     }
 
-    /// `no problem`, `2 errors`, `1 error and 3 warnings`.
+    /// Returns a summary such as `no problem`, `2 errors` or `1 error and 3 warnings`.
     static func words(errors: Int, warnings: Int) -> String {
         let parts = [(errors, "error"), (warnings, "warning")].filter { $0.0 > 0 }
             .map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : "s")" }
@@ -134,7 +135,7 @@ extension FileEditor.Trouble {
 }
 
 extension FileEditor.Trouble.Excerpt {
-    /// - Parameter column: from 1, in Unicode scalars.
+    /// - Parameter column: the column, counted from 1 in Unicode scalars.
     fileprivate init(_ line: String, column: Int) {
         let scalars = Array(line.unicodeScalars)
         let start = min(max(column - 1, 0), scalars.count)
@@ -148,7 +149,7 @@ extension FileEditor.Trouble.Excerpt {
 }
 
 extension FileEditor.Conflict {
-    /// - Parameter theirs: what is there now; nil: nothing.
+    /// - Parameter theirs: the text that is there now, or `nil` if there is none.
     init(_ words: String, yours: String, theirs: String?, etag: String = "") {
         self.words = words
         self.etag = etag
@@ -158,7 +159,8 @@ extension FileEditor.Conflict {
         lines = other.enumerated().map { Line(text: $1, isOther: changed.contains($0)) }
     }
 
-    /// A difference costs the square of what differs: beyond this many lines all of the middle counts as other.
+    /// The maximum number of compared lines, because a difference costs the square of what differs. Beyond it, all
+    /// lines of the middle count as changed.
     private static let linesCompared = 1000
 
     private static func changed(in other: [String], from own: [String]) -> Set<Int> {

@@ -2,8 +2,8 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// A campaign or template that is not there yet: begun from a text that is right as it stands, checked as any other, and
-/// never put over one that is there.
+/// The pages for a new campaign or template. The new file begins with a valid text and is checked like any other. It
+/// never overwrites an existing file.
 struct NewFilePages: Sendable {
     let cases: UseCases
 
@@ -34,7 +34,7 @@ struct NewFilePages: Sendable {
             name, topic: page.topics.chosen ?? "", template: page.templates.chosen ?? "")
     }
 
-    /// The text as it is typed, with what is wrong in it; for the script that part alone.
+    /// Returns the page with the typed text and its problems. Returns only that part if the script requests it.
     @Sendable private func check(_ request: PageRequest) async throws -> Response {
         let fields = try await request.form()
         let page = try await page(request, try .init(fields))
@@ -57,12 +57,12 @@ struct NewFilePages: Sendable {
             page.files[0].refusal = ["Not saved: a file with errors would not be sent."]
             return try answer(request, page, status: .init(code: Problem(FileRefusal.wrong(diagnostics)).status))
         } catch FileRefusal.changedMeanwhile {
-            // Somebody else was quicker.
+            // Another user created the file first.
             return try refused(request, page, .taken(file: page.files[0].path))
         } catch let refusal as FileRefusal {
             return try refused(request, page, refusal)
         } catch let problem as Problem {
-            // The name is another app's: what was written must not be lost by that.
+            // The name belongs to another app. The typed text must not be lost.
             page.files[0].refusal = [problem.detail]
             return try answer(request, page, status: .init(code: problem.status))
         }
@@ -94,7 +94,7 @@ struct NewFilePages: Sendable {
             Problem.notFound("nothing is made that is called \"\(word)\"; campaigns and templates are"))
     }
 
-    /// What there is to choose from, and the text that is being written, if there is one.
+    /// Returns the page with its choices, and with the draft if there is one.
     private func page(
         _ request: PageRequest, _ draft: CampaignPageBuilder.Draft? = nil
     ) async throws -> NewFilePage {
@@ -124,7 +124,7 @@ struct NewFilePages: Sendable {
         _ kind: ManageFiles.Kind, _ name: String, text: String, _ request: PageRequest
     ) async throws -> FileEditor {
         let access = CampaignAccess(cases, try request.caller)
-        // A template that is not there yet shows nobody's; whose its name is, saving finds out.
+        // A new template reveals no other app's data, so its name is not checked here. Saving checks it.
         let found =
             switch kind {
             case .campaign: try await access.validated(kind, name, text: text)
@@ -136,7 +136,7 @@ struct NewFilePages: Sendable {
     }
 }
 
-/// The beginning of a file.
+/// The page for a new file.
 struct NewFilePage: Sendable {
     /// `campaign` or `template`.
     var kind: String
@@ -147,14 +147,14 @@ struct NewFilePage: Sendable {
     var topics: [CampaignPage.Option]
     var templates: [CampaignPage.Option]
     var needsTemplate: Bool
-    /// The template that was made a moment ago.
+    /// The template that was created just before.
     var made: String?
-    /// Why nothing is made, in lines.
+    /// The reasons why no file is created, one per line.
     var problem: [String] = []
-    /// The one that is written.
+    /// The editor of the new file.
     var files: [FileEditor] = []
     var hasFile = false
-    /// Shown when it is there.
+    /// Always empty: the screens appear once the file exists.
     let phones: [PhoneScreen] = []
     let phonesReason: String? = nil
 
@@ -177,7 +177,7 @@ struct NewFilePage: Sendable {
 }
 
 extension [CampaignPage.Option] {
-    /// - Parameter chosen: among the names; else the first one is.
+    /// - Parameter chosen: the chosen name. If the names do not contain it, the first one is chosen.
     init(_ names: [String], chosen: String?) {
         let chosen = chosen.flatMap { names.contains($0) ? $0 : nil } ?? names.first
         self = names.map { .init(name: $0, isChosen: $0 == chosen) }

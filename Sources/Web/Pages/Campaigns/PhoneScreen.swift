@@ -2,41 +2,41 @@ import Campaigns
 import Foundation
 import Model
 
-/// A notification as a phone's lock screen shows it, and where it is cut.
+/// A notification as a phone's lock screen shows it, with the places where it is cut.
 struct PhoneScreen: Sendable {
-    /// Of a lock screen at the usual size of letters: the body has about four lines before it is pressed.
+    /// The number of body lines on a lock screen at the usual letter size, before the notification is pressed.
     private static let bodyLines = 4
-    /// Of a narrow letter; Chinese, Japanese and Korean ones and emoji take two.
+    /// The width of a line in narrow letters. Chinese, Japanese and Korean letters and emoji take two units.
     private static let lineUnits = 40
     private static let headingUnits = 34
 
-    /// A text, and what of it is seen only after it is pressed.
+    /// A text, and the part of it that appears only after the notification is pressed.
     struct Text: Sendable {
         var shown: String
-        /// Nil: all of it is shown.
+        /// `nil` if the whole text is shown.
         var rest: String?
     }
 
     var label: String
-    /// For browsers: their own fonts, hyphens and voices.
+    /// The language, from which browsers choose fonts, hyphens and voices.
     var lang: String?
     var appName: String
     var initial: String
     var headline: Text?
     var subhead: Text?
     var message: Text?
-    /// Texts that the app itself looks up, `loc-key NEW_EPISODE`.
+    /// The texts that the app itself looks up, such as `loc-key NEW_EPISODE`.
     var lookedUp: [String]
     var isSilent: Bool
     var isCut: Bool
     var bytes: String
     var isTooLarge: Bool
     var payload: String
-    /// What a person should know besides, of a device.
+    /// Remarks about the device.
     var remarks: [String]
 
     /// - Parameters:
-    ///   - device: whose own data it is, in words.
+    ///   - device: the device whose data is used, in words.
     init(
         _ notification: PreviewResult.Notification, topic: String, device: String? = nil,
         remarks: [String] = []
@@ -63,7 +63,7 @@ struct PhoneScreen: Sendable {
         self.remarks = remarks
     }
 
-    /// Where the last line that is shown ends, at a word if it can be.
+    /// Cuts the text at the end of the last visible line, at a word if possible.
     static func cut(_ text: String, lines: Int, units: Int) -> Text {
         var line = 1
         var width = 0

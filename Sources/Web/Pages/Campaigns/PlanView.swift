@@ -2,7 +2,7 @@ import Campaigns
 import Foundation
 import Model
 
-/// A plan for a person: who gets what and when, from the very result that the command line and the API have.
+/// A plan for a person: which devices get what, and when. The command line and the API use the same result.
 struct PlanView: Sendable {
     struct Fact: Sendable {
         var name: String
@@ -29,7 +29,7 @@ struct PlanView: Sendable {
         var message: String
     }
 
-    /// What starting it needs; nil: it cannot be started from here.
+    /// The values that starting the plan needs. The page has none if the plan cannot be started from here.
     struct Start: Sendable {
         var plan: String
         var occurrence: String
@@ -39,7 +39,7 @@ struct PlanView: Sendable {
 
     var when: String
     var reach: String
-    /// Which environments, in words.
+    /// The environments in words.
     var sentTo: String
     var isProduction: Bool
     var isEmpty: Bool
@@ -54,7 +54,7 @@ struct PlanView: Sendable {
     var unset: [String]
     var hash: String?
     var start: Start?
-    /// Why it cannot be started from here.
+    /// The reason why the plan cannot be started from here.
     var startReason: String?
 
     init(_ plan: PlanResult, isNow: Bool) {
@@ -113,11 +113,11 @@ struct PlanView: Sendable {
         facts.append(
             Fact(
                 name: "Volume brake",
-                value: plan.volumeBrake.map { "it would be made paused, and wait for somebody to resume it: it \($0)" }
+                value: plan.volumeBrake.map { "it would start paused, and wait until a person resumes it: it \($0)" }
                     ?? ""))
         facts.append(Fact(name: "Approval", value: plan.approval ?? ""))
         facts += (plan.emptyExclusions ?? []).map {
-            Fact(name: "Leaves out", value: "nobody by segment \($0): it is empty")
+            Fact(name: "Leaves out", value: "no device by segment \($0): it is empty")
         }
         facts += (plan.lint ?? []).map { Fact(name: "Look again", value: $0) }
         return facts.filter { !$0.value.isEmpty }

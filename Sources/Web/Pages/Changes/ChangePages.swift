@@ -2,7 +2,7 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// The texts that wait for release, each beside the file as it is.
+/// The texts that wait for release, each beside the current file.
 struct ChangePages: Sendable {
     let cases: UseCases
 
@@ -39,7 +39,7 @@ struct ChangePages: Sendable {
         let caller = try request.caller
         var changes: [ChangesPage.Change] = []
         for change in try await cases.changes(for: caller).prefix(ChangesPage.shown) {
-            // It may have been released meanwhile.
+            // The change may have been released in the meantime.
             guard let detail = try? await cases.change(change.id, for: caller) else { continue }
             changes.append(ChangesPage.Change(detail, mayRelease: caller.role.may(.run)))
         }
@@ -63,7 +63,7 @@ struct ChangesPage: Sendable {
         var words: String
         var address: String
         var text: String
-        /// Nil: the file would be new.
+        /// `nil` if the file would be new.
         var current: String?
         var mayRelease: Bool
         var isOutdated: Bool

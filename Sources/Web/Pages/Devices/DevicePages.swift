@@ -2,9 +2,9 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// Finding devices, and the story of one.
+/// The search for devices, and the history of one device.
 struct DevicePages: Sendable {
-    /// The search, what it found, and how many there are.
+    /// The search form, the devices found, and the counts of all devices.
     struct Search: Sendable {
         struct Count: Sendable {
             var topic: String
@@ -14,7 +14,7 @@ struct DevicePages: Sendable {
             var gone: String
         }
 
-        /// As typed.
+        /// The search text as typed.
         var find: String
         var problem: String?
         var found: [Line]
@@ -22,9 +22,9 @@ struct DevicePages: Sendable {
         var tableAddress: String
         var counts: [Count]
         var hasCounts: Bool
-        /// For the first time in a while.
+        /// Whether the devices are being counted and no earlier count exists.
         var isCounting: Bool
-        /// When they were counted.
+        /// The time of the count.
         var countedAt: String?
     }
 
@@ -36,7 +36,7 @@ struct DevicePages: Sendable {
         var environment: String
         var token: String
         var status: String
-        /// The class of its colour.
+        /// The CSS class of the colour.
         var colour: String
         var lastSeenAt: String
 
@@ -100,7 +100,7 @@ struct DevicePages: Sendable {
 }
 
 extension DevicePages.Search.Count {
-    /// A line for each app and environment.
+    /// Returns a line for each app and environment.
     fileprivate static func table(_ counts: [DeviceCountResult]) -> [Self] {
         let places = counts.map { [$0.topic, $0.environment] }
         return places.enumerated().filter { places.firstIndex(of: $1) == $0 }.map { _, place in
@@ -115,7 +115,7 @@ extension DevicePages.Search.Count {
     }
 }
 
-/// One device: what is known of it, what would become of a push now, and what happened.
+/// One device: its data, the outcome of a push now, and its history.
 struct DevicePage: Sendable {
     struct Fact: Sendable {
         var label: String
@@ -126,7 +126,7 @@ struct DevicePage: Sendable {
         var at: String
         /// `registration`, `delivery` or `status`.
         var kind: String
-        /// Of its run; nil: it was none's.
+        /// The address of the event's run. `nil` if the event belongs to no run.
         var address: String?
         var campaign: String?
         var text: String
@@ -137,10 +137,10 @@ struct DevicePage: Sendable {
     var colour: String
     var facts: [Fact]
     var now: [String]
-    /// The latest first.
+    /// The events, latest first.
     var events: [Event]
     var hasEvents: Bool
-    /// Older ones are not told.
+    /// Whether older events are left out.
     var isCut: Bool
     var tableAddress: String
 
@@ -154,7 +154,7 @@ struct DevicePage: Sendable {
         facts = Self.facts(device)
         now = explanation.now
         events = explanation.events.reversed().map { event in
-            // The link before it says whose run it was.
+            // The link before the text names the campaign already.
             let name = event.run == nil ? "" : event.campaign.map { "\($0): " } ?? ""
             let text = event.text.hasPrefix(name) ? String(event.text.dropFirst(name.count)) : event.text
             return Event(
@@ -181,7 +181,8 @@ struct DevicePage: Sendable {
     }
 }
 
-/// States that are none of a delivery, in the colours of those that mean as much.
+/// The colours of states that are not states of deliveries. Each borrows the colour of a delivery state with a similar
+/// meaning.
 enum StateColour {
     static func of(_ word: String) -> String {
         switch word {

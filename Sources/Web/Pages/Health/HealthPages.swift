@@ -3,7 +3,7 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// How the service is: what an operator reads first at night.
+/// The health page, which shows the state of the service to the operator.
 struct HealthPages: Sendable {
     struct Page: Sendable {
         struct Check: Sendable {
@@ -69,7 +69,7 @@ struct HealthPages: Sendable {
         }
     }
 
-    /// Seconds after which a browser asks again.
+    /// The interval at which a browser reloads the page, in seconds.
     private static let refresh = 15
 
     let cases: UseCases

@@ -3,11 +3,11 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// Who of a run's audience is in one state, and why.
+/// The deliveries of a run, filtered by state and reason.
 struct DeliveryPage: Sendable {
     struct Row: Sendable {
         var device: Int64
-        /// Its installation, or the end of its token; nil: the device is gone.
+        /// The device's installation id, or the end of its token. `nil` if the device is gone.
         var name: String?
         var token: String?
         var environment: String
@@ -25,7 +25,7 @@ struct DeliveryPage: Sendable {
     var reason: String?
     var rows: [Row]
     var isEmpty: Bool
-    /// Of the next page; nil: this is the last.
+    /// The address of the next page. `nil` if this is the last one.
     var next: String?
 
     init(_ run: Run, state: DeliveryStanding?, reason: String?, _ page: DeliveryPageResult) {

@@ -1,7 +1,7 @@
 import Campaigns
 import Model
 
-/// A run, whole.
+/// The page of a run.
 struct RunPage: Sendable {
     struct Reason: Sendable {
         var state: String
@@ -31,22 +31,22 @@ struct RunPage: Sendable {
         var detail: String
     }
 
-    /// Something that may be done now, by whoever looks.
+    /// An action that the visitor may perform now.
     struct Action: Sendable {
         var address: String
         var label: String
-        /// What will happen, before it does.
+        /// The effect of the action, shown beforehand.
         var warning: String
         var asksReason: Bool
         var isDangerous: Bool
-        /// Of what it starts; empty: it starts nothing, or is being counted.
+        /// The devices that the action sends to. Empty if it starts nothing, or while they are being counted.
         var sentTo = ""
         var isProduction = false
-        /// The stage that the button approves of, as the page shows it.
+        /// The stage that the button approves, as the page shows it.
         var stage: Int?
     }
 
-    /// What its deliveries have to be counted for.
+    /// The figures for which the deliveries must be counted.
     struct Details: Sendable {
         var reasons: [Reason]
         var hasReasons: Bool
@@ -54,7 +54,7 @@ struct RunPage: Sendable {
         var attempts: String
         var possibleDuplicates: String
         var hasDuplicates: Bool
-        /// `nil`: none, or not known.
+        /// `nil` if there are none, or if the number is not known.
         var mayHaveArrived: String?
         var devicesGone: String
         var devicesSuspended: String
@@ -63,24 +63,25 @@ struct RunPage: Sendable {
     var view: RunView
     var stage: String
     var problem: String?
-    /// Nil: they are being counted.
+    /// `nil` while the figures are being counted.
     var details: Details?
-    /// Of a run that goes on: they are as they were then.
+    /// The time of the figures, if the run is not over.
     var countedAt: String?
-    /// The account as a bar, ready.
+    /// The counts as a bar, in HTML.
     var sum: String
-    /// SVG and tables, ready.
+    /// The charts with their tables, in HTML.
     var charts: String
     var events: [Event]
     var actions: [Action]
-    /// Of the button that stops it and asks nothing; nil: there is nothing to stop, or not by whoever looks.
+    /// The address of the button that stops the run immediately, without a question. `nil` if there is nothing to stop,
+    /// or if the visitor may not stop it.
     var stopAddress: String?
     var hasStages: Bool
-    /// The run that this one puts right.
+    /// The run that this run corrects.
     var corrects: String?
-    /// The runs that put this one right.
+    /// The runs that correct this one.
     var correctedBy: [String]
-    /// Who started it without its signatures, and why.
+    /// The person who started the run without its signatures, and the reason.
     var brokenGlass: String?
 
     init(
@@ -116,7 +117,7 @@ struct RunPage: Sendable {
             + Self.corrections(of: run, caller).map { $0.sending(to: reached) }
     }
 
-    /// Of what went, and is where it was: an alert that stays on a screen.
+    /// Returns the actions that correct a run whose alerts may still be on a screen.
     private static func corrections(of run: Run, _ caller: Caller) -> [Action] {
         guard caller.role.may(.run), CorrectRun.isOffered(for: run) else { return [] }
         let whom = "\((run.counts.accepted + run.counts.unknown).counted("device")) that got it, the last ones first"
@@ -136,7 +137,7 @@ struct RunPage: Sendable {
         return actions
     }
 
-    /// `PRODUCTION: 18,812 devices, sandbox: 3 devices`.
+    /// Returns a text such as `PRODUCTION: 18,812 devices, sandbox: 3 devices`.
     private static func environments(_ report: ReportResult, _ count: (CountsResult) -> Int) -> String {
         report.byEnvironment.compactMap { slice in
             let devices = count(slice.counts)
@@ -144,7 +145,7 @@ struct RunPage: Sendable {
         }.joined(separator: ", ")
     }
 
-    /// In order of need: to stop is the first thing somebody looks for.
+    /// Returns the actions in order of need. People look first for the action that stops a run.
     private static func actions(_ view: RunView, _ caller: Caller, sentTo: String) -> [Action] {
         guard let state = RunState(rawValue: view.state), !state.isFinal else { return [] }
         var actions: [Action] = []
@@ -152,7 +153,7 @@ struct RunPage: Sendable {
             actions.append(
                 Action(
                     address: "/runs/\(view.run)/pause", label: "Pause",
-                    warning: "Nothing more starts within 2 seconds; it goes on when somebody resumes it.",
+                    warning: "Nothing more starts within 2 seconds; the run continues when a person resumes it.",
                     asksReason: true,
                     isDangerous: false))
         }
@@ -161,7 +162,7 @@ struct RunPage: Sendable {
                 actions.append(
                     Action(
                         address: "/runs/\(view.run)/approve", label: "Approve of the next stage",
-                        warning: "It begins as soon as somebody sends.", asksReason: false, isDangerous: false,
+                        warning: "It begins as soon as a process sends.", asksReason: false, isDangerous: false,
                         stage: view.stages.first { $0.state == "waiting" }?.number
                     ).sending(to: sentTo))
             }
@@ -230,11 +231,11 @@ extension RunPage.Slice {
     }
 }
 
-/// The charts of a run, as they are now.
+/// The current charts of a run.
 struct RunCharts: Sendable {
     let html: String
 
-    /// - Parameter report: nil: it is being counted.
+    /// - Parameter report: the run's report, or `nil` while it is being counted.
     init(_ run: Run, _ report: ReportResult?, _ cases: UseCases) async throws {
         let timeline = try await cases.timelines.timeline(of: run)
         let waves = try await cases.runningReports.waves(of: run) ?? []

@@ -3,19 +3,19 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// The list of runs, and each run: what became of it so far, and what may be done about it.
+/// The list of runs, and each run with its progress and its actions.
 struct RunPages: Sendable {
-    /// What the list shows.
+    /// The values of the list.
     struct List: Sendable {
         var runs: [RunView]
-        /// What the list was made for: its script asks for another when that has changed.
+        /// The stage that the list was made for. The script reloads the page when it changes.
         var stage: String
-        /// Nobody has started any.
+        /// Whether there are no runs.
         var isEmpty: Bool
-        /// Some wait for a person.
+        /// The runs that wait for a person.
         var halted: [RunView]
         var unsuccessful: [RunView]
-        /// The runs that are left out since they cannot be read; nil: none.
+        /// The runs that are left out because they cannot be read. `nil` if there are none.
         var unreadable: String?
     }
 
@@ -25,7 +25,7 @@ struct RunPages: Sendable {
 
     let cases: UseCases
     let feed: LiveFeed
-    /// Of this program, for reports.
+    /// The version of this program, for reports.
     let version: String
 
     var routes: [PageRoute] {
@@ -53,7 +53,7 @@ struct RunPages: Sendable {
                 unsuccessful: views.unsuccessful, unreadable: unreadable))
     }
 
-    /// The latest by their numbers.
+    /// Returns a sentence about the unreadable runs, which names the latest ones.
     private static func words(_ unreadable: [UnreadableRunResult]) -> String {
         let named = unreadable.suffix(unreadableNamed).reversed()
             .map { "#\($0.run) (\($0.campaign) \($0.occurrence))" }
@@ -107,7 +107,7 @@ struct RunPages: Sendable {
         try await DeliveryLines.response(for: try await run(request), cases)
     }
 
-    /// As `fanfare report RUN --format html` writes it; with a stylesheet of its own, and no script.
+    /// Returns the report that `fanfare report RUN --format html` writes. It has its own stylesheet and no script.
     @Sendable private func report(_ request: PageRequest) async throws -> Response {
         let run = try await run(request)
         let page = ReportPage(
@@ -170,7 +170,7 @@ struct RunPages: Sendable {
         }
     }
 
-    /// Does what the form asks for and shows the run again; a refusal is said above it.
+    /// Performs the form's action, and shows the run again. If the action is refused, the page shows the reason.
     private func change(
         _ request: PageRequest, _ body: (Run, String?, Actor) async throws -> Void
     ) async throws -> Response {
@@ -179,7 +179,7 @@ struct RunPages: Sendable {
         }
     }
 
-    /// The same with all fields of the form, which can be read only once.
+    /// Performs an action with all fields of the form, which can be read only once.
     private func changeByForm(
         _ request: PageRequest, _ body: (Run, [String: String], Actor) async throws -> Void
     ) async throws -> Response {
@@ -212,7 +212,7 @@ struct RunPages: Sendable {
         try await cases.run(try request.number("run", of: "run"), for: request.caller)
     }
 
-    /// What the stream would say now, for browsers that cannot have it.
+    /// Returns the state that the stream would send now, for browsers that cannot receive the stream.
     private func answer(_ subject: LiveFeed.Subject, _ request: PageRequest) async throws -> Response {
         guard let message = try await feed.message(subject) else { throw Problem.notFound("this run is gone") }
         return request.tagged(message.text, message.tag, type: "application/json")
@@ -220,7 +220,7 @@ struct RunPages: Sendable {
 }
 
 extension PageRequest {
-    /// A part of a page, kept by browsers until it has changed.
+    /// Returns a part of a page, which browsers keep until it changes.
     func fragment(_ html: String) -> Response {
         tagged(html, EntityTag.of(html), type: "text/html; charset=utf-8")
     }

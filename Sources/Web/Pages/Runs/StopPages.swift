@@ -3,21 +3,21 @@ import Foundation
 import Hummingbird
 import Model
 
-/// The stops that every page tells of while they are in force.
+/// A stop in force, as every page shows it.
 struct StopBanner: Sendable {
-    /// `everything`, `the campaign new-podcast`, `run 17`.
+    /// The subject of the stop: `everything`, `the campaign new-podcast` or `run 17`.
     var what: String
     var by: String
     var at: String
     var reason: String?
-    /// Nil: nobody was sending.
+    /// The number of requests started after the stop, in words. `nil` if no run was being sent.
     var started: String?
-    /// Of the form that lifts it.
+    /// The scope, for the form that lifts the stop.
     var scope: String
     var mayLift: Bool
-    /// Who lifts it, as far as it is known.
+    /// The visitor's name, as the suggested name of the person who lifts the stop.
     var name: String
-    /// Of a run that was stopped alone, which is resumed on its page.
+    /// The run, if it was stopped alone. Such a run is resumed on its own page.
     var run: String?
 
     init(_ stop: StopInForce, _ caller: Caller) {
@@ -42,7 +42,7 @@ struct StopBanner: Sendable {
     }
 }
 
-/// The buttons that stop, of which none asks a question, and the form that ends a stop.
+/// The buttons that stop immediately, without a question, and the form that lifts a stop.
 struct StopPages: Sendable {
     let cases: UseCases
 
@@ -66,7 +66,7 @@ struct StopPages: Sendable {
         ]
     }
 
-    /// Who says so is asked for by name: a token may be of several people.
+    /// Lifts a stop. The form asks for a name, because several people may share a token.
     @Sendable private func lift(_ request: PageRequest) async throws -> Response {
         let fields = try await request.form()
         guard let scope = fields["scope"].flatMap(StopOrder.Scope.init) else {

@@ -4,7 +4,7 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// Segments: what there is, who is in one, and an expression with its count while somebody writes it.
+/// The pages of segments: the list, the members of a segment, and an expression with its count while it is typed.
 struct SegmentPages: Sendable {
     let cases: UseCases
 
@@ -42,7 +42,7 @@ struct SegmentPages: Sendable {
             isOffered: caller.role.may(.segments), mayKeep: caller.topic == nil)
     }
 
-    /// Two buttons: one counts, one keeps.
+    /// Handles two buttons: one counts the expression, one saves it.
     @Sendable private func define(_ request: PageRequest) async throws -> Response {
         let fields = try await request.form()
         var form = self.form(fields, try request.caller)
@@ -68,7 +68,7 @@ struct SegmentPages: Sendable {
         }
     }
 
-    /// For whoever types: the part of the page that says how many.
+    /// Returns the part of the page with the count, while a person types.
     @Sendable private func count(_ request: PageRequest) async throws -> Response {
         let fields = ["topic": request.query("topic") ?? "", "push_type": request.query("push_type") ?? ""]
         let view = try await counted(request.query("expression") ?? "", fields, request)
@@ -131,7 +131,7 @@ struct SegmentPages: Sendable {
         return try request.page(.segment, title: name, page, status: .init(code: problem?.status ?? 200))
     }
 
-    /// Members that somebody pasted, one a line.
+    /// Changes the members to a pasted list, with one member per line.
     @Sendable private func change(_ request: PageRequest) async throws -> Response {
         let fields = try await request.form()
         let name = request.path("segment")
@@ -172,7 +172,7 @@ extension SegmentPages {
     }
 }
 
-/// Ids that somebody pasted, as the lines that programs send.
+/// Converts pasted identifiers to the lines that programs send.
 enum PastedMembers {
     static func lines(_ text: String, of key: String) -> [UInt8] {
         let keys = ["installation_id", "user_id", "token"]
@@ -183,13 +183,13 @@ enum PastedMembers {
     }
 }
 
-/// All segments, and the form for another one.
+/// All segments, and the form for a new one.
 struct SegmentsPage: Sendable {
     struct Line: Sendable {
         var address: String
         var name: String
         var kind: String
-        /// Nil: it has members.
+        /// `nil` if the segment has listed members.
         var expression: String?
         var count: String
         var updatedAt: String
@@ -214,21 +214,21 @@ struct SegmentPage: Sendable {
     var name: String
     var isDynamic: Bool
     var expression: String
-    /// How many there are now.
+    /// The current number of members.
     var members: String
     var changed: String
-    /// Of one with an expression.
+    /// The form of a segment with an expression.
     var form: SegmentForm?
-    /// Of one with members, for who may change them.
+    /// The address for changing listed members. `nil` if there is an expression, or if the visitor may not change them.
     var changeAddress: String?
-    /// Set for a caller who may remove it.
+    /// The address for removing the segment, if the visitor may remove it.
     var removeAddress: String?
-    /// Of all apps: not for who is confined to one.
+    /// Whether the visitor may replace all members. A visitor confined to one app may not.
     var mayReplace: Bool
-    /// As pasted.
+    /// The members as pasted.
     var given: String
     var problem: String?
-    /// What the last change did.
+    /// The result of the last change.
     var done: String?
     var devices: [DevicePages.Line]
     var hasDevices: Bool
@@ -236,32 +236,32 @@ struct SegmentPage: Sendable {
     var tableAddress: String
 }
 
-/// An expression, where somebody writes it.
+/// The form in which an expression is written.
 struct SegmentForm: Sendable {
     struct Choice: Sendable {
         var word: String
         var isChosen: Bool
     }
 
-    /// The segment as it is by now, where that is in the way.
+    /// The current segment, if it prevents saving.
     struct Known: Sendable {
         var address: String
         var label: String
-        /// `nil`: it has members that were given.
+        /// The other user's expression. `nil` if the segment has listed members.
         var theirs: String?
-        /// Saving in spite of it names this; `nil`: it is not offered.
+        /// The tag that saving over the other expression sends. `nil` if this is not offered.
         var tag: String?
     }
 
-    /// What the form shows to who may define segments; others see what there is.
+    /// Whether the form is shown. Only visitors who may define segments see it.
     var isOffered: Bool
-    /// Segments are of all apps: whoever is confined to one may only count.
+    /// Whether the visitor may save. Segments belong to all apps, so a visitor confined to one app may only count.
     var mayKeep: Bool
     var name: String
     var expression: String
-    /// The segment that was opened; empty: the form is for a new one.
+    /// The segment that was opened. Empty if the form is for a new one.
     var segment: String
-    /// The tag of its expression as it was then.
+    /// The tag of its expression when it was opened.
     var opened: String
     var topics: [Choice]
     var pushTypes: [Choice]
@@ -270,8 +270,8 @@ struct SegmentForm: Sendable {
     var count: CountView?
 
     /// - Parameters:
-    ///   - fields: as typed.
-    ///   - topics: that may be counted for.
+    ///   - fields: the input as typed.
+    ///   - topics: the topics for which the visitor may count.
     init(_ fields: [String: String], topics known: [String], isOffered: Bool, mayKeep: Bool) {
         self.isOffered = isOffered
         self.mayKeep = mayKeep
@@ -284,16 +284,16 @@ struct SegmentForm: Sendable {
         pushTypes = PushType.allCases.map { Choice(word: $0.rawValue, isChosen: $0.rawValue == chosen) }
     }
 
-    /// What may be replaced: nothing, unless the form is one of that very segment.
+    /// Returns the condition for saving. The form replaces only the segment that was opened.
     ///
-    /// - Parameter over: the tag of another's expression, by the button that says so.
+    /// - Parameter over: the tag of another user's expression, sent by the button that replaces it.
     func condition(for name: String, over: String?) -> ManageSegments.Condition {
         segment == name && !opened.isEmpty ? .unchanged(tag: over ?? opened) : .new
     }
 
     mutating func show(_ refusal: SegmentRefusal) {
         guard let found = refusal.known else {
-            // Saving once more makes a new one.
+            // The segment is gone, so saving once more creates a new one.
             (segment, opened) = ("", "")
             return
         }
@@ -303,7 +303,7 @@ struct SegmentForm: Sendable {
     }
 }
 
-/// How many an expression selects, or what is wrong with it and where.
+/// The number of devices that an expression selects, or its problems with their columns.
 struct CountView: Sendable {
     struct Fault: Sendable {
         var column: Int
@@ -317,7 +317,7 @@ struct CountView: Sendable {
 
     var faults: [Fault] = []
     var problem: String?
-    /// Nil: it cannot be counted.
+    /// `nil` if the expression cannot be counted.
     var reach: String?
     var selected = ""
     var parts: [Part] = []

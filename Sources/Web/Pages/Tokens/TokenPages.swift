@@ -14,7 +14,7 @@ struct TokenPages: Sendable {
             var made: String
             var ends: String
             var used: String
-            /// Nil: it is good no more.
+            /// `nil` if the token is no longer valid.
             var revokeAddress: String?
         }
 
@@ -24,10 +24,10 @@ struct TokenPages: Sendable {
             var isChosen: Bool
         }
 
-        /// Of the one that was made just now: shown this once.
+        /// The secret of the token that was just created. It is shown only once.
         var secret: String?
         var problem: String?
-        /// As typed.
+        /// The name as typed.
         var name: String
         var topic: String
         var expires: String
@@ -51,7 +51,7 @@ struct TokenPages: Sendable {
         return try await page(request)
     }
 
-    /// Not by way of another page: the secret is in this answer alone.
+    /// Creates a token. The response is no redirect, because the secret is in this response alone.
     @Sendable private func create(_ request: PageRequest) async throws -> Response {
         try request.caller.requireAllApps(for: "tokens")
         let form = try await request.form()
@@ -89,7 +89,7 @@ struct TokenPages: Sendable {
             roles: AccessRole.allCases.map {
                 Page.Role(word: $0.rawValue, about: $0.about, isChosen: $0.rawValue == form["role"])
             },
-            // The latest is the one that somebody looks for.
+            // The newest token comes first, because an admin usually looks for it.
             tokens: tokens.reversed().map(Page.Token.init), isEmpty: tokens.isEmpty)
         return try request.page(.tokens, title: "Tokens", page, status: .init(code: problem?.status ?? 200))
     }
@@ -110,7 +110,7 @@ extension TokenPages.Page.Token {
 }
 
 extension AccessRole {
-    /// For whoever chooses one.
+    /// The description of a role, for the choice of one.
     fileprivate var about: String {
         switch self {
         case .viewer: "looks at everything, changes nothing"

@@ -24,9 +24,9 @@ struct ApproveCommand: AsyncParsableCommand {
         completion: .custom(CampaignNames.completions))
     var plan: String
     @Option(help: "The number of the stage to approve, as `fanfare status RUN` shows it; for a run.") var stage: Int?
-    @Option(help: "Why, for whoever looks at it later; of a plan.") var reason: String?
+    @Option(help: "The reason, for the audit log; for a plan.") var reason: String?
     @Option(
-        help: "A file with the signature of somebody else, made by a key that `people` names; see `fanfare approvals`.",
+        help: "A file with another person's signature, made by a key that `people` names; see `fanfare approvals`.",
         completion: .file())
     var signature: String?
     @Flag(help: "Print the plan or run as JSON.") var json = false
@@ -59,7 +59,7 @@ struct RejectCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @Argument(help: "The plan's hash, as `fanfare plan` or `fanfare approvals` prints it.") var plan: String
-    @Option(help: "Why, for whoever looks at it later.") var reason: String?
+    @Option(help: "The reason, for the audit log.") var reason: String?
     @Flag(help: "Print the plan as JSON.") var json = false
 
     func run() async throws {
@@ -112,27 +112,27 @@ struct ApprovalsCommand: AsyncParsableCommand {
 extension Session {
     fileprivate var approving: ApprovePlans { ApprovePlans(store: store, rules: configuration.approvals) }
 
-    /// Nobody who looks on is to miss it.
+    /// Prints the emergency override prominently, so that no bystander misses it.
     func warnOfBrokenGlass(_ run: Run) async throws {
         guard let broken = try await runs.brokenGlass(of: run) else { return }
         Console.note("WARNING: RUN \(run.id) IS SENT WITHOUT THE SIGNATURES THAT IT NEEDS: \(broken.words)")
     }
 
-    /// Where there is no daemon a run that may go on goes on by a command.
+    /// Prints how to continue a resumed run if no daemon is running.
     fileprivate func noteNobodySends(_ run: Run) async throws {
         guard try await runs.daemon() == nil else { return }
         Console.note(
-            "nobody is sending it: `fanfare run \(run.campaign) --occurrence \(run.occurrence)` does, or a daemon")
+            "no process is sending it: `fanfare run \(run.campaign) --occurrence \(run.occurrence)` does, or a daemon")
     }
 
-    /// What is not sent because somebody has stopped it, in a line for each.
+    /// Prints one line for each stop in force.
     func noteStops() async {
         for stop in await StopSending(store: store, senders: senders, clock: clock).inForce() {
             Console.note("WARNING: \(stop.order.refusal)")
         }
     }
 
-    /// What is not sent before somebody signs it, in a line for each.
+    /// Prints one line for each plan that waits for approval.
     func noteWaitingPlans() async throws {
         guard configuration.approvals != nil else { return }
         for approval in try await approving.list(includingPast: false, now: now).approvals {
@@ -140,16 +140,16 @@ extension Session {
         }
     }
 
-    /// Puts a plan on record to be signed, and says what it needs.
+    /// Records a plan for approval, and prints what it needs.
     func ask(for plan: Plan, occurrence: String?, files: [String: String]) async throws {
         let asked = try await approving.ask(
             plan.definition, occurrence: occurrence ?? "", reach: plan.reach.total, by: actor, now: now, files: files)
         Console.note(
-            asked.map { "waits for approval:\n" + ApprovalText.text($0) } ?? "the plan needs nobody's approval")
+            asked.map { "waits for approval:\n" + ApprovalText.text($0) } ?? "the plan needs no approval")
     }
 }
 
-/// A plan that waits for signatures, for a person.
+/// A plan that waits for approval, as text.
 enum ApprovalText {
     static func text(_ approval: ApprovalResult) -> String {
         var lines = [
@@ -174,7 +174,7 @@ enum ApprovalText {
                 + (fact.differs ? "\n    then: \(fact.before ?? "there was none")" : "")
         }
         let sentTo =
-            detail.sentTo.isEmpty ? "  would reach nobody now" : "  \(Console.warned(detail.sentTo, on: .results))"
+            detail.sentTo.isEmpty ? "  would reach no device now" : "  \(Console.warned(detail.sentTo, on: .results))"
         return ([text(detail.approval), sentTo, since] + facts).joined(separator: "\n")
     }
 

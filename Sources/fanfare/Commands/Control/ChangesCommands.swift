@@ -72,7 +72,7 @@ struct ChangesRejectCommand: AsyncParsableCommand {
 extension Session {
     var files: ManageFiles { ManageFiles(configuration: configuration, store: store, zone: .current) }
 
-    /// Files whose new text waits for release, in a line for each.
+    /// Prints one line for each file whose new text waits for release.
     func noteChanges(_ changes: [ChangeResult]) {
         for change in changes { Console.note("\(change.words); see `fanfare changes`") }
     }

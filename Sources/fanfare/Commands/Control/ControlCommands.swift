@@ -63,7 +63,7 @@ struct PauseCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String
-    @Option(help: "Why, for whoever looks at it later.") var reason: String?
+    @Option(help: "The reason, for the audit log.") var reason: String?
     @Flag(help: "Print the run as JSON.") var json = false
 
     func run() async throws {
@@ -115,7 +115,7 @@ struct CancelCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String
-    @Option(help: "Why, for whoever looks at it later.") var reason: String?
+    @Option(help: "The reason, for the audit log.") var reason: String?
     @Flag(help: "Print the run as JSON.") var json = false
 
     func run() async throws {
@@ -167,7 +167,7 @@ struct RecallCommand: AsyncParsableCommand {
     }
 }
 
-/// What both take, and how both go on.
+/// The arguments and the execution that both correction commands share.
 struct CorrectionArguments: ParsableArguments {
     @OptionGroup var settings: Settings
     @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String

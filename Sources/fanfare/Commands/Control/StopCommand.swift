@@ -9,7 +9,7 @@ struct StopCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stop", abstract: "Stop sending at once: a run, a campaign or everything.",
         discussion: """
-            Nobody is asked. Every process that sends from this machine is quiet within a tenth of a second, also while the \
+            There is no question. Every process that sends from this machine is quiet within a tenth of a second, also while the \
             store takes nothing or the disk is full: they watch a file, whose path --where prints; `touch` of it stops \
             everything. Where nothing could be stopped the error begins with NOTHING IS STOPPED. Senders of \
             other machines hear of it by the store. Answers on their way are recorded; how many requests were started after \
@@ -34,7 +34,7 @@ struct StopCommand: AsyncParsableCommand {
     @Flag(help: "Everything.") var all = false
     @Flag(help: "End the stop of everything, of a campaign, or of a run in the file; needs --reason.")
     var lift = false
-    @Option(help: "Why, for whoever looks at it later.") var reason: String?
+    @Option(help: "The reason, for the audit log.") var reason: String?
     @Flag(name: .customLong("where"), help: "Only print the path of the file that stops everything.") var showsPath =
         false
     @Flag(help: "Print the result as JSON.") var json = false
@@ -49,7 +49,7 @@ struct StopCommand: AsyncParsableCommand {
         }
     }
 
-    /// The file has stopped the senders already: the record may follow later.
+    /// The file has stopped the senders already, so the record may follow later.
     private static let storePatience: Duration = .seconds(1)
 
     func run() async throws {
@@ -58,12 +58,12 @@ struct StopCommand: AsyncParsableCommand {
             return Console.print(try await StoreOpening.senders(configuration.store).stopFile.path)
         }
         if lift { return try await end(configuration) }
-        // Before anything else: what is known without the store is stopped without it.
+        // First, a scope known without the store is stopped without the store.
         if let scope = knownScope(configuration) {
             let senders = try await StoreOpening.senders(configuration.store)
             return try await stop(order(scope), senders, configuration)
         }
-        // A store that another process has locked can still be read.
+        // A store locked by another process can still be read.
         let session = try await settings.session(configuration, .reading)
         let scope: StopOrder.Scope
         do {
@@ -74,7 +74,7 @@ struct StopCommand: AsyncParsableCommand {
         try await stop(order(scope), session.senders, configuration)
     }
 
-    /// By the file and on record; one of them is enough, and without either it throws.
+    /// Stops by the file and in the store's record. One of them is enough; throws if both fail.
     private func stop(_ order: StopOrder, _ senders: SenderFolder, _ configuration: Configuration) async throws {
         var fault: (any Error)?
         do {
@@ -89,13 +89,13 @@ struct StopCommand: AsyncParsableCommand {
         StopOrder(scope, by: ThisProcess.actor.name, at: WallClock.system.now(), reason: reason)
     }
 
-    /// Nil: the store has to be asked what is meant.
+    /// Returns the scope, or `nil` if only the store can tell what the target means.
     private func knownScope(_ configuration: Configuration) -> StopOrder.Scope? {
         guard let target else { return .all }
         return Self.scope(ofRun: target) ?? catalogue(configuration).runName(of: target).map { .campaign($0) }
     }
 
-    /// Returns `nil` for the name of a campaign.
+    /// Returns the scope of a run, or `nil` for the name of a campaign.
     private static func scope(ofRun target: String) -> StopOrder.Scope? {
         if let run = Int64(target) { return .run(run) }
         return target.contains("/") ? StopOrder.Scope("run \(target)") : nil
@@ -107,7 +107,7 @@ struct StopCommand: AsyncParsableCommand {
         return catalogue
     }
 
-    /// A campaign without a file that had a run, or one run.
+    /// Returns the scope of a campaign without a file that had a run, or of one run.
     private func scope(_ session: Session) async throws -> StopOrder.Scope {
         let run = try await RunLookup.run(target ?? "", in: session.store)
         return run.campaign == target ? .campaign(run.campaign) : .run(run.id)
@@ -151,7 +151,7 @@ struct StopCommand: AsyncParsableCommand {
                 + "A sender records it once the store does, and so does this command again")
     }
 
-    /// Returns `nil` if the time is over first. What was begun goes on until this process exits.
+    /// Returns `nil` if the time limit is over first. The operation continues until this process exits.
     private static func within<Value: Sendable>(
         _ limit: Duration?, _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value? {
@@ -170,7 +170,7 @@ struct StopCommand: AsyncParsableCommand {
         return nil
     }
 
-    /// The store may take it later.
+    /// Returns whether the store may take the stop later.
     private func isPassing(_ error: any Error) -> Bool {
         switch error {
         case let error as StoreError: error.isPassing
@@ -187,7 +187,7 @@ struct StopCommand: AsyncParsableCommand {
         Console.print(json ? try ResultJSON.text(lifted) : StopText.text(scope, lifted))
     }
 
-    /// Takes the stop of one run out of the file, also if the store takes nothing or the run does not exist.
+    /// Removes the stop of one run from the file, even if the store is unavailable or the run does not exist.
     private func end(_ scope: StopOrder.Scope, _ configuration: Configuration) async throws {
         let senders = try await StoreOpening.senders(configuration.store)
         let (actor, reason) = (ThisProcess.actor, reason ?? "")
@@ -222,7 +222,7 @@ private enum StopText {
             let left = runs.reduce(0) { $0 + $1.startedAfter }
             lines.append(
                 runs.isEmpty
-                    ? "Nobody was sending it."
+                    ? "No process was sending it."
                     : "\(runs.count.counted("run was", "runs were")) being sent; "
                         + "\(left.counted("request was", "requests were")) started after the stop.")
         }

@@ -12,7 +12,8 @@ import WebClient
 struct EndpointProbe {
     let app: Configuration.App
     let environment: PushEnvironment
-    /// The address of the store, whose senders may share a provider token: APNs wants no new one within 20 minutes.
+    /// The address of the store, whose senders may share a provider token: APNs refuses new tokens more often than
+    /// every 20 minutes.
     let store: String
 
     private static let limits: WebLimits = {
@@ -21,7 +22,7 @@ struct EndpointProbe {
         return limits
     }()
 
-    /// A provider token of the store's is used until it is this old.
+    /// The maximum age at which a provider token from the store is used.
     private static let tokenAgeMax: Duration = .seconds(50 * 60)
 
     func reach() async -> Reachability {
@@ -37,7 +38,7 @@ struct EndpointProbe {
 
     private func ask(_ endpoint: PushEndpoint, _ reached: inout Reachability) async {
         let client = HTTPClient(addresses: .any, limits: Self.limits, trust: app.endpoints.trust)
-        // A key that cannot be used was found wrong before.
+        // An unusable key was already reported by another check.
         let token = try? await authorization()
         let request = token.map { push($0, to: endpoint) } ?? WebRequest(.get, "https://\(endpoint)/")
         let start = ContinuousClock.now
@@ -86,7 +87,7 @@ struct EndpointProbe {
             ])
     }
 
-    /// Returns `nil` for a certificate.
+    /// Returns the authorization header, or `nil` for a certificate.
     private func authorization() async throws -> String? {
         guard let (teamID, keyID, path) = keyFile else { return nil }
         let key = try SigningKey(path: path)
@@ -114,7 +115,7 @@ struct EndpointProbe {
     }
 }
 
-/// What APNs says to a push to a made-up device token.
+/// The response of APNs to a push to a made-up device token.
 struct ProbeAnswer {
     let status: Int
     let body: [UInt8]

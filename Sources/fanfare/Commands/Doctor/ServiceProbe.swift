@@ -3,7 +3,8 @@ import Foundation
 import Systemd
 
 extension ServiceFacts? {
-    /// From the unit of this machine; `nil` without one, and for users but root, who could not look at what it may do.
+    /// The facts from this machine's unit. `nil` if there is no unit, and for users other than root, who cannot check
+    /// them.
     static var ofThisMachine: ServiceFacts? {
         guard geteuid() == 0 else { return nil }
         return InstalledUnit.read(folders: InstalledUnit.folders).flatMap { $0.facts }
@@ -24,7 +25,7 @@ extension InstalledUnit {
     }
 }
 
-/// Whether the port of the pages can be listened on.
+/// Checks whether the port of the pages is free to listen on.
 enum ListenProbe {
     static let fault: @Sendable (_ address: String) -> PortFault? = { address in
         guard let (host, port) = try? Operations.address(address) else { return .other("it is no address and port") }

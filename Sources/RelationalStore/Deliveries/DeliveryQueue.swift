@@ -1,0 +1,64 @@
+package import Model
+package import Store
+
+/// The methods of ``DeliveryQueue`` that are not part of each lease.
+extension RelationalStore {
+    package func recover(
+        _ run: Int64, heldBy owner: String, _ leases: [LeftLease], _ settlements: [Settlement], now: Timestamp
+    ) async throws -> DeliveryCounts {
+        try await transaction(.durableOnServer) { db in
+            try RunOwner.requireRecord(owner, of: run, db)
+            return try LeaseRecovery(db, run, now: now).end(leases, settlements)
+        }
+    }
+
+    package func suspendMismatched(
+        run: Int64, _ environment: PushEnvironment, now: Timestamp
+    ) async throws -> Int {
+        try await bySlices(.quick) { db, after in
+            try MismatchedDeliveries(db, run: run).suspendSlice(environment, after: after, now: now)
+        }
+    }
+
+    package func markGone(run: Int64, now: Timestamp) async throws -> Int {
+        try await bySlices(.quick) { db, after in try FoundGone(db, run: run).markSlice(after: after) }
+    }
+
+    package func goneBefore(run: Int64) async throws -> [(gone: Int, answered: Int)] {
+        try await snapshot(.expensive) { db in
+            let record = try RunRow.require(db, run)
+            return try RunStages(db, record, actor: Actor(record.owner ?? "")).goneBefore()
+        }
+    }
+
+    package func mismatchCounts(run: Int64) async throws -> [MismatchCount] {
+        // This reads all outcomes of the run. A time limit would end the read at each retry, and the run would never
+        // end.
+        try await snapshot(.expensive) { db in try MismatchedDeliveries(db, run: run).counts() }
+    }
+
+    package func reopenMismatched(
+        run: Int64, _ environment: PushEnvironment, owner: String, now: Timestamp
+    ) async throws -> Int {
+        try await bySlices(.quickOfSender) { db, after in
+            try RunOwner.require(owner, of: run, db)
+            // A final run has no sender for reopened deliveries.
+            guard try !RunOwner.locked(db, run).state.isFinal else { return (0, nil) }
+            return try MismatchedDeliveries(db, run: run).reopenSlice(environment, after: after, now: now)
+        }
+    }
+
+    /// Runs a transaction for each slice of a run, and returns the sum of their counts.
+    private func bySlices(
+        _ promise: WritePromise,
+        _ slice: @escaping @Sendable (_ db: Session, _ after: Int64) throws -> (count: Int, last: Int64?)
+    ) async throws -> Int {
+        var (sum, device) = (0, Int64?.some(0))
+        while let after = device {
+            let (count, last) = try await transaction(promise) { db in try slice(db, after) }
+            sum += count
+            device = last
+        }
+        return sum
+    }
+}

@@ -1,0 +1,43 @@
+package import Model
+import Store
+
+/// Sends the push of users whose device is gone to another device of theirs.
+package struct UserFallbacks<Session: SQLSession> {
+    private let db: Session
+    private let run: Int64
+    private let now: Timestamp
+
+    package init(_ db: Session, run: Int64, at now: Timestamp) {
+        self.db = db
+        self.run = run
+        self.now = now
+    }
+
+    /// Returns the number of suppressed deliveries that are pending again.
+    ///
+    /// - Parameter gone: the devices whose delivery has just ended because they are gone.
+    package func replace(_ gone: [Int64]) throws -> Int {
+        guard !gone.isEmpty, let fallback = UserFallback(try RunRow.require(db, run)) else { return 0 }
+        let users = try db.devicesOfUsers(of: gone, in: run)
+        let next = Set(users.compactMap { fallback.next(of: $0) }).sorted()
+        guard !next.isEmpty else { return 0 }
+        // Another transaction may have replaced the device of the same user in the meantime.
+        return try db.execute(
+            .once(
+                """
+                UPDATE \(Session.dialect.deliveries(of: run)) SET
+                    state = \(DeliveryState.pending.code), reason = NULL, not_before = $2, changed_at = $3
+                WHERE \(Session.dialect.isOf(run: run)) AND device_id \(Session.dialect.isAny(1))
+                    AND state = \(DeliveryState.suppressed.code)
+                    AND reason = '\(SuppressionReason.duplicateOfUser.rawValue)'
+                """), values: [next, fallback.notBefore(at: now), now])
+    }
+}
+
+extension DeliveryCounts {
+    /// Counts suppressed deliveries as pending again.
+    package mutating func reopen(_ count: Int) {
+        suppressed -= count
+        pending += count
+    }
+}

@@ -1,0 +1,77 @@
+package import Model
+package import Store
+
+/// The methods of ``DeviceRegistry`` that only read.
+extension RelationalStore {
+    package func exportDevices(
+        topic: String?, matching expression: AudienceExpression, now: Timestamp,
+        batch: @escaping @Sendable ([StoredDevice]) throws -> Void
+    ) async throws -> Int {
+        try await snapshot(.expensive) { db in
+            var condition = try db.condition(for: expression, now: now)
+            if let topic { condition.sql += " AND topic.name = \(condition.add(topic))" }
+            return try StoredDevices(db).handOut(where: condition, batch)
+        }
+    }
+
+    package func devices(
+        withStatus status: DeviceStatus, batch: @escaping @Sendable ([StoredDevice]) throws -> Void
+    ) async throws -> Int {
+        try await snapshot(.expensive) { db in
+            try StoredDevices(db).handOut(where: AudienceCondition("device.status = $1", status.code), batch)
+        }
+    }
+
+    package func devices(matching text: String) async throws -> [StoredDevice] {
+        guard Session.dialect.canHold(text) else { return [] }
+        let hex = text.lowercased().drop { $0 == "…" }
+        let isHex = hex.allSatisfy { $0.isASCII && $0.isHexDigit }
+        return try await snapshot(.expensive) { db in
+            let devices = StoredDevices(db)
+            let exact = try devices.all(
+                where: """
+                    device.id IN (
+                        SELECT id FROM device WHERE installation_id = $1
+                        UNION ALL SELECT id FROM device WHERE user_id = $1
+                        UNION ALL SELECT id FROM device WHERE token = $2
+                    )
+                    """, text, DeviceToken(hex: text)?.bytes ?? [], limit: TokenEnd.devicesMax)
+            guard isHex, TokenEnd.isAsked(byCharacters: hex.count, exact: exact.count) else { return exact }
+            let ending = try devices.all(
+                where: "\(Session.dialect.hex("device.token")) LIKE $1", "%\(hex)", limit: TokenEnd.devicesMax)
+            return TokenEnd.joined(exact, ending)
+        }
+    }
+
+    package func device(thatHad token: DeviceToken) async throws -> StoredDevice? {
+        try await snapshot(.expensive) { db in
+            try StoredDevices(db).first(
+                where: "device.id = (SELECT device_id FROM token_history WHERE token = $1 LIMIT 1)", token.bytes)
+        }
+    }
+
+    package func device(_ id: Int64) async throws -> StoredDevice? {
+        try await snapshot(.short) { db in try StoredDevices(db).find(id) }
+    }
+
+    package func topics() async throws -> Set<String> {
+        try await snapshot(.short) { db in Set(try db.all("SELECT name FROM topic") { try $0.text(0) }) }
+    }
+
+    package func deviceCounts() async throws -> [DeviceCount] {
+        try await snapshot(.expensive) { db in
+            try db.all(
+                """
+                SELECT topic.name, environment, status, count(*)
+                FROM device JOIN topic ON topic.id = device.topic_id
+                GROUP BY topic.name, environment, status
+                ORDER BY topic.name, environment, status
+                """
+            ) { row in
+                DeviceCount(
+                    topic: try row.text(0), environment: PushEnvironment(code: try row.int64(1)),
+                    status: DeviceStatus(code: try row.int64(2)), count: try row.int(3))
+            }
+        }
+    }
+}

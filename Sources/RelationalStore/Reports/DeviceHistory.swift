@@ -1,0 +1,75 @@
+import Model
+package import Store
+
+extension RelationalStore {
+    package func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery] {
+        // This reads back to the latest runs that had the device, which may be the very first runs.
+        try await snapshot(.expensive) { db in try db.history(ofDevice: device, had: limit, leftOut: 0).had }
+    }
+
+    package func story(ofDevice device: Int64, runsMax: Int) async throws -> DeviceStory? {
+        try await snapshot(.expensive) { db in
+            guard let stored = try StoredDevices(db).find(device) else { return nil }
+            var story = DeviceStory(device: stored)
+            story.oldTokens = try db.oldTokens(of: device)
+            let runs = try db.history(ofDevice: device, had: runsMax, leftOut: runsMax)
+            story.isCut = runs.had.count == runsMax || runs.leftOut.count == runsMax
+            for delivery in runs.had {
+                story.chapters += try RunRow.list(db, "WHERE id = $1", delivery.run).readable
+                    .map { DeviceStory.Chapter(run: $0, delivery: delivery) }
+            }
+            for run in try runs.leftOut.flatMap({ try RunRow.list(db, "WHERE id = $1", $0).readable })
+            where run.definition.campaign.deviceTopic == stored.record.topic {
+                story.chapters.append(
+                    DeviceStory.Chapter(run: run, delivery: nil, prunedAt: try OutcomeSummary(db, run.id).prunedAt()))
+            }
+            story.chapters.sort { $0.run.id < $1.run.id }
+            story.silentPushes = try db.all("SELECT settled_at FROM silent_ledger WHERE device_id = $1", device) {
+                try $0.timestampOrNil(0)
+            }
+            story.cappedPushes = try db.cappedPushes(of: stored)
+            return story
+        }
+    }
+}
+
+extension SQLSession {
+    fileprivate func history(
+        ofDevice device: Int64, had: Int, leftOut: Int
+    ) throws -> (had: [DeviceDelivery], leftOut: [Int64]) {
+        var runs = try runs(ofDevice: device, had: had, leftOut: leftOut)
+        for index in runs.had.indices where runs.had[index].outcome.state == .pending {
+            runs.had[index].isLeased = try isLeased(runs.had[index])
+        }
+        return runs
+    }
+
+    /// Returns whether a lease holds the delivery: its lease number is above the number of ended leases in the row.
+    private func isLeased(_ delivery: DeviceDelivery) throws -> Bool {
+        let device = delivery.outcome.device
+        let ended = try all(
+            .once(
+                """
+                SELECT leases FROM \(Self.dialect.deliveries(of: delivery.run))
+                WHERE \(Self.dialect.isOf(run: delivery.run)) AND device_id = $1
+                """), values: [device]
+        ) { try $0.int(0) }.first
+        return try all("SELECT entries FROM lease WHERE run_id = $1", delivery.run) { row in
+            LeaseEntry.unpack(try row.bytes(0)).contains { $0.device == device && $0.number > ended ?? 0 }
+        }.contains(true)
+    }
+
+    fileprivate func oldTokens(of device: Int64) throws -> [DeviceStory.OldToken] {
+        try all(
+            """
+            SELECT token_generation, token, environment, replaced_at FROM token_history
+            WHERE device_id = $1 ORDER BY token_generation
+            """, device
+        ) { row in
+            guard let token = DeviceToken(bytes: try row.bytes(1)) else { return nil }
+            return DeviceStory.OldToken(
+                generation: try row.int(0), token: token, environment: PushEnvironment(code: try row.int64(2)),
+                replacedAt: try row.timestamp(3))
+        }.compactMap(\.self)
+    }
+}
