@@ -33,6 +33,25 @@ struct DocumentTests {
         #expect(named >= 20)
     }
 
+    @Test func `every link of a page leads to a file, a heading or another site`() throws {
+        var followed = 0
+        for page in try Self.pages() {
+            let text = try String(contentsOf: page, encoding: .utf8)
+            let headings = text.split(separator: "\n").filter { $0.hasPrefix("#") }
+                .map { $0.drop { $0 == "#" || $0 == " " }.lowercased().replacing(" ", with: "-") }
+            for match in text.matches(of: /\]\(([^)\s]+)\)/) where !match.1.hasPrefix("https://") {
+                followed += 1
+                if match.1.hasPrefix("#") {
+                    #expect(headings.contains(String(match.1.dropFirst())), "\(page.lastPathComponent): \(match.1)")
+                    continue
+                }
+                let file = page.deletingLastPathComponent().appending(path: String(match.1))
+                #expect(FileManager.default.fileExists(atPath: file.path), "\(page.lastPathComponent): \(match.1)")
+            }
+        }
+        #expect(followed >= 15)
+    }
+
     @Test func `every test that a page names is there`() throws {
         let found = FileManager.default.enumerator(
             at: Self.root.appending(path: "Tests"), includingPropertiesForKeys: nil)
