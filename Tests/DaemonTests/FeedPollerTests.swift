@@ -104,7 +104,7 @@ final class FeedScene: Sendable {
         let poll = try await poller.poll(definition, now: feed.scene.clock.now)
         #expect(poll.runs.isEmpty && poll.ended.count == 1)
         guard case .refused(_, let reason)? = poll.ended.first else { return }
-        #expect(reason.contains("an item of a feed waits for nobody"), "\(reason)")
+        #expect(reason.contains("an item of a feed waits for no person"), "\(reason)")
         #expect(!reason.contains("fanfare approve"), "\(reason)")
         #expect(try await feed.scene.store.approvals(in: nil, limit: 9).isEmpty)
     }

@@ -61,7 +61,7 @@ struct `The approval commands` {
     @Test func `neither an account that nobody named counts, nor a reach that nobody was shown`() throws {
         let shown = try asked()
         let eve = try fanfare(["approve", shown], as: "eve")
-        #expect(eve.status == 3 && eve.errors.contains("os:eve is nobody's account in `people`"), "\(eve.errors)")
+        #expect(eve.status == 3 && eve.errors.contains("os:eve has no entry in `people`"), "\(eve.errors)")
         let digest = try #require(
             try place.fanfare("approvals", "--json").output.firstMatch(of: /"digest" : "([0-9a-f]{12})/)?.1)
         let blind = try fanfare(["approve", "\(digest)"], as: "anna")

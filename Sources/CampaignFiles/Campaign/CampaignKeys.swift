@@ -104,7 +104,7 @@ package enum CampaignKeys {
             "How long the next stage waits after the last answer, for people to look.")
         static let tolerate = Key(
             "tolerate", .percent(0...100), "The share of refusals that is put up with; 5% when absent.")
-        static let needs = Key("needs", .approval, "approval: it begins when somebody has approved of it.")
+        static let needs = Key("needs", .approval, "approval: it begins when a person has approved it.")
         static let shape = ObjectShape(
             "stage", "A part of a run.",
             [seeds.shape, share.shape, rest.shape, hold.shape, tolerate.shape, needs.shape])

@@ -164,7 +164,7 @@ enum CampaignWarnings {
         guard source.campaign.pushType == .alert, source.campaign.expiresAfter == nil else { return }
         collector.warning(
             "an alert without expires_after: Apple keeps it for a phone that is off for up to 30 days, and shows it then",
-            "write how long it is news, such as expires_after: 4h; 0 is one attempt, kept by nobody",
+            "write how long it is news, such as expires_after: 4h; 0 is one attempt, and nothing is kept",
             at: source.locations["push_type"] ?? SourceLocation(), rule: .noExpiry)
     }
 

@@ -2,18 +2,6 @@ package import Model
 package import RelationalStore
 package import Store
 
-extension PostgresDatabase {
-    package func selecting<Value: Sendable>(
-        _ campaign: Campaign, now: Timestamp,
-        _ body: @escaping @Sendable (PostgresSession, AudienceSelection) throws -> Value
-    ) async throws -> Value {
-        let analyst = try await analystCondition(campaign, now: now)
-        return try await read { db in
-            try body(db, AudienceSelection.of(campaign, analyst: analyst, now: now, db))
-        }
-    }
-}
-
 extension PostgresSession {
     package func reach(
         _ count: ReachCount, _ selection: AudienceSelection, window: RollingWindow?, caps: CapForecast?
@@ -23,6 +11,18 @@ extension PostgresSession {
 
     package static func sql(of audience: ResolvedAudience, _ condition: inout AudienceCondition) -> String {
         AudienceCompiler.sql(audience, &condition)
+    }
+}
+
+extension PostgresDatabase {
+    package func selecting<Value: Sendable>(
+        _ campaign: Campaign, now: Timestamp,
+        _ body: @escaping @Sendable (PostgresSession, AudienceSelection) throws -> Value
+    ) async throws -> Value {
+        let analyst = try await analystCondition(campaign, now: now)
+        return try await read { db in
+            try body(db, AudienceSelection.of(campaign, analyst: analyst, now: now, db))
+        }
     }
 }
 

@@ -48,11 +48,9 @@ struct LeaseTransaction {
             return (Lease(stoppedBy: order, after: request.after), true)
         }
         var paces = try SharedPaces(db, request)
-        var takenMax: Int
-        switch paces.allowance(limit: request.limit) {
-        case .now(let count): takenMax = count
-        case .after(let wait): return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
-        }
+        let (allowed, wait) = paces.allowed(request)
+        if let wait { return (wait, true) }
+        var takenMax = allowed
         let candidates = LeaseCandidates(db, request)
         let found = try candidates.due(limit: request.limit, from: bound)
         var due = found.candidates

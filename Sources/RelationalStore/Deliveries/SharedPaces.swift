@@ -25,9 +25,12 @@ package struct SharedPaces<Session: SQLSession> {
         for pace in paces { buckets.append(try db.lockBucket(of: pace, &clocks)) }
     }
 
-    /// Returns what all paces allow together.
-    package mutating func allowance(limit: Int) -> PaceBucket.Allowance {
-        PaceBucket.allowance(of: paces, &buckets, at: clocks.uptime, limit: limit)
+    /// Returns how many deliveries all paces together allow now, or the empty lease that says when to ask again.
+    package mutating func allowed(_ request: LeaseRequest) -> (count: Int, wait: Lease?) {
+        switch PaceBucket.allowance(of: paces, &buckets, at: clocks.uptime, limit: request.limit) {
+        case .now(let count): (count, nil)
+        case .after(let wait): (0, Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait))
+        }
     }
 
     package mutating func take(_ count: Int) throws {

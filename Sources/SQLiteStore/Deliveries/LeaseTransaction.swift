@@ -32,11 +32,9 @@ struct LeaseTransaction {
             return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
         }
         let stage = try pass(steps)
-        var takenMax: Int
-        switch paces.allowance(limit: request.limit) {
-        case .now(let count): takenMax = count
-        case .after(let wait): return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
-        }
+        let (allowed, wait) = paces.allowed(request)
+        if let wait { return (wait, true) }
+        var takenMax = allowed
         request.after = max(request.after, try freshInFlight())
         let candidates = LeaseCandidates(db, request)
         var due = try candidates.due(limit: request.limit)

@@ -175,6 +175,6 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
             + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write it" : "")
             + ", \(good.count) of \(rule.needs) there" + (good.isEmpty ? "" : " (\(good.joined(separator: ", ")))")
             + bad.joined() + others + ". Nothing is sent; "
-            + (mayWait ? "`fanfare approve \(plan)` signs it" : "an item of a feed waits for nobody")
+            + (mayWait ? "`fanfare approve \(plan)` signs it" : "an item of a feed waits for no person")
     }
 }

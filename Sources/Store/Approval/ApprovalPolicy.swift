@@ -84,7 +84,7 @@ extension ApprovalPolicy.Fault {
     package var words: String {
         switch self {
         case .byAuthor: "they had a hand in the plan"
-        case .nobody(let account): "\(account) is nobody's account in `people`"
+        case .nobody(let account): "\(account) has no entry in `people`"
         case .samePerson(let person): "\(person) has signed with another account"
         case .lapsed: "it has lapsed"
         case .fromFuture: "the clock was set back since"
