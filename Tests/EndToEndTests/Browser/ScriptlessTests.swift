@@ -54,7 +54,7 @@ extension `The pages in a browser` {
         let deadline = ContinuousClock.now + Process.longest
         while try await !browser.text("p .state").hasPrefix(state) {
             try #require(ContinuousClock.now < deadline, "still not \(state)")
-            try await browser.follow(browser.named("Look again"))
+            try await browser.follow(browser.named("Reload this page"))
         }
     }
 
