@@ -4,10 +4,7 @@ import Testing
 /// How comments are written. The check is a reminder: the aim is that a stranger understands each sentence at once.
 struct LanguageTests {
     private static func comments() throws -> [(file: String, line: String)] {
-        let found = FileManager.default.enumerator(
-            at: `Tidiness`.root.appending(path: "Sources"), includingPropertiesForKeys: nil)
-        let files = (found?.allObjects ?? []).compactMap { $0 as? URL }.filter { $0.pathExtension == "swift" }
-        let comments = try files.flatMap { file in
+        let comments = try `Tidiness`.swiftFiles(under: "Sources").flatMap { file in
             try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map(String.init)
                 .filter { $0.drop { $0 == " " }.hasPrefix("//") }.map { (file.lastPathComponent, $0) }
         }

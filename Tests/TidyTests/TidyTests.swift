@@ -6,7 +6,7 @@ import Testing
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    private static func swiftFiles(under folder: String) throws -> [URL] {
+    static func swiftFiles(under folder: String) throws -> [URL] {
         let found = FileManager.default.enumerator(at: root.appending(path: folder), includingPropertiesForKeys: nil)
         let files = (found?.allObjects ?? []).compactMap { $0 as? URL }.filter { $0.pathExtension == "swift" }
         try #require(!files.isEmpty)

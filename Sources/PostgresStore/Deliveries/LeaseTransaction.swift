@@ -114,8 +114,7 @@ struct LeaseTransaction {
         } else {
             try RunStages.lockUnlessOver(db, run: request.run)
         }
-        let run = try RunRow.require(db, request.run)
-        return StageGate(run, RunStages(db, run, actor: Actor(request.owner)), at: request.now, after: steps)
+        return try StageGate.of(request.run, for: request.owner, at: request.now, after: steps, db)
     }
 
     /// Moves the run's stages forward, and returns a lease without deliveries. Called when no delivery of the stages

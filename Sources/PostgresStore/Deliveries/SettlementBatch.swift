@@ -55,18 +55,10 @@ struct SettlementBatch {
             if settlement.stage != nil { staged.append((settlement, lease.environment)) }
         }
         try write(outcomes)
-        try count(staged)
+        if !staged.isEmpty { try StageGate.of(run, at: moment, db)?.count(staged) }
         let gone = outcomes.gone.map(\.settlement).filter { $0.verdict == .rejected }.map(\.device)
         change.reopen(try UserFallbacks(db, run: run, at: moment).replace(gone))
         return (change, attempts)
-    }
-
-    /// Counts the outcomes of stages that are still to be evaluated.
-    private func count(_ staged: [(Settlement, PushEnvironment)]) throws {
-        guard !staged.isEmpty else { return }
-        let run = try RunRow.require(db, run)
-        let book = RunStages(db, run, actor: Actor(run.owner ?? ""))
-        try StageGate(run, book, at: moment)?.count(staged)
     }
 
     /// A lease while outcomes of it are being recorded.

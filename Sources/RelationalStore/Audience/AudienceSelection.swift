@@ -3,28 +3,23 @@ package import Store
 
 /// An audience within its topic.
 package struct AudienceSelection: Sendable {
-    /// The condition on `device`.
-    package let sql: String
-    /// The values for `$1` and on.
-    package let values: [any SQLValue]
+    private var condition: AudienceCondition
     /// The devices of each stage of a campaign that is for seeds; they are selected as well.
     package private(set) var seeds: [Set<Int64>] = []
 
-    private init(_ condition: AudienceCondition, seeds: [Set<Int64>] = []) {
-        sql = condition.sql
-        values = condition.values
-        self.seeds = seeds
-    }
+    /// The condition on `device`.
+    package var sql: String { condition.sql }
+    /// The values for `$1` and on.
+    package var values: [any SQLValue] { condition.values }
 
     /// Creates a selection within a topic.
     ///
     /// - Parameter condition: the condition on the topic's devices.
     private init(_ condition: AudienceCondition, topic: String, _ db: some SQLSession) throws {
-        var condition = condition
+        self.condition = condition
         // No device has the topic 0.
         let id = try db.first("SELECT id FROM topic WHERE name = $1", topic) { try $0.int64(0) } ?? 0
-        condition.sql = "device.topic_id = \(condition.add(id)) AND \(condition.sql)"
-        self.init(condition)
+        self.condition.sql = "device.topic_id = \(self.condition.add(id)) AND \(condition.sql)"
     }
 
     package init(_ db: some SQLSession, _ audience: AudienceExpression, topic: String, now: Timestamp) throws {
@@ -81,9 +76,8 @@ package struct AudienceSelection: Sendable {
         selection.seeds = seeds
         guard seeds.contains(where: { !$0.isEmpty }) else { return selection }
         let devices = seeds.reduce(into: Set()) { $0.formUnion($1) }.sorted()
-        selection = AudienceSelection(
-            sql: "(\(sql) OR device.id \(Session.dialect.isAny(values.count + 1)))", values: values + [devices],
-            seeds: seeds)
+        _ = selection.condition.add(devices)
+        selection.condition.sql = "(\(sql) OR device.id \(Session.dialect.isAny(selection.values.count)))"
         for ((stage, _), own) in zip(campaign.seeds, seeds) {
             let audience = try selection.count(upTo: Stage.audienceCounted(forSeeds: own.count), db)
             guard !Stage.isTooMany(seeds: own.count, of: audience) else {
@@ -95,12 +89,6 @@ package struct AudienceSelection: Sendable {
 
     private func count(upTo most: Int, _ db: some SQLSession) throws -> Int {
         try db.count("SELECT count(*) FROM (SELECT 1 FROM device WHERE \(sql) LIMIT \(most)) AS counted", values)
-    }
-
-    private init(sql: String, values: [any SQLValue], seeds: [Set<Int64>]) {
-        self.sql = sql
-        self.values = values
-        self.seeds = seeds
     }
 }
 
@@ -141,9 +129,10 @@ extension AudienceSelection {
             ORDER BY \(dialect.bytes("device.user_id"))
             """
         try db.each(.once(users), values: values) { row in
+            let zone = try row.textOrNil(4)
             policy.see(
                 try row.int64(0), of: try row.text(1), status: DeviceStatus(code: try row.int64(2)),
-                alertsAllowed: try row.boolOrNil(3) ?? true, zone: { (try? row.textOrNil(4)) ?? nil },
+                alertsAllowed: try row.boolOrNil(3) ?? true, zone: { zone },
                 seenAt: try row.int64(5), wasSent: try row.boolOrNil(6))
         }
     }

@@ -16,8 +16,8 @@ extension RelationalStore {
         now: Timestamp
     ) async throws -> Reach {
         try await selecting(campaign, now: now) { db, selection in
-            let gap: RestoreGap? = try StoredFact.value(RestoreGap.key, db)
             let budget = campaign.pushType == .background ? budget : nil
+            let gap: RestoreGap? = budget == nil && caps == nil ? nil : try StoredFact.value(RestoreGap.key, db)
             var policy = FreezePolicy(campaign, waves: waves, seeds: selection.seeds)
             try selection.tellUsers(&policy, cutShort: nil, db)
             return try db.reach(

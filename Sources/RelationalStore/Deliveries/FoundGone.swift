@@ -3,6 +3,9 @@ import Store
 
 /// The devices that APNs found gone in a run. Their status is decided at the end of the run.
 package struct FoundGone<Session: SQLSession> {
+    /// The number of devices per slice, which is written in a fraction of a second.
+    private static var sliceCount: Int { 10_000 }
+
     package let db: Session
     package let run: Int64
 
@@ -19,7 +22,7 @@ package struct FoundGone<Session: SQLSession> {
             """
             SELECT max(device_id) FROM (
                 SELECT device_id FROM found_gone WHERE run_id = $1 AND device_id > $2
-                ORDER BY device_id LIMIT \(DeviceVerdicts<Session>.sliceCount)
+                ORDER BY device_id LIMIT \(Self.sliceCount)
             ) AS slice
             """, run, device
         ) { try $0.int64OrNil(0) }
@@ -51,9 +54,6 @@ package struct FoundGone<Session: SQLSession> {
 
 /// Compares what responses say about devices with the devices' current data.
 struct DeviceVerdicts<Session: SQLSession> {
-    /// The number of devices per slice, which is written in a fraction of a second.
-    static var sliceCount: Int { 10_000 }
-
     /// The columns that ``standing(_:values:)`` compares a verdict with.
     static var columns: String {
         """

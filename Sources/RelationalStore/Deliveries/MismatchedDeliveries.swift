@@ -90,9 +90,7 @@ package struct MismatchedDeliveries<Session: SQLSession> {
                 """), values: [device, last, environment.code, reasons, now])
         if count > 0 {
             try RunStages.lock(db, run: run)
-            let record = try RunRow.require(db, run)
-            let book = RunStages(db, record, actor: Actor(record.owner ?? ""))
-            try StageGate(record, book, at: now)?.recount()
+            try StageGate.of(run, at: now, db)?.recount()
             try OutcomeSummary(db, run).drop()
         }
         var change = DeliveryCounts()

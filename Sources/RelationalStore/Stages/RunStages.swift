@@ -1,5 +1,5 @@
 package import Model
-import Store
+package import Store
 
 /// The stages of a run in the transaction of `db`.
 package struct RunStages<Session: SQLSession>: StageBook {
@@ -294,5 +294,19 @@ extension RelationalStore {
             try RunStateChange(db, run, now: now).note(.running, reason: nil, actor: actor)
             return true
         }
+    }
+}
+
+extension StageGate {
+    /// Returns the gate of a run, or `nil` as ``init(_:_:at:after:)`` does.
+    ///
+    /// - Parameter owner: the sender that pauses the run and begins its stages; `nil`: the run's owner.
+    package static func of(
+        _ run: Int64, for owner: String? = nil, at now: Timestamp, after steps: [ClockStep] = [],
+        _ db: some SQLSession
+    ) throws -> StageGate? {
+        let record = try RunRow.require(db, run)
+        let actor = Actor(owner ?? record.owner ?? "")
+        return StageGate(record, RunStages(db, record, actor: actor), at: now, after: steps)
     }
 }

@@ -9,8 +9,8 @@ extension Database {
     ) throws -> Reach {
         let spending = try window.map { try SilentSpending(self, $0) }
         defer { spending?.close() }
-        var (count, rows) = (count, ReachRows())
-        return try rows.count(selection, self, budget: spending, caps: caps, into: &count)
+        var rows = ReachRows()
+        return try rows.reach(count, selection, budget: spending, caps: caps, self)
     }
 }
 
@@ -19,11 +19,10 @@ private struct ReachRows {
     private var locales = TextCodes()
     private var zones = TextCodes()
 
-    mutating func count(
-        _ selection: AudienceSelection, _ db: Database, budget: SilentSpending?, caps: CapForecast?,
-        into count: inout ReachCount
+    mutating func reach(
+        _ count: ReachCount, _ selection: AudienceSelection, budget: SilentSpending?, caps: CapForecast?, _ db: Database
     ) throws -> Reach {
-        var caps = caps
+        var (count, caps) = (count, caps)
         let audience = """
             SELECT device.id, device.environment, device.status, device.alerts_allowed, device.locale, device.time_zone,
                 \(count.goesByUser || caps != nil ? "device.user_id" : "NULL")

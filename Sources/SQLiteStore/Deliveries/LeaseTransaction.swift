@@ -97,8 +97,7 @@ struct LeaseTransaction {
     /// Returns `nil` if the run has no stages.
     private func gate(_ steps: [ClockStep]) throws -> StageGate? {
         guard request.hasStages else { return nil }
-        let run = try RunRow.require(db, request.run)
-        return StageGate(run, RunStages(db, run, actor: Actor(request.owner)), at: request.now, after: steps)
+        return try StageGate.of(request.run, for: request.owner, at: request.now, after: steps, db)
     }
 
     /// Continues when no delivery of the stages that have begun can be sent now.

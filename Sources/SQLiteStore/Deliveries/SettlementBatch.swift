@@ -38,7 +38,7 @@ struct SettlementBatch {
             try record(settlements[start..<end], ofLease: id, &change, &attempts, &staged, &capped, &gone)
             start = end
         }
-        try count(staged)
+        if !staged.isEmpty { try StageGate.of(run, at: now, db)?.count(staged) }
         try caps.settle(capped, run: run, at: now)
         try FoundGone(db, run: run).note(gone)
         let rejected = gone.map(\.settlement).filter { $0.verdict == .rejected }.map(\.device)
@@ -74,14 +74,6 @@ struct SettlementBatch {
             if case .gone(let since) = settlement.effect { gone.append((settlement, since)) }
         }
         try lease.write(db)
-    }
-
-    /// Counts the outcomes of early stages for their evaluation.
-    private func count(_ staged: [(Settlement, PushEnvironment)]) throws {
-        guard !staged.isEmpty else { return }
-        let run = try RunRow.require(db, run)
-        let book = RunStages(db, run, actor: Actor(run.owner ?? ""))
-        try StageGate(run, book, at: now)?.count(staged)
     }
 
     private func settleLedger(_ settlement: Settlement) throws {
