@@ -57,9 +57,10 @@ let package = Package(
         .executableTarget(
             name: "fanfare",
             dependencies: [
-                "Campaigns", "Sending", "Daemon", "CampaignFiles", "Store", "SQLiteStore", "PostgresStore", "APNs",
-                "APNsSimulator", "Systemd", "WebClient", "FeedReader", "Model", "Web", "OutputFiles", "COpenGuard",
-                "CKernel", "COpenSSL", argumentParser, logging, metrics, serviceLifecycle, unixSignals,
+                "Campaigns", "Sending", "Senders", "Rendering", "Daemon", "CampaignFiles", "Store", "SQLiteStore",
+                "PostgresStore", "APNs", "APNsSimulator", "Systemd", "WebClient", "FeedReader", "Model", "Platform",
+                "Web", "OutputFiles", "COpenGuard", "CKernel", "COpenSSL", argumentParser, logging, metrics,
+                serviceLifecycle, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
             resources: [.embedInCode("Examples")],
@@ -77,34 +78,50 @@ let package = Package(
         .target(
             name: "Daemon",
             dependencies: [
-                "Campaigns", "Sending", "Store", "FeedReader", "WebClient", "Model", logging, metrics,
+                "Campaigns", "Sending", "Senders", "Rendering", "Store", "FeedReader", "WebClient", "Model", "Platform",
+                logging, metrics,
             ],
             swiftSettings: strict),
         .target(
-            name: "Campaigns", dependencies: ["Sending", "Store", "CampaignFiles", "Model"], swiftSettings: strict),
+            name: "Campaigns",
+            dependencies: ["Sending", "Senders", "Rendering", "Store", "CampaignFiles", "Model", "Platform"],
+            swiftSettings: strict),
         .target(
             name: "Sending",
-            dependencies: ["Store", "APNs", "Model", logging, histogram, metrics, coreMetrics],
+            dependencies: [
+                "Senders", "Rendering", "Store", "APNs", "Model", "Platform", logging, histogram, metrics, coreMetrics,
+            ],
             swiftSettings: strict),
+        // Who sends from a store, who of them is alive, and who is told to stop.
+        .target(
+            name: "Senders", dependencies: ["Store", "APNs", "Model", "Platform", logging], swiftSettings: strict),
+        // What a push holds: its payload, from templates, its headers and its id.
+        .target(name: "Rendering", dependencies: ["Model", "Platform"], swiftSettings: strict),
         .target(name: "CampaignFiles", dependencies: ["OutputFiles", "Model", yams], swiftSettings: strict),
-        .target(name: "Store", dependencies: ["Model"], swiftSettings: strict),
+        .target(name: "Store", dependencies: ["Model", "Platform"], swiftSettings: strict),
         .target(name: "RelationalStore", dependencies: ["Store", "Model"], swiftSettings: strict),
         .target(
             name: "SQLiteStore",
-            dependencies: ["RelationalStore", "Store", "OutputFiles", "Model", "COpenSSL", grdb, sqlite],
+            dependencies: ["RelationalStore", "Store", "OutputFiles", "Model", "Platform", grdb, sqlite],
             swiftSettings: strict),
         .target(
             name: "PostgresStore", dependencies: ["RelationalStore", "Store", "Model", "CKernel", "CPostgres"],
             swiftSettings: strict),
-        .target(name: "APNs", dependencies: ["HTTP2", "CCurl", "CKernel", "COpenSSL", logging], swiftSettings: strict),
-        .target(name: "APNsSimulator", dependencies: ["HTTP2", "COpenSSL"], swiftSettings: strict),
+        .target(
+            name: "APNs", dependencies: ["HTTP2", "Platform", "CCurl", "CKernel", "COpenSSL", logging],
+            swiftSettings: strict),
+        .target(name: "APNsSimulator", dependencies: ["HTTP2", "Platform", "COpenSSL"], swiftSettings: strict),
         .target(name: "HTTP2", dependencies: ["CKernel", "CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
         .target(name: "FeedReader", dependencies: ["Model"], swiftSettings: strict),
         .target(name: "Systemd", swiftSettings: strict),
         .target(name: "OutputFiles", swiftSettings: strict),
         .target(name: "COpenGuard"),
-        .target(name: "WebClient", dependencies: ["CCurl", "CKernel", "COpenSSL", "Model"], swiftSettings: strict),
-        .target(name: "Model", swiftSettings: strict + [.strictMemorySafety()]),
+        .target(
+            name: "WebClient", dependencies: ["CCurl", "CKernel", "COpenSSL", "Model", "Platform"],
+            swiftSettings: strict),
+        .target(name: "Model", dependencies: ["Platform"], swiftSettings: strict + [.strictMemorySafety()]),
+        // Clocks, signals, digests and codes: what every other target may use.
+        .target(name: "Platform", dependencies: ["CKernel", "COpenSSL"], swiftSettings: strict),
 
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CKernel"),
@@ -114,14 +131,17 @@ let package = Package(
 
         .testTarget(name: "ModelTests", dependencies: ["Model"], exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
-            name: "CampaignFilesTests", dependencies: ["CampaignFiles", "Model", "TestSupport"], exclude: ["Fixtures"],
+            name: "CampaignFilesTests", dependencies: ["CampaignFiles", "Model", "Platform", "TestSupport"],
+            exclude: ["Fixtures"],
             swiftSettings: strict),
         .testTarget(name: "WebClientTests", dependencies: ["WebClient", "TestSupport"], swiftSettings: strict),
         .target(
-            name: "TestSupport", dependencies: ["Model", "COpenSSL"], path: "Tests/Support", exclude: ["Scene"],
+            name: "TestSupport", dependencies: ["Model", "Platform", "COpenSSL"], path: "Tests/Support",
+            exclude: ["Lone", "Scene"],
             swiftSettings: strict),
         .testTarget(
-            name: "FeedReaderTests", dependencies: ["FeedReader", "Model", "TestSupport"], swiftSettings: strict),
+            name: "FeedReaderTests", dependencies: ["FeedReader", "Model", "Platform", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "OutputFilesTests", dependencies: ["OutputFiles", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "SystemdTests", dependencies: ["Systemd", "TestSupport"], swiftSettings: strict),
@@ -130,13 +150,13 @@ let package = Package(
         .testTarget(name: "StoreTests", dependencies: ["Store", "Model"], swiftSettings: strict),
         .testTarget(
             name: "SQLiteStoreTests",
-            dependencies: ["StoreContract", "SQLiteStore", "Store", "Model", grdb, sqlite],
+            dependencies: ["StoreContract", "SQLiteStore", "Store", "Model", "Platform", grdb, sqlite],
             exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
             name: "PostgresStoreTests",
             dependencies: [
                 "PostgresStore", "SQLiteStore", "Campaigns", "Sending", "RelationalStore", "Store", "StoreContract",
-                "Model",
+                "Model", "Platform",
                 "TestSupport",
                 logging,
             ],
@@ -153,38 +173,49 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "APNsSimulatorTests",
-            dependencies: ["APNsSimulator", "CNGHTTP2", "COpenSSL", "Model", "TestSupport"],
+            dependencies: ["APNsSimulator", "CNGHTTP2", "COpenSSL", "Model", "Platform", "TestSupport"],
             swiftSettings: strict),
+        .target(
+            name: "LonePipeline", dependencies: ["Sending", "Senders", "Store", "Model", logging],
+            path: "Tests/Support/Lone", swiftSettings: strict),
         // A store in a folder, scripted lanes and a manual clock, for everybody above `Store` and `APNs`.
         .target(
             name: "SendingScene",
-            dependencies: ["Sending", "Store", "SQLiteStore", "APNs", "Model", "TestSupport", logging],
+            dependencies: [
+                "LonePipeline",
+                "Sending", "Senders", "Rendering", "Store", "SQLiteStore", "APNs", "Model", "Platform", "TestSupport",
+                logging,
+            ],
             path: "Tests/Support/Scene", swiftSettings: strict),
         .testTarget(
             name: "SendingTests",
             dependencies: [
-                "Sending", "Store", "SQLiteStore", "APNs", "APNsSimulator", "Model", "SendingScene", "TestSupport",
+                "Sending", "Senders", "Rendering", "Store", "SQLiteStore", "APNs", "APNsSimulator", "Model", "Platform",
+                "LonePipeline", "SendingScene", "TestSupport",
                 grdb, logging,
             ],
             swiftSettings: strict),
         .testTarget(
             name: "CampaignsTests",
             dependencies: [
-                "Campaigns", "Daemon", "Sending", "Store", "SQLiteStore", "APNs", "Model", "SendingScene",
+                "Campaigns", "Daemon", "Sending", "Senders", "Rendering", "Store", "SQLiteStore", "APNs", "Model",
+                "Platform", "SendingScene",
                 "TestSupport",
             ],
             exclude: ["Golden"], swiftSettings: strict),
         .testTarget(
             name: "DaemonTests",
             dependencies: [
-                "Daemon", "Campaigns", "Sending", "Store", "SQLiteStore", "APNs", "WebClient", "Model",
+                "Daemon", "Campaigns", "Sending", "Senders", "Rendering", "Store", "SQLiteStore", "APNs", "WebClient",
+                "Model", "Platform",
                 "SendingScene", "TestSupport", grdb, logging,
             ],
             swiftSettings: strict),
         .testTarget(
             name: "WebTests",
             dependencies: [
-                "Web", "Campaigns", "Daemon", "Sending", "Store", "SQLiteStore", "APNs", "Model", "SendingScene",
+                "Web", "Campaigns", "Daemon", "Sending", "Senders", "Rendering", "Store", "SQLiteStore", "APNs",
+                "Model", "Platform", "SendingScene",
                 "TestSupport", grdb, hummingbird, httpTypes, metrics, coreMetrics, logging, nioCore, nioEmbedded,
                 nioHTTP1, nioHTTPTypes, mustache,
             ],
@@ -192,18 +223,22 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "fanfare", "CampaignFiles", "Campaigns", "Sending", "Store", "Web", "APNs", "APNsSimulator", "Model",
+                "fanfare", "CampaignFiles", "Campaigns", "Sending", "Senders", "Rendering", "Store", "Web", "APNs",
+                "APNsSimulator", "Model", "Platform",
                 "TestSupport", "WebClient", grdb, logging,
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "CrashTests", dependencies: ["fanfare", "APNs", "Model", "TestSupport", grdb], swiftSettings: strict),
+            name: "CrashTests", dependencies: ["fanfare", "APNs", "Model", "Platform", "TestSupport", grdb],
+            swiftSettings: strict),
         .target(name: "KillSwitch", path: "Tests/KillSwitch", publicHeadersPath: "."),
         .testTarget(name: "TidyTests", dependencies: ["CampaignFiles", "Model"], swiftSettings: strict),
         .executableTarget(
             name: "SendBenchmark",
             dependencies: [
-                "Campaigns", "Sending", "Store", "SQLiteStore", "APNs", "APNsSimulator", "Model", argumentParser,
+                "LonePipeline", "Campaigns", "Sending", "Senders", "Rendering", "Store", "SQLiteStore", "APNs",
+                "APNsSimulator",
+                "Model", "Platform", argumentParser,
                 logging,
             ],
             path: "Tests/SendBenchmark",

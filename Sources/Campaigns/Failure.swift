@@ -1,5 +1,7 @@
 import CampaignFiles
 package import Model
+import Rendering
+import Senders
 import Sending
 import Store
 
@@ -69,7 +71,8 @@ package struct Failure: Error, Hashable, Sendable {
         case let refusal as ReadRefusal: self.init(.tryAgain, refusal.description)
         case let error as PayloadRenderer.RenderError: self.init(.invalidData, error.description)
         case let error as RunVariables.VariableError: self.init(.invalidData, error.description)
-        case let error as SendingError: self.init(error.failureKind, error.description)
+        case let error as SenderError: self.init(error.failureKind, error.description)
+        case let error as SendingError: self.init(.configuration, error.description)
         case let error as ImportError: self.init(error.failureKind, error.description)
         case is CancellationError: self.init(.tryAgain, "stopped before it was done; run the same command again")
         default: return nil
@@ -90,11 +93,11 @@ extension FileRefusal {
     }
 }
 
-extension SendingError {
+extension SenderError {
     fileprivate var failureKind: Failure.Kind {
         switch self {
         case .otherDaemon, .lockFileBusy, .postLost: .tryAgain
-        case .runVanished, .noEndpoint, .noLocks, .senderFolder, .lockFileDamaged, .folderCopied: .configuration
+        case .noLocks, .senderFolder, .lockFileDamaged, .folderCopied: .configuration
         }
     }
 }

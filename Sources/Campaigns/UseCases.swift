@@ -1,7 +1,7 @@
 import CampaignFiles
 package import Foundation
 package import Model
-package import Sending
+package import Senders
 package import Store
 
 /// The use cases on one store and one set of files, for a front end with many concurrent users. The front end has no
@@ -78,6 +78,7 @@ package struct UseCases: Sendable {
         ManageAccess(
             store: store, recent: recentTokens, people: configuration().approvals?.people ?? ConfiguredPeople())
     }
+    package var maintaining: MaintainStore { MaintainStore(store: store) }
     package var observing: ObserveStore { ObserveStore(store: store, clock: clock) }
     package var health: ReadHealth { ReadHealth(store: store, following: runs, clock: clock) }
     package var deliveries: ListDeliveries { ListDeliveries(store: store) }

@@ -1,6 +1,9 @@
 import APNs
 package import Logging
 package import Model
+import Platform
+import Rendering
+package import Senders
 package import Store
 
 /// The operations that sending a run needs from a store.
@@ -17,27 +20,13 @@ package typealias SendingStore = DeliveryQueue & RunLog & RunOwnership & AuditLo
 /// ``LaneGroup`` share its lanes.
 package struct Pipeline: Sendable {
     let store: any SendingStore
-    let sender: SendingSetup
-    /// The shared lanes. `nil` if each run has its own lanes.
-    private let lanes: LaneGroup?
+    private let lanes: LaneGroup
+    var sender: SendingSetup { lanes.sender }
     let clock: WallClock
     private let jitter: @Sendable () -> Double
     let logger: Logger
     /// The identity that the owner's name stands for. `nil` in tests of a single process.
     private let post: SenderPost?
-
-    package init(
-        store: any SendingStore, sender: SendingSetup, clock: WallClock, jitter: @escaping @Sendable () -> Double,
-        logger: Logger, post: SenderPost? = nil
-    ) {
-        self.store = store
-        self.sender = sender
-        lanes = nil
-        self.clock = clock
-        self.jitter = jitter
-        self.logger = logger
-        self.post = post
-    }
 
     /// Creates a pipeline for runs that share lanes. The caller must run the lanes, see ``LaneGroup/run()``.
     package init(
@@ -45,7 +34,6 @@ package struct Pipeline: Sendable {
         logger: Logger, post: SenderPost? = nil
     ) {
         self.store = store
-        sender = lanes.sender
         self.lanes = lanes
         self.clock = clock
         self.jitter = jitter
@@ -63,31 +51,10 @@ package struct Pipeline: Sendable {
     ///   - watch: receives the run's control as soon as the run is claimed, to show progress and to request a stop.
     package func execute(
         _ run: Run, as actor: Actor, idleLimit: Duration? = nil,
-        watch: @escaping @Sendable (RunControl, LatencyRecorder) -> Void
-    ) async throws -> RunEnd {
-        if let lanes { return try await execute(run, as: actor, idleLimit, on: lanes, watch) }
-        let lanes = LaneGroup(sender: sender, clock: clock, jitter: jitter, logger: logger)
-        return try await withThrowingTaskGroup(of: RunEnd?.self) { group in
-            group.addTask {
-                await lanes.run()
-                return nil
-            }
-            group.addTask {
-                defer { lanes.close() }
-                return try await execute(run, as: actor, idleLimit, on: lanes, watch)
-            }
-            var end: RunEnd?
-            for try await result in group { end = end ?? result }
-            return end ?? .stoppedEarly
-        }
-    }
-
-    private func execute(
-        _ run: Run, as actor: Actor, _ idleLimit: Duration?, on lanes: LaneGroup,
-        _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
+        watch: @Sendable (RunControl, LatencyRecorder) -> Void
     ) async throws -> RunEnd {
         while true {
-            if let end = try await takePart(in: run, as: actor, idleLimit, on: lanes, watch) { return end }
+            if let end = try await takePart(in: run, as: actor, idleLimit, watch) { return end }
             // The lead has exited, or is about to record the end of the run.
             await clock.sleep(Self.leadPause)
         }
@@ -95,7 +62,7 @@ package struct Pipeline: Sendable {
 
     /// Returns `nil` if the run must be checked again: its lead released it, or nothing was left to send.
     private func takePart(
-        in run: Run, as actor: Actor, _ idleLimit: Duration?, on lanes: LaneGroup,
+        in run: Run, as actor: Actor, _ idleLimit: Duration?,
         _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
     ) async throws -> RunEnd? {
         let isLead: Bool
@@ -125,13 +92,14 @@ package struct Pipeline: Sendable {
         lanes.takeOver(try await store.holds(of: run.id))
         // APNs has not answered since the run paused itself.
         if claimed.haltedAt != nil { lanes.probeFirst() }
-        let seat = sender.stops.join(run, control)
-        defer { sender.stops.leave(seat) }
+        let watched = sender.stops.join(run) { control.stop(.stopped($0), since: $1) }
+        defer { sender.stops.leave(watched) }
         let latencies = LatencyRecorder()
         let time = await SettlementClock.following(store, clock: clock, actor: actor, logger: logger)
         watch(control, latencies)
         let heartbeat = Heartbeat(
-            store: store, run: run.id, campaign: run.campaign, owner: actor.name, control: control, clock: clock,
+            store: store, run: run.id, campaign: run.campaign, owner: actor.name, control: control,
+            endpointHolds: { lanes.lookAtEndpoints() }, clock: clock,
             logger: logger, post: post, lead: isLead ? lead(of: run, actor.name, control) : nil,
             recoverForgotten: { try await recoverForgotten($0, of: run, actor.name, control) })
         try await heartbeat.beat {
@@ -154,16 +122,18 @@ package struct Pipeline: Sendable {
             }
         }
         guard isLead else { return try await leave(run, as: actor, control) }
-        if let failure = control.failure {
+        if let failure = control.decision.failure {
             // The stop reason stays in force, so that the next owner does not start over.
-            if control.stopReason?.waitsForPerson == true { _ = try? await close(run, as: actor, control) }
+            if control.decision.reason?.waitsForPerson == true { _ = try? await close(run, as: actor, control) }
             throw failure
         }
         // Counting a run of many millions takes minutes. Until that is done, the run keeps its owner.
-        if control.stopReason == nil {
-            try await heartbeat.beat { try await control.insisting(clock) { try await sumUp(run, control) } }
+        if control.decision.reason == nil {
+            try await heartbeat.beat {
+                try await control.storeBackoff.insisting(clock) { try await sumUp(run, control) }
+            }
         }
-        return try await control.insisting(clock) { try await close(run, as: actor, control) }
+        return try await control.storeBackoff.insisting(clock) { try await close(run, as: actor, control) }
     }
 
     /// Pauses a run that cannot be sent with this machine's configuration, and recovers what was in flight.
@@ -237,13 +207,15 @@ package struct Pipeline: Sendable {
     /// Leaves a run that another sender leads. Only the lead pauses or ends the run, and the responses are already
     /// recorded.
     private func leave(_ run: Run, as actor: Actor, _ control: RunControl) async throws -> RunEnd? {
-        try await control.insisting(clock) {
-            if let reason = control.stopReason?.halt { try await record(reason, of: run, as: actor, control) }
-            if case .stopped(let order) = control.stopReason { try await record(order, of: run, as: actor, control) }
+        try await control.storeBackoff.insisting(clock) {
+            if let reason = control.decision.reason?.halt { try await record(reason, of: run, as: actor, control) }
+            if case .stopped(let order) = control.decision.reason {
+                try await record(order, of: run, as: actor, control)
+            }
             try await store.leave(run.id, by: actor, now: clock.now())
         }
-        if let failure = control.failure { throw failure }
-        switch control.stopReason {
+        if let failure = control.decision.failure { throw failure }
+        switch control.decision.reason {
         case .unreachable(let reason), .storeTooSlow(let reason): return .unreachable(reason)
         case .credential(let reason): return .credentialRefused(reason)
         case .breaker(let reason), .environmentMismatch(_, let reason): return .breakerOpen(reason)
@@ -262,11 +234,11 @@ package struct Pipeline: Sendable {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 do {
-                    try await control.insisting(clock, while: { control.stopReason == nil }) {
+                    try await control.storeBackoff.insisting(clock, while: { control.decision.reason == nil }) {
                         let counts = try await store.freeze(run.id, by: owner, now: clock.now()) {
                             control.grew($0)
                         }
-                        control.froze(counts)
+                        control.progress.froze(counts)
                     }
                 } catch let grown as GrownRun {
                     logger.warning("\(grown)", metadata: .facts([.run: "\(run.id)"]))
@@ -274,11 +246,11 @@ package struct Pipeline: Sendable {
                 } catch let delayed as FreezeDelayed {
                     logger.warning("\(delayed)", metadata: .facts([.run: "\(run.id)"]))
                     control.stop(.nothingDue(until: clock.now() + FreezeDelayed.pause))
-                } catch is CancellationError where control.stopReason != nil || Task.isCancelled {
-                } catch let error as StoreError where error.isPassing && control.stopReason != nil {
+                } catch is CancellationError where control.decision.reason != nil || Task.isCancelled {
+                } catch let error as StoreError where error.isPassing && control.decision.reason != nil {
                 }
             }
-            group.addTask { await control.halted() }
+            group.addTask { await control.decision.halted() }
             try await group.next()
             group.cancelAll()
             try await group.waitForAll()
@@ -287,7 +259,7 @@ package struct Pipeline: Sendable {
 
     private func close(_ run: Run, as actor: Actor, _ control: RunControl) async throws -> RunEnd {
         let now = clock.now()
-        switch control.stopReason {
+        switch control.decision.reason {
         case nil:
             try await RunSuccess(sender.success).finish(run, as: actor, in: store, now: now)
             // The run is not finished if a breaker at another sender tripped on the last responses.
@@ -342,15 +314,17 @@ package struct Pipeline: Sendable {
         try await sender.stops.record(in: store, now: now)
         try await store.recordEvent(
             kind: .runStopped, run: run.id, actor: actor,
-            detail: StopNote(order, left: control.startedAfterStop).words, now: now)
+            detail: StopNote(order, left: control.decision.startedAfterStop).words, now: now)
     }
 
     /// Records why a person must look at the run. Deliveries refused because of a wrong host or topic become pending
     /// again.
     private func record(_ reason: String, of run: Run, as actor: Actor, _ control: RunControl) async throws {
         let now = clock.now()
-        if !control.isHaltOnRecord { try await store.halt(run.id, by: actor, .breaker, reason: reason, now: now) }
-        if case .environmentMismatch(let environment, _) = control.stopReason {
+        if !control.decision.isHaltOnRecord {
+            try await store.halt(run.id, by: actor, .breaker, reason: reason, now: now)
+        }
+        if case .environmentMismatch(let environment, _) = control.decision.reason {
             _ = try await store.reopenMismatched(run: run.id, environment, owner: actor.name, now: now)
         }
     }
@@ -392,7 +366,7 @@ extension Pipeline {
         let (high, low) = store.namespace
         return RunInProgress(
             record: run, owner: owner, renderers: renderers, ids: PushIDSpace(namespace: PushID(high: high, low: low)),
-            control: control, settlementPolicy: SettlementPolicy(run.definition, backoff: Backoff(jitter: jitter)),
+            control: control, settlementPolicy: SettlementPolicy(run.definition, backoff: RetryWait(jitter: jitter)),
             latencies: latencies, store: store, clock: clock, settlementClock: time)
     }
 }

@@ -1,5 +1,6 @@
 package import APNs
 package import Model
+package import Senders
 package import Store
 
 /// The destination and the parameters of sending. Each app has one setup.

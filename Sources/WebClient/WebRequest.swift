@@ -1,4 +1,5 @@
 import COpenSSL
+import Platform
 
 /// One request to an external web server.
 package struct WebRequest: Hashable, Sendable {
@@ -120,18 +121,10 @@ package struct WebhookSignature: Sendable {
     ///   - id: the message's id, the same on every attempt.
     ///   - seconds: the time of this attempt, in seconds since 1970. Receivers refuse messages that are minutes old.
     package func headers(id: String, seconds: Int64, body: [UInt8]) -> [String: String] {
-        let digest = Self.digest(Array("\(id).\(seconds).".utf8) + body, secret)
+        let digest = Digest.hmacSHA256(Array("\(id).\(seconds).".utf8) + body, secret: secret)
         return [
             "webhook-id": id, "webhook-timestamp": "\(seconds)", "webhook-signature": "v1,\(Self.base64(digest))",
         ]
-    }
-
-    /// HMAC-SHA256.
-    private static func digest(_ bytes: [UInt8], _ secret: [UInt8]) -> [UInt8] {
-        var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
-        var count: UInt32 = 0
-        HMAC(EVP_sha256(), secret, Int32(secret.count), bytes, bytes.count, &digest, &count)
-        return Array(digest[..<Int(count)])
     }
 
     private static func base64(_ bytes: [UInt8]) -> String {

@@ -1,4 +1,5 @@
 @testable import APNs
+import Platform
 
 /// A machine with its clock and what its lane holds.
 struct LaneBench {
@@ -21,7 +22,8 @@ struct LaneBench {
         var limits = LaneLimits()
         change(&limits)
         machine = LaneStateMachine(
-            endpoint: Self.endpoint, limits: limits, backOff: ConnectBackOff(jitter: { jitter }),
+            endpoint: Self.endpoint, limits: limits,
+            backOff: Backoff(first: .seconds(1), longest: .seconds(60), jitter: { jitter }),
             traits: .init(seesSettings: seesSettings, sendsPing: sendsPing))
     }
 

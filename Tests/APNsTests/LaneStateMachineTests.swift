@@ -1,3 +1,4 @@
+import Platform
 import Testing
 
 @testable import APNs
@@ -272,9 +273,9 @@ import Testing
 
     @Test(arguments: [(1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (500, 60)])
     func `the wait doubles from a second to a minute`(failures: Int, seconds: Int) {
-        let backOff = ConnectBackOff(jitter: { 0 })
+        let backOff = Backoff(first: .seconds(1), longest: .seconds(60), jitter: { 0 })
         #expect(backOff.delay(afterFailures: failures) == .seconds(seconds))
-        let early = ConnectBackOff(jitter: { 1 })
+        let early = Backoff(first: .seconds(1), longest: .seconds(60), jitter: { 1 })
         #expect(early.delay(afterFailures: failures) == .seconds(seconds) * 0.75)
     }
 

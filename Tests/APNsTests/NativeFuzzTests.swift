@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import Platform
 import Synchronization
 import TestSupport
 import Testing
@@ -66,7 +67,7 @@ struct NativeFuzzTests {
         let source = ProviderTokenSource(key: key, teamID: "DEF123GHIJ", keyID: "ABC123DEFG", now: { 0 })
         return NativeTransport(
             credential: .token(source), limits: limits, trust: server.authorityPath, logger: Logger(label: "test"),
-            backOff: ConnectBackOff(first: .zero, longest: .zero)
+            backOff: Backoff(first: .zero, longest: .zero)
         ).lane(to: PushEndpoint(host: "127.0.0.1", port: server.port), named: "fuzzed")
     }
 }

@@ -1,5 +1,6 @@
 import APNsSimulator
 import Logging
+import Platform
 import Synchronization
 import Testing
 import TransportContract
@@ -23,7 +24,7 @@ struct NativeLaneTests {
         let source = source ?? ProviderTokenSource(key: key, teamID: "DEF123GHIJ", keyID: "ABC123DEFG", now: { 0 })
         return NativeTransport(
             credential: .token(source), limits: limits, trust: server.authorityPath, logger: Logger(label: "test"),
-            backOff: ConnectBackOff(first: .milliseconds(1), longest: .milliseconds(1)), firstStream: firstStream
+            backOff: Backoff(first: .milliseconds(1), longest: .milliseconds(1)), firstStream: firstStream
         ).lane(to: PushEndpoint(host: host, port: server.port), named: "lane")
     }
 

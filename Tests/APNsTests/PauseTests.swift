@@ -60,7 +60,7 @@ import TransportContract
         change(&limits)
         var plan = LanePlan(
             name: "lane", endpoint: PushEndpoint(host: "127.0.0.1", port: server.port), credential: .token(source),
-            limits: limits, trust: server.authorityPath, logger: Logger(label: "lane"), backOff: ConnectBackOff())
+            limits: limits, trust: server.authorityPath, logger: Logger(label: "lane"), backOff: .connecting)
         plan.monotonic = { clock.reading() }
         let settings = NativeClientSettings(credential: plan.credential, trust: plan.trust, firstStream: 1)
         return ThreadLane(plan: plan) { plan, mailbox, doorbell in

@@ -2,6 +2,7 @@ import APNs
 import APNsSimulator
 import Foundation
 import Logging
+import Platform
 import Testing
 import TransportContract
 
@@ -12,13 +13,13 @@ extension TransportKind {
     static let native = TransportKind(description: "native", knowsStreams: true) { credential, limits, trust in
         NativeTransport(
             credential: credential, limits: limits, trust: trust, logger: Logger(label: "test"),
-            backOff: ConnectBackOff(first: .milliseconds(1), longest: .milliseconds(1)))
+            backOff: Backoff(first: .milliseconds(1), longest: .milliseconds(1)))
     }
 
     static let curl = TransportKind(description: "curl", knowsStreams: false) { credential, limits, trust in
         CurlTransport(
             credential: credential, limits: limits, trust: trust, logger: Logger(label: "test"),
-            backOff: ConnectBackOff(first: .milliseconds(1), longest: .milliseconds(1)))
+            backOff: Backoff(first: .milliseconds(1), longest: .milliseconds(1)))
     }
 }
 

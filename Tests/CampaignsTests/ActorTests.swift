@@ -2,6 +2,7 @@ import Campaigns
 import Foundation
 import Model
 import SQLiteStore
+import Senders
 import Sending
 import Store
 import Synchronization
@@ -66,12 +67,12 @@ struct ActorTests {
     }
 
     @Test(arguments: [
-        (SendingError.noLocks(path: "/x", reason: "no"), Failure.Kind.configuration),
+        (SenderError.noLocks(path: "/x", reason: "no"), Failure.Kind.configuration),
         (.senderFolder(path: "/x", reason: "no"), .configuration), (.lockFileDamaged(path: "/x"), .configuration),
         (.lockFileBusy(path: "/x"), .tryAgain), (.postLost(path: "/x"), .tryAgain), (.otherDaemon("x"), .tryAgain),
     ])
     func `what keeps a sender from its post is the configuration's fault, or passes`(
-        error: SendingError, kind: Failure.Kind
+        error: SenderError, kind: Failure.Kind
     ) {
         #expect(Failure(error) == Failure(kind, error.description))
     }

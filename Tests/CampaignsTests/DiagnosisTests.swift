@@ -1,8 +1,9 @@
 import Foundation
 import Model
 import SQLiteStore
-import Store
+import Senders
 import Sending
+import Store
 import TestSupport
 import Testing
 

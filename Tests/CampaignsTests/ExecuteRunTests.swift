@@ -1,6 +1,7 @@
 import Campaigns
 import Model
 import SQLiteStore
+import Senders
 import Sending
 import Store
 import Synchronization

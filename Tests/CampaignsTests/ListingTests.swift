@@ -2,6 +2,7 @@ import Campaigns
 import Foundation
 import Model
 import SQLiteStore
+import Senders
 import Sending
 import Store
 import Synchronization

@@ -1,5 +1,6 @@
 import Campaigns
 import Model
+import Rendering
 import Sending
 import Testing
 

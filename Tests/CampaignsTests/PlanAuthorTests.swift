@@ -1,5 +1,6 @@
 import Foundation
 import Model
+import Platform
 import SQLiteStore
 import Sending
 import SendingScene
@@ -137,7 +138,7 @@ struct `The authors of a plan` {
         writer.signedInAs = "token:eve"
         try await scene.store.recordEvent(
             kind: .fileWritten, run: nil, actor: writer, detail: "template hello",
-            files: [scene.folder.file("templates/hello.yaml"): ContentHash.sha256(Array(text.utf8))],
+            files: [scene.folder.file("templates/hello.yaml"): Digest.sha256Hex(Array(text.utf8))],
             now: scene.clock.now)
         #expect(try await authors() == ["git:anna@example.org", "token:eve"])
         try write("templates/hello.yaml", text + "# and by hand\n")

@@ -111,7 +111,7 @@ import Testing
         }
         #expect(try await scene.store.runs(limit: 5).isEmpty)
         let again = try await Planner(store: scene.store).plan(definition, now: scene.clock.now)
-        let (run, isNew) = try await starter.start(
+        let (run, isNew, _) = try await starter.start(
             definition, occurrence: "o", by: "test", now: scene.clock.now, plan: again.token)
         #expect(isNew)
         // The same command goes on with its run, another plan does not.

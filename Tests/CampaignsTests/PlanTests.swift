@@ -1,5 +1,6 @@
 import Campaigns
 import Foundation
+import LonePipeline
 import Model
 import SQLiteStore
 import Sending

@@ -3,7 +3,9 @@ import APNs
 import Foundation
 import GRDB
 import Model
+import Platform
 @testable import SQLiteStore
+import Senders
 import Sending
 import SendingScene
 import Store

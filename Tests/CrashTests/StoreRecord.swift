@@ -1,6 +1,7 @@
 import APNs
 import Foundation
 import GRDB
+import Platform
 import TestSupport
 
 /// What the store says, read with SQL of its own from a copy of its files, as a kill left them.

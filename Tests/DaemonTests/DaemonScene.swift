@@ -41,8 +41,8 @@ struct DaemonScene {
 
     func senders(
         named name: String = "daemon", _ sender: @escaping @Sendable (_ topic: String) throws -> SendingSetup
-    ) -> SenderRegistry {
-        SenderRegistry(
+    ) -> LocalSender {
+        LocalSender(
             store: store, actor: Actor(name), clock: clock.clock, jitter: { 0 }, logger: Self.logger, sender: sender)
     }
 
@@ -53,7 +53,7 @@ struct DaemonScene {
     }
 
     func daemon(
-        _ senders: SenderRegistry, named name: String = "daemon", supervisor: Supervisor? = nil
+        _ senders: LocalSender, named name: String = "daemon", supervisor: Supervisor? = nil
     ) -> Scheduler {
         Scheduler(
             store: store, senders: senders, actor: Actor(name), clock: clock.clock, web: HTTPClient(addresses: .any),

@@ -137,7 +137,7 @@ import WebClient
         var intervals = Scheduler.DaemonIntervals()
         intervals.sleepMax = .seconds(2 * 86_400)
         let logger = Logger(label: "test")
-        let senders = SenderRegistry(
+        let senders = LocalSender(
             store: scene.store, actor: "daemon", clock: scene.clock.clock, jitter: { 0 }, logger: logger
         ) { _ in throw SendingError.noEndpoint(topic: "none") }
         return Scheduler(

@@ -117,7 +117,7 @@ import WebClient
         intervals.heartbeatEvery = .seconds(86_400)
         intervals.sleepMax = .seconds(400 * 86_400)
         let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
-        let senders = SenderRegistry(
+        let senders = LocalSender(
             store: scene.store, actor: "daemon", clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test")
         ) { _ in
             SendingSetup(

@@ -4,7 +4,9 @@ import Daemon
 import Foundation
 import Logging
 import Model
+import Platform
 import SQLiteStore
+import Senders
 import Sending
 import SendingScene
 import Store
@@ -21,7 +23,7 @@ import WebClient
     ) -> Scheduler {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
-        let senders = SenderRegistry(
+        let senders = LocalSender(
             store: store, actor: Actor(name), clock: clock.clock, jitter: { 0 }, logger: logger
         ) { _ in
             SendingSetup(
@@ -89,7 +91,7 @@ import WebClient
         logger.logLevel = .critical
         // Queued, as far as the journal of the first goes: nobody was asked for.
         let journals = SenderJournals(own: nil) { _ in .success(JournalEvidence(entries: [:])) }
-        let senders = SenderRegistry(
+        let senders = LocalSender(
             store: store, actor: Actor("second"), clock: scene.clock.clock, jitter: { 0 }, logger: logger,
             journals: journals
         ) { _ in

@@ -2,8 +2,9 @@ import Campaigns
 import Foundation
 import Logging
 import Model
-import Sending
 import SQLiteStore
+import Senders
+import Sending
 import SendingScene
 import Store
 import Synchronization
@@ -88,14 +89,14 @@ import Testing
     }
 
     private static let ends: [any Error] = [
-        SendingError.otherDaemon("x"), SendingError.postLost(path: "/x"), StoreError.senderLost("me"),
+        SenderError.otherDaemon("x"), SenderError.postLost(path: "/x"), StoreError.senderLost("me"),
         StoreError.newerVersion(path: "/x", found: 9, known: 6),
         StoreError.moved(path: "/x", to: "/y", at: Timestamp(milliseconds: 0)),
     ]
 
     private static let passing: [any Error] = [
-        Strange(), CancellationError(), SendingError.senderFolder(path: "/x", reason: "r"),
-        SendingError.lockFileBusy(path: "/x"), SendingError.noLocks(path: "/x", reason: "r"),
+        Strange(), CancellationError(), SenderError.senderFolder(path: "/x", reason: "r"),
+        SenderError.lockFileBusy(path: "/x"), SenderError.noLocks(path: "/x", reason: "r"),
         SendingError.runVanished(7), StoreError.busy(path: "/x"), StoreError.diskFull(path: "/x"),
         StoreError.failed(path: "/x", reason: "r"), StoreError.corrupt(path: "/x", reason: "r"),
         StoreError.accessRefused(path: "/x", reason: "r"), StoreError.senderLost("another"),
@@ -160,7 +161,7 @@ import Testing
 
     @Test func `ends a job alone for an error of its own, and all jobs for a reason on the list`() async throws {
         let (supervisor, done) = (supervisor(), Watched<[Int]>([]))
-        await #expect(throws: SendingError.otherDaemon("another")) {
+        await #expect(throws: SenderError.otherDaemon("another")) {
             try await supervisor.keep(
                 .runs,
                 each: { (job: Int) in
@@ -169,7 +170,7 @@ import Testing
                     case 3:
                         // Ends with the group.
                         try await Task.sleep(for: .seconds(600))
-                    case 4: throw SendingError.otherDaemon("another")
+                    case 4: throw SenderError.otherDaemon("another")
                     default: done.change { $0.append(job) }
                     }
                 }
@@ -187,10 +188,10 @@ import Testing
         let scene = try await DaemonScene()
         let whole = ScriptedTransport { _, _ in ScriptedTransport.accepted }
         let supervisor = Supervisor(owner: "daemon", clock: scene.clock.clock, logger: logger) { part in
-            if part == .runs { throw SendingError.otherDaemon("another") }
+            if part == .runs { throw SenderError.otherDaemon("another") }
         }
         let daemon = scene.daemon(whole, supervisor: supervisor)
         let (snapshots, _) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
-        await #expect(throws: SendingError.otherDaemon("another")) { try await daemon.run(snapshots) }
+        await #expect(throws: SenderError.otherDaemon("another")) { try await daemon.run(snapshots) }
     }
 }

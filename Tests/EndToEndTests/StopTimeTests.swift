@@ -1,5 +1,6 @@
 @testable import APNsSimulator
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -150,6 +151,8 @@ final class StoppedDaemon {
     private var log = Pipe()
     /// The log's pipe, to fill it; -1: it is read.
     private var logFile: Int32 = -1
+    /// What the log said since the last start, for a failure.
+    private let said = Mutex("")
 
     /// - Parameter cluster: of its own, to keep the store in; nil: the store is a file.
     init(devices: Int, log: Log = .file, on cluster: PostgresCluster? = nil) throws {
@@ -207,8 +210,11 @@ final class StoppedDaemon {
         let address = try #require(text.firstMatch(of: /address=[^ \n]*:([0-9]+)/))
         port = try #require(Int(address.1))
         if kind == .file {
-            log.fileHandleForReading.readabilityHandler = { handle in
-                if handle.availableData.isEmpty { handle.readabilityHandler = nil }
+            said.withLock { $0 = text }
+            log.fileHandleForReading.readabilityHandler = { [weak self] handle in
+                let piece = handle.availableData
+                if piece.isEmpty { handle.readabilityHandler = nil }
+                self?.said.withLock { $0 += String(decoding: piece, as: UTF8.self) }
             }
         }
     }
@@ -258,7 +264,11 @@ final class StoppedDaemon {
         if inRun { try startSlowRun() }
         try cluster?.stop()
         guard !inRun else { return }
-        try Patience.wait(for: "a daemon that is not ready") { try !isReady() }
+        do { try Patience.wait(for: "a daemon that is not ready") { try !isReady() } } catch {
+            Issue.record(
+                "port \(port), running \(process.isRunning): \(error); \(said.withLock { String($0.suffix(3000)) })")
+            throw error
+        }
     }
 
     func regainDatabase() throws {

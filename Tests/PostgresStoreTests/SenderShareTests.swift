@@ -1,6 +1,7 @@
 import Campaigns
 import Model
 @testable import PostgresStore
+import Senders
 import Sending
 import Store
 import StoreContract

@@ -1,8 +1,11 @@
 import APNs
 import Foundation
 import Logging
+import LonePipeline
 import Model
+import Platform
 import SQLiteStore
+import Senders
 import Sending
 import Store
 
@@ -30,10 +33,10 @@ struct BenchmarkSender {
     func pipeline(
         _ transport: any Transport, _ endpoint: PushEndpoint, lanes: Int, _ logger: Logger,
         jitter: @escaping @Sendable () -> Double
-    ) -> Pipeline {
+    ) -> LonePipeline {
         let sender = SendingSetup(
             transport: transport, endpoints: [.production: endpoint], lanesPerEnvironment: lanes, silentBudget: .init())
-        return Pipeline(
+        return LonePipeline(
             store: store, sender: sender.journaling(in: journals), clock: clock, jitter: jitter, logger: logger,
             post: post)
     }

@@ -1,9 +1,10 @@
 import APNs
-import Sending
 import Foundation
 import Logging
+import LonePipeline
 import Model
 import SQLiteStore
+import Sending
 import Store
 
 /// A broadcast from SQLite rows to recorded outcomes, the way `fanfare run` does it.

@@ -2,6 +2,7 @@ import APNs
 import ArgumentParser
 import Foundation
 import Logging
+import LonePipeline
 import SQLiteStore
 import Sending
 

@@ -1,10 +1,11 @@
 import APNs
 import ArgumentParser
-import Sending
 import Foundation
 import Logging
+import LonePipeline
 import Model
 import SQLiteStore
+import Sending
 import Store
 
 /// Broadcast after broadcast in one process, at full speed, while the server misbehaves at random: memory and descriptors

@@ -2,8 +2,11 @@ import APNs
 import Foundation
 import GRDB
 import Logging
+import LonePipeline
 import Model
+import Platform
 import SQLiteStore
+import Senders
 @testable import Sending
 import SendingScene
 import Store
@@ -46,7 +49,7 @@ import Testing
         try await scene.addDevices(0..<400, environment: .sandbox)
         let run = try await scene.start(try scene.definition())
         let wrong = ScriptedTransport { _, _ in ScriptedTransport.refused(400, .badDeviceToken) }
-        let pipeline = Pipeline(
+        let pipeline = LonePipeline(
             store: scene.store,
             sender: SendingSetup(
                 transports: [.sandbox: wrong, .production: accepting],
@@ -164,7 +167,7 @@ import Testing
             let sender = SendingSetup(
                 transport: accepting, endpoints: [.production: .production], lanesPerEnvironment: 1,
                 silentBudget: .init())
-            let pipeline = Pipeline(
+            let pipeline = LonePipeline(
                 store: copy, sender: sender, clock: clock, jitter: { 0 }, logger: Logger(label: "test"))
             #expect(try await pipeline.execute(run, as: "second") { _, _ in } == .finished)
             #expect(try await copy.report(run.id).counts.accepted == 1000)
@@ -233,7 +236,7 @@ import Testing
         let sender = SendingSetup(
             transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 2,
             silentBudget: .init())
-        let pipeline = Pipeline(
+        let pipeline = LonePipeline(
             store: store, sender: sender, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
         async let end = pipeline.execute(run, as: "next") { _, _ in }
         async let driver: Void = scene.clock.run(inStepsOf: .seconds(10))

@@ -245,7 +245,7 @@ import Testing
         let breaker = EndpointBreaker(
             endpoint: "api.push.apple.com:443", credential: "key ABC123DEFG of team DEF123GHIJ", jitter: { 0 })
         var now = Self.start
-        var halt: RunControl.StopReason?
+        var halt: StopReason?
         for turn in 1...20 where halt == nil {
             halt = breaker.observe([.tokenUpdates], at: now).stop
             now = Self.at(.seconds(901) * turn)

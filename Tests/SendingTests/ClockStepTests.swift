@@ -1,7 +1,10 @@
 import APNs
 import Foundation
 import Logging
+import LonePipeline
 import Model
+import Platform
+import Rendering
 import SQLiteStore
 @testable import Sending
 import SendingScene
@@ -116,7 +119,7 @@ import Testing
             record: run, owner: "test", renderers: try VariantRenderers(definition),
             ids: PushIDSpace(namespace: PushID(high: high, low: low)),
             control: RunControl(counts: counts, isFrozen: true),
-            settlementPolicy: SettlementPolicy(definition, backoff: Backoff { 0 }), latencies: LatencyRecorder(),
+            settlementPolicy: SettlementPolicy(definition, backoff: RetryWait { 0 }), latencies: LatencyRecorder(),
             store: scene.store, clock: clock,
             settlementClock: SettlementClock(
                 store: scene.store, clock: clock, actor: "test", logger: Logger(label: "test")))

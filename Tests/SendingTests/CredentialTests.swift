@@ -1,6 +1,7 @@
 import APNs
 import Foundation
 import Logging
+import LonePipeline
 import Model
 import SQLiteStore
 @testable import Sending
@@ -31,14 +32,14 @@ import Testing
 
     private func pipeline(
         _ transports: [PushEnvironment: any Transport], leaseMax: Int = 1000
-    ) -> Pipeline {
+    ) -> LonePipeline {
         let all: [PushEnvironment: PushEndpoint] = [.production: .production, .sandbox: .sandbox]
         var sender = SendingSetup(
             transports: transports, endpoints: all.filter { transports[$0.key] != nil }, lanesPerEnvironment: 2,
             silentBudget: .init())
         sender.leaseMax = leaseMax
         for environment in transports.keys { sender.credentials[environment] = "key \(environment)KEY" }
-        return Pipeline(
+        return LonePipeline(
             store: scene.store, sender: sender, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
     }
 

@@ -2,8 +2,11 @@ import APNs
 import APNsSimulator
 import Foundation
 import Logging
+import LonePipeline
 import Model
+import Platform
 import SQLiteStore
+@testable import Senders
 import Sending
 import SendingScene
 import Store
@@ -19,7 +22,7 @@ extension Configuration.Transport {
 
     fileprivate func make(_ credential: PushCredential, _ limits: LaneLimits, trust: String) -> any Transport {
         let logger = Logger(label: "test")
-        let backOff = ConnectBackOff(first: .milliseconds(1), longest: .milliseconds(5))
+        let backOff = Backoff(first: .milliseconds(1), longest: .milliseconds(5))
         switch self {
         case .native:
             return NativeTransport(
@@ -114,7 +117,7 @@ final class FaultScene: Sendable {
             transport: transport, endpoints: [.production: endpoint], lanesPerEnvironment: 1,
             silentBudget: .init(limit: 3, window: .seconds(3600)))
         sender.journals = journals
-        let pipeline = Pipeline(
+        let pipeline = LonePipeline(
             store: base.store, sender: sender, clock: clock, jitter: { 0 }, logger: Logger(label: "test"))
         return try await pipeline.execute(run, as: "test") { control, recorder in
             watch(control)

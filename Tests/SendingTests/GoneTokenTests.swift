@@ -2,6 +2,7 @@ import APNs
 import Foundation
 import GRDB
 import Logging
+import LonePipeline
 import Model
 import SQLiteStore
 @testable import Sending
@@ -106,7 +107,7 @@ extension `A run in trouble` {
             leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, localeIndex: nil, sentAt: start)
         let result = ScriptedTransport.refused(
             410, .unregistered, timestamp: timestampMs.map { (start + .milliseconds($0)).milliseconds })
-        let settlement = SettlementPolicy(run.definition, backoff: Backoff(jitter: { 0 })).settlement(
+        let settlement = SettlementPolicy(run.definition, backoff: RetryWait(jitter: { 0 })).settlement(
             of: sent, result, OutcomePolicy.row(for: result), now: start + .seconds(10))
         _ = try await scene.store.settle(run: run.id, [settlement], now: start + .seconds(10))
         _ = try await scene.store.markGone(run: run.id, now: start + .seconds(10))

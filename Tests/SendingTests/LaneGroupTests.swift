@@ -1,6 +1,9 @@
 import APNs
 import Logging
+import LonePipeline
 import Model
+import Platform
+import Rendering
 import SQLiteStore
 @testable import Sending
 import SendingScene
@@ -104,7 +107,7 @@ import Testing
         let progress = RunInProgress(
             record: run, owner: "test", renderers: try VariantRenderers(definition),
             ids: PushIDSpace(namespace: PushID(high: high, low: low)), control: control,
-            settlementPolicy: SettlementPolicy(definition, backoff: Backoff { 0 }), latencies: LatencyRecorder(),
+            settlementPolicy: SettlementPolicy(definition, backoff: RetryWait { 0 }), latencies: LatencyRecorder(),
             store: scene.store, clock: clock,
             settlementClock: SettlementClock(
                 store: scene.store, clock: clock, actor: "test", logger: Logger(label: "test")))
@@ -188,7 +191,7 @@ import Testing
         let controls = Watched<[String: RunControl]>([:])
         let slow = SlowTransport(answersAtOnce: 5) {
             let both = controls.change { $0 }
-            if both.count == 2, both.values.allSatisfy({ $0.counts.accepted >= 5 }) {
+            if both.count == 2, both.values.allSatisfy({ $0.progress.counts.accepted >= 5 }) {
                 both["stopped"]?.stop(.stateChanged(.paused))
             }
         }
@@ -253,9 +256,9 @@ private final class Controls: Sendable {
 
     private func written(_ control: RunControl, _ devices: Int) async {
         while !Task.isCancelled {
-            let seen = control.changed.version
-            if control.stopReason != nil || control.counts.audience == devices { return }
-            await control.changed.wait(after: seen)
+            let seen = control.progress.changed.version
+            if control.decision.reason != nil || control.progress.counts.audience == devices { return }
+            await control.progress.changed.wait(after: seen)
         }
     }
 }

@@ -1,5 +1,6 @@
 import APNs
 import Logging
+import LonePipeline
 import Model
 import SQLiteStore
 import Sending
@@ -22,7 +23,7 @@ import Testing
         let asked = Watched(0)
         let sender = SendingSetup(
             transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 2, silentBudget: .init())
-        let pipeline = Pipeline(
+        let pipeline = LonePipeline(
             store: scene.store, sender: sender, clock: scene.clock.clock,
             jitter: {
                 asked.change { count in

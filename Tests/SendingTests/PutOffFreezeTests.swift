@@ -1,3 +1,4 @@
+import LonePipeline
 import Model
 import SQLiteStore
 import Sending

@@ -1,5 +1,7 @@
 @testable import APNs
 import Model
+import Platform
+import Senders
 @testable import Sending
 import SendingScene
 import Store
@@ -24,7 +26,7 @@ import Testing
         }
     }
 
-    private var mayStart: (RunControl) -> Bool { { $0.gate.answer(at: BootClock.now()) == .open } }
+    private var mayStart: (RunControl) -> Bool { { $0.trust.gate.answer(at: BootClock.now()) == .open } }
 
     /// Waits for the store until `isBack`, while the clock goes on by seconds.
     private func insist(_ control: RunControl, until isBack: @escaping @Sendable () -> Bool) async -> (any Error)? {
@@ -32,7 +34,7 @@ import Testing
         async let second: Void = clock.run(inStepsOf: .seconds(5))
         var failure: (any Error)?
         do {
-            try await control.insisting(clock.clock) { if !isBack() { throw Self.locked } }
+            try await control.storeBackoff.insisting(clock.clock) { if !isBack() { throw Self.locked } }
         } catch {
             failure = error
         }
@@ -42,10 +44,10 @@ import Testing
     }
 
     @Test(arguments: [
-        RunControl.StopReason.stateChanged(.paused), .unreachable("away"), .breaker("wrong"), .stopRequested,
+        StopReason.stateChanged(.paused), .unreachable("away"), .breaker("wrong"), .stopRequested,
     ])
     func `ends within its patience once a stop is asked for, whatever else has stopped it before`(
-        first: RunControl.StopReason
+        first: StopReason
     ) async throws {
         let control = control()
         control.stop(first)
@@ -77,7 +79,7 @@ import Testing
         #expect(mayStart(control))
         let asked = Watched(0)
         #expect(await insist(control) { Self.count(asked) > 3 } == nil)
-        #expect(Self.count(asked) == 5 && control.storeWait == nil)
+        #expect(Self.count(asked) == 5 && control.storeBackoff.wait == nil)
         #expect(!mayStart(control), "it may have been cancelled meanwhile")
         control.renewTrust(from: .now())
         #expect(mayStart(control))
@@ -85,11 +87,11 @@ import Testing
 
     @Test func `goes on with a sign of life that is taken, once nobody waits any more`() throws {
         let control = control()
-        control.storeRefused(Self.locked, at: clock.now)
-        #expect(control.storeWait == StoreWait(since: clock.now, reason: .locked))
+        control.storeBackoff.storeRefused(Self.locked, at: clock.now)
+        #expect(control.storeBackoff.wait == StoreWait(since: clock.now, reason: .locked))
         #expect(!mayStart(control))
         control.renewTrust(from: .now())
-        #expect(mayStart(control) && control.storeWait == nil)
+        #expect(mayStart(control) && control.storeBackoff.wait == nil)
     }
 
     @Test func `says so where other processes can read it`() throws {
@@ -101,7 +103,7 @@ import Testing
         let control = RunControl(
             counts: DeliveryCounts(), isFrozen: true, trustWindow: Self.window, journal: journal)
         #expect(senders.holder(post.name).storeWait == nil)
-        control.storeRefused(.diskFull(path: "/s"), at: clock.now)
+        control.storeBackoff.storeRefused(.diskFull(path: "/s"), at: clock.now)
         #expect(senders.holder(post.name).storeWait == StoreWait(since: clock.now, reason: .diskFull))
         control.renewTrust(from: .now())
         #expect(senders.holder(post.name).storeWait == nil)

@@ -1,4 +1,5 @@
 import Logging
+import LonePipeline
 import Model
 import Sending
 import SendingScene

@@ -1,8 +1,10 @@
 import APNs
 import Foundation
 import Logging
+import LonePipeline
 import Model
 import SQLiteStore
+@testable import Senders
 @testable import Sending
 import SendingScene
 import Store
@@ -54,9 +56,9 @@ import Testing
 
     @Test func `is not taken while a restore holds the senders still`() throws {
         let hold = try senders.holdStarts()
-        #expect(throws: SendingError.lockFileBusy(path: senders.lockPath)) { try senders.take() }
+        #expect(throws: SenderError.lockFileBusy(path: senders.lockPath)) { try senders.take() }
         // Two restores at once, too.
-        #expect(throws: SendingError.lockFileBusy(path: senders.lockPath)) { try senders.holdStarts() }
+        #expect(throws: SenderError.lockFileBusy(path: senders.lockPath)) { try senders.holdStarts() }
         #expect(senders.livingSender() == nil)
         hold.release()
         let post = try senders.take()
@@ -189,7 +191,7 @@ import Testing
         #expect(post.isIntact)
         try FileManager.default.removeItem(atPath: senders.lockPath)
         #expect(!post.isIntact)
-        #expect(throws: SendingError.postLost(path: senders.lockPath)) { try post.requireIntact() }
+        #expect(throws: SenderError.postLost(path: senders.lockPath)) { try post.requireIntact() }
         #expect(senders.liveness(of: post.name) == .gone)
         let next = try senders.take()
         // What it left lies there under its number.
@@ -240,7 +242,7 @@ import Testing
             #expect(blind.liveness(of: post.name) == .unknown(reason))
             #expect(blind.isAlive(post.name))
             #expect(blind.holder(post.name).words.contains("counts as alive: \(reason)"))
-            #expect(throws: SendingError.self) { try blind.take() }
+            #expect(throws: SenderError.self) { try blind.take() }
         }
         let name = post.name
         post.leave()
@@ -265,7 +267,7 @@ import Testing
     @Test func `is refused where locks are granted and not kept`() throws {
         var locks = FileLocks.kernel
         locks.lock = { _, request, type, _, _ in (request == .get ? Int16(F_UNLCK) : type, 0) }
-        #expect(throws: SendingError.noLocks(path: senders.path, reason: "a lock is granted, and then not kept")) {
+        #expect(throws: SenderError.noLocks(path: senders.path, reason: "a lock is granted, and then not kept")) {
             try Self.senders(folder, locks: locks).take()
         }
     }
@@ -277,7 +279,7 @@ import Testing
         let post = try senders.take()
         try Data(text.utf8).write(to: URL(filePath: senders.lockPath), options: [])
         #expect(post.isIntact && senders.isAlive(post.name))
-        #expect(throws: SendingError.lockFileDamaged(path: senders.lockPath)) { try senders.take() }
+        #expect(throws: SenderError.lockFileDamaged(path: senders.lockPath)) { try senders.take() }
         let name = post.name
         post.leave()
         let next = try senders.take()
@@ -341,19 +343,19 @@ import Testing
         let control = Mutex<RunControl?>(nil)
         let transport = SlowTransport(answersAtOnce: 10) {
             try? FileManager.default.removeItem(atPath: senders.lockPath)
-            await control.withLock { $0 }?.halted()
+            await control.withLock { $0 }?.decision.halted()
         }
         var sender = SendingSetup(
             transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 1,
             silentBudget: .init(limit: 3, window: .seconds(3600)))
         sender.leaseMax = 10
         let run = try await scene.start(try scene.definition())
-        let pipeline = Pipeline(
+        let pipeline = LonePipeline(
             store: scene.store, sender: sender, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"),
             post: post)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await scene.clock.run(inStepsOf: .seconds(1)) }
-            await #expect(throws: SendingError.postLost(path: senders.lockPath)) {
+            await #expect(throws: SenderError.postLost(path: senders.lockPath)) {
                 try await pipeline.execute(run, as: Actor(post.name)) { started, _ in control.withLock { $0 = started }
                 }
             }

@@ -17,7 +17,7 @@ import Testing
         campaign.maxAttempts = maxAttempts
         let definition = RunDefinition(
             campaign: campaign, template: Template(name: "t"), variables: [:], plannedAt: Self.planned)
-        return SettlementPolicy(definition, backoff: Backoff(jitter: { 0 }))
+        return SettlementPolicy(definition, backoff: RetryWait(jitter: { 0 }))
     }
 
     private func settle(
@@ -170,8 +170,8 @@ import Testing
 
 @Suite struct `Backoff delays` {
     @Test func `jitter adds at most a fifth`() {
-        let least = Backoff(jitter: { 0 }).delay(.device, afterAttempt: 1)
-        let most = Backoff(jitter: { 1 }).delay(.device, afterAttempt: 1)
+        let least = RetryWait(jitter: { 0 }).delay(.device, afterAttempt: 1)
+        let most = RetryWait(jitter: { 1 }).delay(.device, afterAttempt: 1)
         #expect(least == .seconds(30))
         #expect(most == .seconds(36))
     }
@@ -181,7 +181,7 @@ import Testing
             (OutcomePolicy.Wait.device, 30_000, 900), (.service, 1600, 300), (.credential, 30_000, 300), (.none, 0, 0),
         ])
     func `steps grow and stay at the last`(wait: OutcomePolicy.Wait, firstMs: Int, last: Int) {
-        let backoff = Backoff(jitter: { 0 })
+        let backoff = RetryWait(jitter: { 0 })
         let delays = (1...9).map { backoff.delay(wait, afterAttempt: $0) }
         #expect(delays == delays.sorted())
         #expect(delays.first == .milliseconds(firstMs))
@@ -189,7 +189,7 @@ import Testing
     }
 
     @Test(arguments: [0, 0.5, 1]) func `the first retry of a 5xx comes within 2 s`(jitter: Double) {
-        #expect(Backoff(jitter: { jitter }).delay(.service, afterAttempt: 1) <= .seconds(2))
+        #expect(RetryWait(jitter: { jitter }).delay(.service, afterAttempt: 1) <= .seconds(2))
         #expect(CircuitBreaker.delays[0] * (1 + 0.2 * jitter) <= .seconds(2))
     }
 }

@@ -1,4 +1,5 @@
 @testable import APNs
+import Platform
 @testable import Sending
 import Testing
 

@@ -1,8 +1,10 @@
 import APNs
 import Foundation
 import Logging
+import LonePipeline
 import Model
 import SQLiteStore
+import Senders
 @testable import Sending
 import SendingScene
 import Store
@@ -20,17 +22,17 @@ import Testing
 
     init() throws { scene = try PipelineScene() }
 
-    private func pipeline(_ transport: any Transport, leaseMax: Int = 50) -> Pipeline {
+    private func pipeline(_ transport: any Transport, leaseMax: Int = 50) -> LonePipeline {
         var sender = SendingSetup(
             transport: transport, endpoints: [.production: .production], lanesPerEnvironment: 2,
             silentBudget: .init(limit: 3, window: .seconds(3600)))
         sender.leaseMax = leaseMax
         sender.stops = stops
-        return Pipeline(
+        return LonePipeline(
             store: scene.store, sender: sender, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
     }
 
-    private func execute(_ run: Run, _ pipeline: Pipeline) async throws -> RunEnd {
+    private func execute(_ run: Run, _ pipeline: LonePipeline) async throws -> RunEnd {
         try await pipeline.execute(run, as: "sender") { _, _ in }
     }
 
@@ -118,7 +120,7 @@ import Testing
             transport: ScriptedTransport { _, _ in ScriptedTransport.accepted }, endpoints: [.production: .production],
             lanesPerEnvironment: 1, silentBudget: .init())
         sender.stops = StopWatch.following(senders)
-        let pipeline = Pipeline(
+        let pipeline = LonePipeline(
             store: scene.store, sender: sender, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
         #expect(try await execute(run, pipeline) == .finished)
         #expect(senders.stopFile.read().isEmpty)
@@ -152,7 +154,7 @@ import Testing
         let sender = SendingSetup(
             transport: ScriptedTransport { _, _ in ScriptedTransport.accepted },
             endpoints: [.production: .production], lanesPerEnvironment: 1, silentBudget: .init())
-        let taking = Pipeline(
+        let taking = LonePipeline(
             store: gone, sender: sender, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
         _ = try await gone.recordStop(Self.all, by: "anna", now: scene.clock.now)
         #expect(try await execute(run, taking) == .stopped(Self.all))
@@ -168,11 +170,11 @@ import Testing
         let completions = [0, 99, 100, 101, 200].map {
             PushCompletion(tag: 0, result: ScriptedTransport.accepted, startedAt: UInt64($0))
         }
-        control.count(afterStop: completions)
-        #expect(control.startedAfterStop == 0)
+        control.decision.count(afterStop: completions)
+        #expect(control.decision.startedAfterStop == 0)
         control.stop(.stopped(Self.all), since: 100)
-        control.count(afterStop: completions)
-        #expect(control.startedAfterStop == 2)
+        control.decision.count(afterStop: completions)
+        #expect(control.decision.startedAfterStop == 2)
     }
 
     @Test(arguments: scopes)
@@ -281,11 +283,11 @@ import Testing
         try await withStore { store in
             let watch = StopWatch.following(senders)
             let control = RunControl(counts: DeliveryCounts(), isFrozen: true)
-            let seat = watch.join(try await run(in: store), control)
+            let seat = watch.join(try await run(in: store)) { control.stop(.stopped($0), since: $1) }
             defer { watch.leave(seat) }
             _ = try file.put(StopOrder(.all, by: "anna", at: Self.noon))
-            await control.halted()
-            #expect(control.stopReason == .stopped(StopOrder(.all, by: "anna", at: Self.noon)))
+            await control.decision.halted()
+            #expect(control.decision.reason == .stopped(StopOrder(.all, by: "anna", at: Self.noon)))
             #expect(watch.orders[.all] != nil)
             try await watch.record(in: store, now: Self.noon)
             #expect(try await store.stops()[.all]?.by == "anna")

@@ -1,5 +1,6 @@
 import APNs
 import APNsSimulator
+import LonePipeline
 import Model
 import SQLiteStore
 import Sending

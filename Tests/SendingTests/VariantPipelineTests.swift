@@ -1,4 +1,5 @@
 import APNs
+import LonePipeline
 import Model
 import SQLiteStore
 import Sending

@@ -3,8 +3,11 @@ import APNsSimulator
 import Foundation
 import GRDB
 import Logging
+import LonePipeline
 import Model
+import Platform
 import SQLiteStore
+@testable import Senders
 @testable import Sending
 import SendingScene
 import Store
@@ -57,11 +60,11 @@ import Testing
         async let end = scene.execute(run) { found in control.withLock { $0 = found } }
         try await scene.until { scene.simulator.log().count >= 20 }
         try lock.take()
-        try await scene.until { control.withLock { $0?.storeWait } != nil }
-        #expect(control.withLock { $0?.storeWait?.reason } == .locked)
+        try await scene.until { control.withLock { $0?.storeBackoff.wait } != nil }
+        #expect(control.withLock { $0?.storeBackoff.wait?.reason } == .locked)
         try lock.release()
         #expect(try await end == .finished)
-        #expect(control.withLock { $0?.storeWait } == nil)
+        #expect(control.withLock { $0?.storeBackoff.wait } == nil)
         let books = try await scene.books(run, .resend)
         #expect(books.stored.accepted == Self.all && books.doubles == 0)
         #expect(books.report.attempts == Self.all && books.report.possibleDuplicates == 0)
@@ -85,7 +88,7 @@ import Testing
         async let end = scene.execute(run, journals: journals) { found in control.withLock { $0 = found } }
         try await scene.until { scene.simulator.log().count >= 20 }
         try lock.take()
-        try await scene.until { control.withLock { $0?.storeWait } != nil }
+        try await scene.until { control.withLock { $0?.storeBackoff.wait } != nil }
         control.withLock { $0?.stop(.stopRequested) }
         do {
             Issue.record("ended as \(try await end)")
@@ -118,12 +121,12 @@ import Testing
         let control = Mutex<RunControl?>(nil)
         let journals = SenderJournals(own: journal) { _ in .failure(.missing) }
         async let end = scene.execute(run, journals: journals) { found in control.withLock { $0 = found } }
-        try await scene.until { control.withLock { $0?.storeWait != nil || $0?.failure != nil } }
-        #expect(control.withLock { $0?.storeWait?.reason } == .diskFull)
-        #expect(control.withLock { $0?.stopReason } == nil && scene.simulator.log().isEmpty)
+        try await scene.until { control.withLock { $0?.storeBackoff.wait != nil || $0?.decision.failure != nil } }
+        #expect(control.withLock { $0?.storeBackoff.wait?.reason } == .diskFull)
+        #expect(control.withLock { $0?.decision.reason } == nil && scene.simulator.log().isEmpty)
         hasRoom.withLock { $0 = true }
         #expect(try await end == .finished)
-        #expect(control.withLock { $0?.storeWait } == nil)
+        #expect(control.withLock { $0?.storeBackoff.wait } == nil)
         let books = try await scene.books(run, .resend)
         #expect(books.stored.accepted == Self.all && books.doubles == 0 && books.report.attempts == Self.all)
     }

@@ -8,22 +8,27 @@ struct ArrowTests {
     /// What a target may import of our own; `fanfare` wires and may import everything.
     private static let arrows: [String: Set<String>] = [
         "Web": ["Daemon", "Campaigns", "Model"],
-        "Daemon": ["Campaigns", "Sending", "Store", "FeedReader", "WebClient", "Model"],
-        "Campaigns": ["Sending", "Store", "CampaignFiles", "Model"],
-        "Sending": ["Store", "APNs", "Model"],
-        "Store": ["Model"],
+        "Daemon": [
+            "Campaigns", "Sending", "Senders", "Rendering", "Store", "FeedReader", "WebClient", "Model", "Platform",
+        ],
+        "Campaigns": ["Sending", "Senders", "Rendering", "Store", "CampaignFiles", "Model", "Platform"],
+        "Sending": ["Senders", "Rendering", "Store", "APNs", "Model", "Platform"],
+        "Senders": ["Store", "APNs", "Model", "Platform"],
+        "Rendering": ["Model", "Platform"],
+        "Store": ["Model", "Platform"],
         "RelationalStore": ["Store", "Model"],
-        "SQLiteStore": ["RelationalStore", "Store", "OutputFiles", "Model", "COpenSSL"],
+        "SQLiteStore": ["RelationalStore", "Store", "OutputFiles", "Model", "Platform"],
         "PostgresStore": ["RelationalStore", "Store", "Model", "CKernel", "CPostgres"],
         "CampaignFiles": ["OutputFiles", "Model"],
-        "APNs": ["HTTP2", "CCurl", "CKernel", "COpenSSL"],
-        "APNsSimulator": ["HTTP2", "COpenSSL"],
+        "APNs": ["HTTP2", "Platform", "CCurl", "CKernel", "COpenSSL"],
+        "APNsSimulator": ["HTTP2", "Platform", "COpenSSL"],
         "HTTP2": ["CKernel", "CNGHTTP2", "COpenSSL"],
         "FeedReader": ["Model"],
-        "WebClient": ["CCurl", "CKernel", "COpenSSL", "Model"],
+        "WebClient": ["CCurl", "CKernel", "COpenSSL", "Model", "Platform"],
         "Systemd": [],
         "OutputFiles": [],
-        "Model": [],
+        "Model": ["Platform"],
+        "Platform": ["CKernel", "COpenSSL"],
     ]
 
     /// Our own targets that a folder's files import, by file.

@@ -7,8 +7,9 @@ struct OutputPathTidyTests {
     /// Files that are Fanfare's own: the store's drafts and the note of its last good check, the senders' folder, the
     /// demo's and the tests' folders.
     private static let own: Set<String> = [
-        "StoreUpkeep+SQLite.swift", "StoreRestoration.swift", "Schema.swift", "AtomicFile.swift", "StopFile.swift",
-        "SenderFolder.swift", "LockFile.swift", "PushJournal.swift", "SimulatorRegistry.swift", "Settings.swift",
+        "SQLiteFileStore+StoreUpkeep.swift", "StoreRestoration.swift", "Schema.swift", "AtomicFile.swift",
+        "StopFile.swift", "SenderFolder.swift", "LockFile.swift", "PushJournal.swift", "SimulatorRegistry.swift",
+        "Settings.swift",
         "InstallCommand.swift",
         "ThisProcess.swift", "FileCommands.swift", "LastGoodVerify.swift",
     ]

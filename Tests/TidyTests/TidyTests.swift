@@ -62,7 +62,7 @@ import Testing
 
     /// The targets that wrap C, or write to sockets byte by byte.
     private static let pointerTargets: Set = [
-        "APNs", "APNsSimulator", "HTTP2", "PostgresStore", "SQLiteStore", "Systemd", "WebClient",
+        "APNs", "APNsSimulator", "HTTP2", "Platform", "PostgresStore", "SQLiteStore", "Systemd", "WebClient",
     ]
 
     /// Reads the events of libyaml, a C library: Yams has no call that reads them one by one.

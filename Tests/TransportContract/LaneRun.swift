@@ -1,5 +1,6 @@
 package import APNs
 import APNsSimulator
+import Platform
 import Testing
 
 /// A lane at work, with everything it answered.

@@ -1,6 +1,7 @@
 package import APNs
 package import APNsSimulator
 import Foundation
+import Platform
 package import TestSupport
 
 /// A simulator with a key and registered tokens, and pushes to them.

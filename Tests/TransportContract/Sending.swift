@@ -1,7 +1,8 @@
 import APNs
 import APNsSimulator
-import Testing
+import Platform
 import TestSupport
+import Testing
 
 // What every transport promises when all goes well.
 extension TransportPromises {

@@ -1,5 +1,6 @@
 import APNs
 import APNsSimulator
+import Platform
 import TestSupport
 import Testing
 

@@ -1,4 +1,5 @@
 import COpenSSL
+import Platform
 
 /// An EC P-256 private key that signs provider tokens (`ProviderProtocol` section 3).
 ///
@@ -114,14 +115,5 @@ extension SigningKey {
         var text = [UInt8](repeating: 0, count: 1024)
         let count = BIO_read(memory, &text, Int32(text.count))
         return String(decoding: text.prefix(Int(max(0, count))), as: UTF8.self)
-    }
-}
-
-/// SHA-256 by OpenSSL, for modules with no other cryptography library.
-package enum Digest {
-    package static func sha256(_ bytes: [UInt8]) -> [UInt8] {
-        var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
-        SHA256(bytes, bytes.count, &digest)
-        return digest
     }
 }

@@ -1,4 +1,5 @@
 import CCurl
+import Platform
 
 /// The buffers for one request at a time: an easy handle with options set once, and the memory that it points to. Only
 /// contents change between requests.

@@ -1,4 +1,5 @@
 package import Logging
+package import Platform
 
 /// Lanes on libcurl's multi interface: one multi handle and one thread each (`ProviderProtocol` section 9).
 ///
@@ -12,14 +13,14 @@ package struct CurlTransport: Transport {
     private let limits: LaneLimits
     private let trust: String?
     private let logger: Logger
-    private let backOff: ConnectBackOff
+    private let backOff: Backoff
 
     /// - Parameters:
     ///   - trust: a file of CA certificates (PEM) in place of the system's.
     ///   - backOff: the wait between attempts to connect; tests shorten it.
     package init(
         credential: PushCredential, limits: LaneLimits, trust: String?, logger: Logger,
-        backOff: ConnectBackOff = ConnectBackOff()
+        backOff: Backoff = .connecting
     ) {
         self.credential = credential
         self.limits = limits

@@ -1,5 +1,6 @@
 import Glibc
 import HTTP2
+package import Platform
 import Synchronization
 
 /// A sender's own record of started requests and received responses: a memory-mapped file that the kernel shares. Its

@@ -1,3 +1,5 @@
+import Platform
+
 /// One connection of a lane, as a transport creates it. It carries requests and decides nothing. The lane's thread
 /// only.
 ///

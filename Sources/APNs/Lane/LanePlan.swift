@@ -1,5 +1,6 @@
 import HTTP2
 import Logging
+package import Platform
 
 /// The fixed settings of a lane.
 struct LanePlan: Sendable {
@@ -9,7 +10,7 @@ struct LanePlan: Sendable {
     var limits: LaneLimits
     var trust: String?
     var logger: Logger
-    var backOff: ConnectBackOff
+    var backOff: Backoff
     /// The source of the loop's clock. Tests stop and set it.
     var monotonic: @Sendable () -> UInt64 = EventLoop.monotonicNanoseconds
 }
@@ -44,29 +45,9 @@ package struct LaneLimits: Hashable, Sendable {
     package init() {}
 }
 
-/// The waits of a lane between attempts to connect (`ProviderProtocol` section 8).
-package struct ConnectBackOff: Sendable {
-    package var first: Duration
-    package var longest: Duration
-    /// A number from 0 to 1. It shortens the wait by up to a quarter, so that lanes do not reconnect together.
-    package var jitter: @Sendable () -> Double
-
-    package init(
-        first: Duration = .seconds(1), longest: Duration = .seconds(60),
-        jitter: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
-    ) {
-        self.first = first
-        self.longest = longest
-        self.jitter = jitter
-    }
-
-    /// Returns the wait after this number of failures in a row, counted from 1: `first`, doubling up to `longest`.
-    package func delay(afterFailures failures: Int) -> Duration {
-        guard failures > 0 else { return .zero }
-        let doublings = min(failures - 1, 16)
-        let full = min(longest, first * (1 << doublings))
-        return full * (1 - 0.25 * min(1, max(0, jitter())))
-    }
+extension Backoff {
+    /// The waits of a lane between attempts to connect (`ProviderProtocol` section 8).
+    package static var connecting: Backoff { Backoff(first: .seconds(1), longest: .seconds(60)) }
 }
 
 extension Duration {

@@ -1,11 +1,12 @@
+import Platform
+
 /// The decisions of one lane (`ProviderProtocol` section 8). It decides which requests start, and when connections are
 /// opened, widened, probed, retired and replaced. It also decides when the lane backs off after failures, drains, and
 /// gives up. Both transports carry out its decisions.
 ///
 /// It is a plain value with no socket, thread or clock. Mutating methods report events. Call
-/// ``next(_:queued:unanswered:)`` for the next action until it says to wait. Events and actions are separate, because
-/// events may arrive inside a library's callbacks, where no action is possible. `now` is nanoseconds of the loop's
-/// clock, constant throughout a round.
+/// ``next(_:queued:unanswered:)`` for the next action until it says to wait. Events may arrive inside a library's
+/// callbacks, where no action is possible. `now` is nanoseconds of the loop's clock, constant throughout a round.
 ///
 /// A deadline for the peer is compared with `readUntil`, never with `now`. `readUntil` is the moment up to which all
 /// arrived data was read.
@@ -64,7 +65,7 @@ struct LaneStateMachine {
 
     private let endpoint: PushEndpoint
     private let limits: LaneLimits
-    private let backOff: ConnectBackOff
+    private let backOff: Backoff
     private let traits: Traits
 
     private var connections: [ConnectionState] = []
@@ -83,7 +84,7 @@ struct LaneStateMachine {
     /// The reason why the lane can do no more work.
     private(set) var failure: TransportError?
 
-    init(endpoint: PushEndpoint, limits: LaneLimits, backOff: ConnectBackOff, traits: Traits) {
+    init(endpoint: PushEndpoint, limits: LaneLimits, backOff: Backoff, traits: Traits) {
         self.endpoint = endpoint
         self.limits = limits
         self.backOff = backOff

@@ -1,5 +1,6 @@
 import HTTP2
 import Logging
+import Platform
 
 /// One connection of a native lane. It puts pushes on streams, and reports the peer's actions to the lane. The lane's
 /// thread only.

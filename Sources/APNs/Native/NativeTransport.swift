@@ -1,5 +1,6 @@
 import HTTP2
 package import Logging
+package import Platform
 import Synchronization
 
 /// Lanes on nghttp2 and OpenSSL: one event loop and one thread each, with exact knowledge of every stream
@@ -9,7 +10,7 @@ package struct NativeTransport: Transport {
     private let limits: LaneLimits
     private let trust: String?
     private let logger: Logger
-    private let backOff: ConnectBackOff
+    private let backOff: Backoff
     private let settings: NativeClientSettings
 
     /// - Parameters:
@@ -17,7 +18,7 @@ package struct NativeTransport: Transport {
     ///   - backOff: the wait between attempts to connect; tests shorten it.
     package init(
         credential: PushCredential, limits: LaneLimits, trust: String?, logger: Logger,
-        backOff: ConnectBackOff = ConnectBackOff()
+        backOff: Backoff = .connecting
     ) {
         self.init(
             credential: credential, limits: limits, trust: trust, logger: logger, backOff: backOff, firstStream: 1)
@@ -25,7 +26,7 @@ package struct NativeTransport: Transport {
 
     /// - Parameter firstStream: the first stream id. Tests begin near the end of the ids.
     init(
-        credential: PushCredential, limits: LaneLimits, trust: String?, logger: Logger, backOff: ConnectBackOff,
+        credential: PushCredential, limits: LaneLimits, trust: String?, logger: Logger, backOff: Backoff,
         firstStream: Int32
     ) {
         self.credential = credential

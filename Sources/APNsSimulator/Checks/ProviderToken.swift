@@ -1,5 +1,6 @@
 import COpenSSL
 import FoundationEssentials
+import Platform
 
 /// A provider token (JWT) with a verified signature (`ProviderProtocol` section 3).
 struct ProviderToken {
@@ -113,46 +114,6 @@ final class VerificationKey: @unchecked Sendable {
             if let key = PEM_read_bio_PrivateKey(bio, nil, nil, nil) { return key }
             BIO_ctrl(bio, BIO_CTRL_RESET, 0, nil)
             return PEM_read_bio_PUBKEY(bio, nil, nil, nil)
-        }
-    }
-}
-
-/// Base64 as in JWTs (RFC 7515 section 2): `-` and `_`, no padding.
-enum Base64URL {
-    /// Returns `nil` for any other character. If lenient, padding and the plain alphabet (`+`, `/`) are also accepted.
-    static func decode(_ text: some Sequence<UInt8>, lenient: Bool) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        var bits: UInt32 = 0
-        var count = 0
-        var characters = 0
-        var isPadded = false
-        for character in text {
-            if lenient, character == UInt8(ascii: "=") {
-                isPadded = true
-                continue
-            }
-            guard !isPadded, let value = value(of: character, lenient: lenient) else { return nil }
-            bits = bits << 6 | UInt32(value)
-            count += 6
-            characters += 1
-            if count >= 8 {
-                count -= 8
-                bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
-            }
-        }
-        return characters % 4 == 1 ? nil : bytes
-    }
-
-    private static func value(of character: UInt8, lenient: Bool) -> UInt8? {
-        switch character {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
-        case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a") + 26
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0") + 52
-        case UInt8(ascii: "-"): 62
-        case UInt8(ascii: "_"): 63
-        case UInt8(ascii: "+") where lenient: 62
-        case UInt8(ascii: "/") where lenient: 63
-        default: nil
         }
     }
 }

@@ -1,6 +1,7 @@
 import COpenSSL
 import Glibc
 import HTTP2
+import Platform
 
 /// The simulator's records: the counts, the log in memory and the log file. One user at a time.
 struct RequestLog {
@@ -103,10 +104,7 @@ struct AuthorizationHashes {
 
     mutating func hash(of value: UnsafeRawBufferPointer) -> String {
         if let last, value.isEqual(to: last.value) { return last.hash }
-        var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
-        SHA256(value.baseAddress?.assumingMemoryBound(to: UInt8.self), value.count, &digest)
-        let hash = String(
-            decoding: digest.prefix(Self.bytes).flatMap { [Hex.digit($0 >> 4), Hex.digit($0 & 15)] }, as: UTF8.self)
+        let hash = Hex.text(Array(Digest.sha256(value).prefix(Self.bytes)))
         last = (Array(value), hash)
         return hash
     }

@@ -1,3 +1,5 @@
+import Platform
+
 /// One request as the simulator saw it. It is recorded before the response is sent, so a client with a response finds
 /// it here. Tokens are complete: tests count by them, and they are a simulator's.
 package struct SimulatorLogEntry: Hashable, Sendable {

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import Platform
 
 /// The device tokens that APNs knows: about 65 bytes each, so that millions fit into memory. It is a value. Copies
 /// share their storage until one changes.

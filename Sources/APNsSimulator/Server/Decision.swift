@@ -1,4 +1,5 @@
 import HTTP2
+import Platform
 
 /// The simulator's decision on a request: the response, and the fault script's effect on it.
 struct Decision: Sendable {

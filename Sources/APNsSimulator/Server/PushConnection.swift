@@ -1,4 +1,5 @@
 import HTTP2
+import Platform
 
 /// One client connection to the simulated APNs, with its credentials and its history. The loop's thread only.
 final class PushConnection: RequestHandler {
@@ -57,7 +58,7 @@ final class PushConnection: RequestHandler {
 
     /// Returns the token for the log: decoded, or as sent if it is invalid.
     func tokenText(_ request: IncomingRequest) -> String? {
-        if let token { return Hex.text(of: token) }
+        if let token { return Hex.text(token) }
         guard let path = request[.path], path.count > Inspection.devicePath.count else { return nil }
         guard path.hasPrefix(Inspection.devicePath) else { return nil }
         return String(decoding: path[Inspection.devicePath.count...], as: UTF8.self)

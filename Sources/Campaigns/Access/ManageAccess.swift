@@ -1,5 +1,5 @@
 package import Model
-import Sending
+import Platform
 package import Store
 
 /// Creates and revokes access tokens, finds the token or session of a secret, and signs people in and out at the web's
@@ -131,7 +131,7 @@ package struct ManageAccess: Sendable {
     /// be listed and revoked, together with the session that the link opens. It expires when that session can last no
     /// longer.
     package func makeLinkToken(now: Timestamp) async throws -> AccessToken {
-        let number = randomBytes(4).map { String(0x100 + Int($0), radix: 16).dropFirst() }.joined()
+        let number = Hex.text(randomBytes(4))
         let name = AccessToken.linkPrefix + number
         return try await store.createAccessToken(
             AccessToken(
@@ -179,7 +179,7 @@ package struct ManageAccess: Sendable {
 
     private func makeSecret() -> String { AccessSecret.text(randomBytes(AccessSecret.byteCount)) }
 
-    private static func hash(_ secret: String) -> String { ContentHash.sha256(Array(secret.utf8)) }
+    private static func hash(_ secret: String) -> String { Digest.sha256Hex(Array(secret.utf8)) }
 
     /// Returns whether Fanfare itself writes this name into the audit log. No token may have such a name.
     private static func isReserved(_ name: String) -> Bool {

@@ -1,5 +1,5 @@
 import Model
-import Sending
+import Rendering
 import Store
 
 /// The stable shape of a plan to be approved, compared with the last run of its campaign; keys are written in

@@ -1,7 +1,6 @@
 import CampaignFiles
 import Foundation
 package import Model
-import Sending
 package import Store
 
 /// Requests approval of plans, signs and rejects them, and determines which approval a run needs before it is created.

@@ -1,7 +1,7 @@
 import CampaignFiles
 import Foundation
 package import Model
-import Sending
+import Platform
 
 /// A campaign file with its templates, found by name or path and free of errors.
 package struct CampaignSource {
@@ -168,7 +168,7 @@ package enum SecretFile {
 /// SHA-256 of files, in hex, as `sha256sum` prints it.
 package enum FileHash {
     package static func hash(of path: String) throws -> String {
-        ContentHash.sha256([UInt8](try RegularFile.read(path)))
+        Digest.sha256Hex([UInt8](try RegularFile.read(path)))
     }
 
     /// Returns the hashes by absolute path.

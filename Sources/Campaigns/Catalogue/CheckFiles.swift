@@ -1,7 +1,7 @@
 package import CampaignFiles
 import Foundation
 package import Model
-import Sending
+import Rendering
 package import Store
 
 /// Checks campaign, template and configuration files, and reports every problem of every file at once. Uses no store.

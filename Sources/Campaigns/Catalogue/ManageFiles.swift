@@ -1,7 +1,7 @@
 import CampaignFiles
 package import Foundation
 package import Model
-import Sending
+import Platform
 package import Store
 
 /// Lists, reads, checks and writes the campaign and template files of the configured folders. Writing needs the
@@ -311,7 +311,7 @@ extension ManageFiles {
         guard let data = try? RegularFile.read(path), let text = String(validating: data, as: UTF8.self) else {
             return (nil, nil)
         }
-        return (text, ContentHash.sha256([UInt8](data)))
+        return (text, Digest.sha256Hex([UInt8](data)))
     }
 
     private func missing(_ kind: Kind, _ name: String) -> Failure {
@@ -350,7 +350,7 @@ extension ManageFiles {
         let expected = try Self.expected(condition, at: path)
         let (errors, warnings) = try await errors(of: text, kind, name, path: path, now: now)
         guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
-        let hash = ContentHash.sha256(Array(text.utf8))
+        let hash = Digest.sha256Hex(Array(text.utf8))
         try await store.recordEvent(
             kind: .fileWritten, run: nil, actor: actor,
             detail: "\(kind.rawValue) \(name), \(text.utf8.count.grouped) bytes",

@@ -1,6 +1,6 @@
 import CampaignFiles
 package import Model
-import Sending
+import Platform
 package import Store
 
 /// Changes that wait for release. A campaign that starts automatically sends what its files say. An account that may
@@ -118,7 +118,7 @@ extension ManageFiles {
             }
             if case .file(let hash) = seen { base = hash } else { base = nil }
         }
-        let hash = ContentHash.sha256(Array(text.utf8))
+        let hash = Digest.sha256Hex(Array(text.utf8))
         if hash == base {
             if let waiting {
                 let words = "\(kind.rawValue) \(name), withdrawn"

@@ -1,5 +1,4 @@
 import Model
-package import Sending
 package import Store
 
 /// The number of devices, for pages that show it on each request. Counting reads the whole table, which takes seconds

@@ -1,4 +1,4 @@
-import Sending
+import Platform
 
 extension ManageSegments {
     /// The state of a segment that the caller has seen before defining it.
@@ -54,5 +54,5 @@ package enum SegmentRefusal: Error, Hashable, Sendable, CustomStringConvertible 
 
 extension SegmentResult {
     /// The SHA-256 of the expression in hex, which identifies it; `nil` for a segment of imported members.
-    package var tag: String? { expression.map { ContentHash.sha256(Array($0.utf8)) } }
+    package var tag: String? { expression.map { Digest.sha256Hex(Array($0.utf8)) } }
 }

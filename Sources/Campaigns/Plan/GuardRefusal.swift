@@ -1,5 +1,5 @@
 package import Model
-import Sending
+import Rendering
 package import Store
 
 /// The guards of a campaign, by the name of their key.

@@ -1,5 +1,4 @@
 package import Model
-import Sending
 package import Store
 
 /// A run in which no device gets anything, and the reason. The author of a campaign never intends this, so people and

@@ -1,5 +1,5 @@
 package import Model
-import Sending
+import Rendering
 
 /// The expected course of a run, as far as it is known now.
 package struct Plan: Hashable, Sendable {

@@ -1,7 +1,7 @@
 import CampaignFiles
 import Foundation
 import Model
-import Sending
+import Platform
 import Store
 
 /// The people who changed any part of a plan since its campaign was last sent with signatures. None of them may approve
@@ -150,7 +150,7 @@ extension PlanAuthors {
         guard let text = try? FileManager.default.destinationOfSymbolicLink(atPath: path) else { return [] }
         let url = URL(fileURLWithPath: path)
         let link = url.deletingLastPathComponent().resolvingSymlinksInPath().appending(path: url.lastPathComponent).path
-        let content = ContentHash.sha256(Array(text.utf8))
+        let content = Digest.sha256Hex(Array(text.utf8))
         guard let history = GitFile(link)?.history(since: nil, of: content), history.hasContent else {
             return writers(of: link)
         }
@@ -227,7 +227,7 @@ private struct GitFile {
         // If the file on disk has the content of an older commit, a person put it back: the content does not count as
         // committed.
         var history = History(
-            hasContent: ContentHash.sha256(Array(head)) == content || top != nil && !isOnDisk(content))
+            hasContent: Digest.sha256Hex(Array(head)) == content || top != nil && !isOnDisk(content))
         let end = top.map { changes[$0].commit } ?? "HEAD"
         let range = base.map { "\(changes[$0].commit)..\(end)" } ?? end
         let names = Set([path] + changes[...max(base ?? changes.count - 1, top ?? 0)].flatMap(\.names)).sorted()
@@ -243,7 +243,7 @@ private struct GitFile {
 
     /// Returns the SHA-256 in hex of the file after a change; `nil` if the change removed it, or it cannot be read.
     private func hash(of change: Change) -> String? {
-        change.blob.isEmpty ? nil : git(["cat-file", "blob", change.blob]).map { ContentHash.sha256(Array($0)) }
+        change.blob.isEmpty ? nil : git(["cat-file", "blob", change.blob]).map { Digest.sha256Hex(Array($0)) }
     }
 
     private func isOnDisk(_ content: String) -> Bool {

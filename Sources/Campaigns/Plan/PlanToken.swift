@@ -1,7 +1,7 @@
 import CampaignFiles
 import Foundation
 package import Model
-import Sending
+import Platform
 import Store
 
 /// The name of a plan: `p2-<definition>-<template>-<variables>-<digest>-<reach>`.
@@ -123,7 +123,7 @@ struct PlanDigest {
             purpose: "fanfare plan", occurrence: occurrence, definition: definition,
             segments: segments.expressions, members: segments.members.isEmpty ? nil : segments.members,
             correction: correction)
-        text = ContentHash.sha256(Array(try StoredJSON.text(signed).utf8))
+        text = Digest.sha256Hex(Array(try StoredJSON.text(signed).utf8))
     }
 }
 

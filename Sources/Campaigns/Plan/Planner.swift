@@ -1,5 +1,5 @@
 package import Model
-import Sending
+package import Rendering
 package import Store
 
 /// Plans a campaign for a person: the next occurrence, or the requested one. Variables without a value show their

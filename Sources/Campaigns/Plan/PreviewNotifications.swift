@@ -1,6 +1,6 @@
 import Foundation
 package import Model
-import Sending
+import Rendering
 
 /// The notifications that phones show for a campaign, one for each text. They are taken from the payloads that would be
 /// sent.

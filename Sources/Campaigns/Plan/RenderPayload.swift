@@ -1,5 +1,5 @@
 package import Model
-import Sending
+import Rendering
 package import Store
 
 /// Renders one push of a campaign, as it would be sent.

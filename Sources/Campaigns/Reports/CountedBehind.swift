@@ -1,6 +1,5 @@
 package import Model
-package import Sending
-import Store
+package import Store
 import Synchronization
 
 /// Allows one count of many rows at a time. A count reads the store for seconds, and the sender needs the store too.

@@ -1,5 +1,5 @@
 package import Model
-import Sending
+import Senders
 package import Store
 
 /// Reads who did what, when.

@@ -1,5 +1,4 @@
 package import Model
-package import Sending
 package import Store
 
 /// The reports of runs in progress, for pages. Counting the rows of a large run takes seconds, so the count runs in the

@@ -1,5 +1,5 @@
 package import Model
-package import Sending
+package import Senders
 package import Store
 
 /// Pauses, resumes and cancels runs, and reports when the sender of a run has obeyed.

@@ -1,6 +1,6 @@
 import CampaignFiles
 package import Model
-import Sending
+import Rendering
 package import Store
 
 /// Corrects what a run sent: replaces the alert that is still on the screens, or removes it. The correction is a run of

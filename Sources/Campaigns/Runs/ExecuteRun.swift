@@ -1,4 +1,5 @@
 package import Model
+import Senders
 package import Sending
 package import Store
 

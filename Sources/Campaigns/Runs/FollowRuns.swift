@@ -1,4 +1,5 @@
 package import Model
+package import Senders
 package import Sending
 package import Store
 
@@ -79,7 +80,7 @@ package struct FollowRuns: Sendable {
     /// calls this first.
     package func recoverAbandoned() async throws -> [AbandonedRun] {
         if let copied = try await recovery.waitForEnded() {
-            throw SendingError.folderCopied(path: senders.path, sender: ProcessName.shown(copied))
+            throw SenderError.folderCopied(path: senders.path, sender: ProcessName.shown(copied))
         }
         return try await recovery.recoverAbandoned()
     }

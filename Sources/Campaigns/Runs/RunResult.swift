@@ -1,5 +1,5 @@
 package import Model
-package import Sending
+package import Senders
 package import Store
 
 /// The counts of a run. `audience` is the sum of the others.

@@ -1,5 +1,5 @@
 package import Model
-import Sending
+import Rendering
 package import Store
 import Synchronization
 

@@ -1,6 +1,7 @@
 package import Model
+import Rendering
 import Sending
-import Store
+package import Store
 
 /// Starts a campaign on request.
 ///
@@ -28,6 +29,8 @@ package struct StartCampaign: Sendable {
     package struct Prepared {
         package fileprivate(set) var definition: RunDefinition
         package let app: Configuration.App
+        /// The audience, once it is counted: a start counts it once.
+        fileprivate var reach: Reach?
         fileprivate let scheduled: ScheduledOccurrence?
     }
 
@@ -48,13 +51,34 @@ package struct StartCampaign: Sendable {
         package var result: StartedResult { StartedResult(run: RunResult(run), isNew: isNew, warnings: warnings) }
     }
 
+    /// Checks that a campaign may start: no stop is in force, it can be rendered, and its app is known.
+    ///
     /// - Parameter occurrence: the occurrence as the caller named it; `nil` for a new one.
-    package func prepare(_ given: RunDefinition, occurrence: String?) throws -> Prepared {
+    package func prepare(_ given: RunDefinition, occurrence: String?) async throws -> Prepared {
+        try await runs.requireNoStop(campaign: given.campaign.name)
         let scheduled = ScheduledOccurrence(given, named: occurrence)
         let definition = scheduled?.definition ?? given
         _ = try VariantRenderers(definition)
         return Prepared(
             definition: definition, app: try configuration.app(for: definition.campaign.topic), scheduled: scheduled)
+    }
+
+    /// Counts the devices that the run would be sent to if it started now.
+    package func reach(of prepared: inout Prepared, now: Timestamp) async throws -> Reach {
+        if let reach = prepared.reach { return reach }
+        let reach = try await starting.reach(of: prepared.definition, now: now)
+        prepared.reach = reach
+        return reach
+    }
+
+    /// Returns the run that an occurrence has, or `nil`. Throws ``PlanDrift`` if it is not of the plan.
+    package func known(_ campaign: String, occurrence: String, plan: PlanToken?) async throws -> Run? {
+        try await starting.known(campaign, occurrence: occurrence, plan: plan)
+    }
+
+    /// Returns the unfinished runs of a campaign that a timer created, see ``StartRun/unfinished(of:occurrence:)``.
+    package func unfinished(of campaign: String, occurrence: String?) async throws -> UnfinishedRuns {
+        try await starting.unfinished(of: campaign, occurrence: occurrence)
     }
 
     /// Records a scheduled occurrence that is found too late as missed, and returns its run. `nil` if it may be sent.
@@ -71,17 +95,19 @@ package struct StartCampaign: Sendable {
     ///   - files: the hashes of the files, for the record.
     ///   - brokenGlass: the reason to start without the required approvals; `nil` if the run needs no emergency
     ///     override.
+    ///   - ready: called when the guards have passed, before anything is written. If it throws, there is no run.
     package func start(
         _ prepared: Prepared, occurrence: String, by actor: Actor, now: Timestamp, plan: PlanToken? = nil,
-        overriding: Set<GuardName> = [], files: [String: String] = [:], brokenGlass: String? = nil
+        overriding: Set<GuardName> = [], files: [String: String] = [:], brokenGlass: String? = nil,
+        ready: () async throws -> Void = {}
     ) async throws -> Started {
         var definition = prepared.definition
-        try await runs.requireNoStop(campaign: definition.campaign.name)
         if prepared.scheduled == nil { definition.plannedAt = now }
-        let (run, isNew) = try await starting.start(
+        let (run, isNew, reach) = try await starting.start(
             definition, occurrence: prepared.scheduled?.key ?? occurrence, by: actor, now: now, plan: plan,
-            overriding: overriding, files: files, isScheduled: prepared.scheduled != nil, brokenGlass: brokenGlass)
-        let keyless = try await starting.keyless(of: run.definition, app: prepared.app, now: now)
+            overriding: overriding, files: files, isScheduled: prepared.scheduled != nil, brokenGlass: brokenGlass,
+            counted: prepared.reach, ready: ready)
+        let keyless = try await starting.keyless(of: run.definition, app: prepared.app, counted: reach, now: now)
         return Started(run: run, isNew: isNew, warnings: keyless.map(\.description))
     }
 }
@@ -124,7 +150,7 @@ extension StartCampaign {
             return known
         }
         let definition = try source.definition(with: order.variables, plannedAt: now)
-        let prepared = try prepare(definition, occurrence: order.occurrence)
+        let prepared = try await prepare(definition, occurrence: order.occurrence)
         if let missed = try await missed(prepared, by: actor, now: now) {
             try requireSent(missed)
         }

@@ -37,20 +37,28 @@ package struct StartRun: Sendable {
     ///     permanently.
     ///   - brokenGlass: the reason to start without the required approvals; `nil` if the run needs no emergency
     ///     override.
+    ///   - counted: the audience, if the caller has counted it already.
+    ///   - ready: called when the guards have passed, before anything is written. If it throws, there is no run.
+    /// - Returns: the run, whether it is new, and the audience if it was counted.
     package func start(
         _ definition: RunDefinition, occurrence: String, by actor: Actor, now: Timestamp, plan: PlanToken? = nil,
         overriding: Set<GuardName> = [], files: [String: String] = [:], isScheduled: Bool = false,
-        mayWait: Bool = true, brokenGlass: String? = nil
-    ) async throws -> (run: Run, isNew: Bool) {
+        mayWait: Bool = true, brokenGlass: String? = nil, counted: Reach? = nil,
+        ready: () async throws -> Void = {}
+    ) async throws -> (run: Run, isNew: Bool, reach: Reach?) {
         let campaign = definition.campaign
         if let problem = OccurrenceName.problem(with: occurrence) { throw Failure(.invalidData, problem) }
-        if let known = try await known(campaign.name, occurrence: occurrence, plan: plan) { return (known, false) }
+        if let known = try await known(campaign.name, occurrence: occurrence, plan: plan) {
+            return (known, false, counted)
+        }
         let occurrenceSigned = isScheduled ? occurrence : ""
-        let (refusals, reach, segments) = try await check(
-            definition, occurrence: occurrenceSigned, plan: plan, files: files, now: now)
+        let (refusals, found, segments) = try await check(
+            definition, occurrence: occurrenceSigned, plan: plan, files: files, counted: counted, now: now)
         if let refusal = refusals.first(where: { !overriding.contains($0.name) || !$0.name.mayBeOverridden }) {
             throw refusal
         }
+        try await ready()
+        let reach = found?.total ?? 0
         let notes = refusals.map { EventNote(kind: .guardOverridden, detail: "\($0.name.rawValue): \($0.facts)") }
         let plans = ApprovePlans(store: store, rules: approvals)
         let demand = try await plans.demand(
@@ -66,14 +74,16 @@ package struct StartRun: Sendable {
             limits?.segments = segments
         }
         guard let demand else {
-            return try await store.createRun(
+            let (run, isNew) = try await store.createRun(
                 definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files, volume: volume,
                 limits: limits)
+            return (run, isNew, found)
         }
         do {
-            return try await store.createApprovedRun(
+            let (run, isNew) = try await store.createApprovedRun(
                 definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files, demand: demand,
                 volume: volume, limits: limits)
+            return (run, isNew, found)
         } catch var unapproved as Unapproved where unapproved.isWaiting {
             unapproved.mayWait = mayWait
             unapproved.signersOfOthers = try await plans.signers(besides: demand.request)
@@ -116,32 +126,33 @@ package struct StartRun: Sendable {
 
     /// Counts the devices that a run would be sent to if it started now.
     package func reach(of definition: RunDefinition, now: Timestamp) async throws -> Reach {
-        try await store.reach(of: definition.campaign, budget: nil, now: now)
+        try await store.reach(
+            of: definition.campaign, budget: nil, waves: RecipientWaves(definition, startedAt: now), now: now)
     }
 
-    /// Returns the devices that a run would skip because their environment has no key. Reads the devices only if an
-    /// environment has none.
-    package func keyless(of definition: RunDefinition, app: Configuration.App, now: Timestamp) async throws
-        -> [KeylessDevices]
-    {
+    /// Returns the devices that a run would skip because their environment has no key. Counts the audience only if an
+    /// environment has none, and the caller has not counted it.
+    package func keyless(
+        of definition: RunDefinition, app: Configuration.App, counted: Reach? = nil, now: Timestamp
+    ) async throws -> [KeylessDevices] {
         let keyed = app.credential.environments
         guard keyed.count < PushEnvironment.allCases.count else { return [] }
-        return KeylessDevices.all(
-            in: try await store.reach(of: definition.campaign, budget: nil, now: now), keyed: keyed)
+        let found = if let counted { counted } else { try await reach(of: definition, now: now) }
+        return KeylessDevices.all(in: found, keyed: keyed)
     }
 
     private func check(
-        _ definition: RunDefinition, occurrence: String, plan: PlanToken?, files: [String: String], now: Timestamp
-    ) async throws -> (refusals: [GuardRefusal], reach: Int, planned: SegmentContents?) {
+        _ definition: RunDefinition, occurrence: String, plan: PlanToken?, files: [String: String], counted: Reach?,
+        now: Timestamp
+    ) async throws -> (refusals: [GuardRefusal], reach: Reach?, planned: SegmentContents?) {
         let campaign = definition.campaign
         let unfit = GuardRefusal.check(definition)
-        guard unfit.isEmpty else { return (unfit, 0, nil) }
+        guard unfit.isEmpty else { return (unfit, counted, nil) }
         let hasSeeds = campaign.stages?.contains { $0.seeds != nil } ?? false
         guard approvals != nil || brake != nil || plan != nil || hasSeeds || campaign.guards != Campaign.Guards() else {
-            return ([], 0, nil)
+            return ([], counted, nil)
         }
-        let waves = RecipientWaves(definition, startedAt: now)
-        let reach = try await store.reach(of: campaign, budget: nil, waves: waves, now: now)
+        let reach = if let counted { counted } else { try await reach(of: definition, now: now) }
         var planned: SegmentContents?
         if let plan {
             let (now, segments) = try await token(definition, occurrence, reach.total, files, as: plan)
@@ -152,7 +163,7 @@ package struct StartRun: Sendable {
         let previous =
             campaign.guards.maxGrowthPercent == nil
             ? nil : try await PreviousRun.find(campaign: campaign.name, in: store)
-        return (GuardRefusal.check(campaign, reach, previous: previous), reach.total, planned)
+        return (GuardRefusal.check(campaign, reach, previous: previous), reach, planned)
     }
 }
 

@@ -1,5 +1,5 @@
 package import Model
-package import Sending
+package import Senders
 package import Store
 
 /// Stops sending immediately, for everything, a campaign or a run, and lifts such stops.

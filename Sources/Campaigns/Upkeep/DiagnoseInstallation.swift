@@ -1,5 +1,5 @@
 package import Model
-package import Sending
+package import Senders
 package import Store
 
 /// A store, and its senders.

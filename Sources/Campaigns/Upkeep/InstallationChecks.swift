@@ -1,7 +1,6 @@
 import CampaignFiles
 import Foundation
 package import Model
-import Sending
 import Store
 
 /// Checks the campaigns and templates, and the access rights of the files that control Fanfare.

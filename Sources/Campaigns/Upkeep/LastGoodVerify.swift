@@ -1,6 +1,6 @@
 import Foundation
 package import Model
-package import Sending
+package import Senders
 
 /// The time at which `verify` last found that every promise holds. It is the time of an empty file beside the senders,
 /// because `verify` writes nothing into the store.

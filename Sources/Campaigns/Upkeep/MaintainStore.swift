@@ -1,12 +1,12 @@
 package import Model
-package import Sending
+package import Senders
 package import Store
 
 /// Maintains a store as a whole: verification, copies and retention.
 package struct MaintainStore: Sendable {
-    private let store: any StoreUpkeep & SendingStore
+    private let store: any StoreUpkeep & AuditLog & RunOwnership & DeliveryQueue
 
-    package init(store: any StoreUpkeep & SendingStore) {
+    package init(store: any StoreUpkeep & AuditLog & RunOwnership & DeliveryQueue) {
         self.store = store
     }
 
@@ -197,7 +197,7 @@ struct VerifySenders {
     static let journals = "journals"
     static let journalsPromise = "what a sender that is gone left in flight can be told apart by its journal"
 
-    let store: any SendingStore
+    let store: any StoreUpkeep & RunOwnership & DeliveryQueue
     let senders: SenderFolder
 
     func checks() async throws -> [Verification.Check] {

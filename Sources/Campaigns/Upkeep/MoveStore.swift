@@ -1,6 +1,6 @@
 import Foundation
 package import Model
-import Sending
+import Senders
 package import Store
 
 /// Moves a whole store to another place, proves the copy and closes the old store: from SQLite to PostgreSQL, and back.

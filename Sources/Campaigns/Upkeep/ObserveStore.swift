@@ -1,5 +1,4 @@
 package import Model
-package import Sending
 package import Store
 import Synchronization
 

@@ -1,6 +1,6 @@
 import Foundation
 import Model
-import Sending
+import Senders
 import Store
 
 /// Reads the health of the service for an operator on call: one sentence first, then all checks, the worst first.

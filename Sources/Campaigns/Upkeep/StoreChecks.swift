@@ -1,6 +1,6 @@
 import Foundation
 import Model
-import Sending
+import Senders
 import Store
 
 /// Checks the store, its senders and the free disk space.

@@ -1,8 +1,9 @@
+import Campaigns
 import Logging
 import Model
-import Store
+import Platform
 import Sending
-import Campaigns
+import Store
 import Synchronization
 
 /// Polls the feeds of the campaigns, each at its own pace. The runs of new items are found in the store like all other

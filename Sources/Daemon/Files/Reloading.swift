@@ -3,9 +3,10 @@ package import Campaigns
 import Foundation
 package import Logging
 package import Model
+import Platform
+import Sending
 import Store
 import Synchronization
-import Sending
 
 /// The files that the daemon obeys: their current version, or the last version without errors.
 ///
@@ -175,7 +176,7 @@ package final class Reloading: Sendable {
                 "\(index)/\((path as NSString).lastPathComponent) \((try? FileHash.hash(of: path)) ?? "")"
             }
         }
-        return ContentHash.sha256(Array(lines.sorted().joined(separator: "\n").utf8))
+        return Digest.sha256Hex(Array(lines.sorted().joined(separator: "\n").utf8))
     }
 
     private static func marks(_ folders: String...) -> [String: FileMark?] {

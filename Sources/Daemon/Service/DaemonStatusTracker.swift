@@ -1,9 +1,11 @@
+import Campaigns
 import Logging
 import Model
+import Platform
+import Senders
+import Sending
 import Store
 import Synchronization
-import Sending
-import Campaigns
 
 /// The state that the parts of the daemon share.
 final class DaemonStatusTracker: Sendable {

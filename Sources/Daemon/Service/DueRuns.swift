@@ -1,5 +1,6 @@
 package import Campaigns
 package import Model
+import Rendering
 import Sending
 import Store
 
@@ -201,7 +202,7 @@ package struct DueRuns: Sendable {
                 return try await end(definition, occurrence, .missed, occurrence.lateness(at: now) + fault, now)
             }
             _ = try VariantRenderers(definition)
-            let (run, isNew) = try await StartRun(store: store, approvals: approvals, brake: brake)
+            let (run, isNew, _) = try await StartRun(store: store, approvals: approvals, brake: brake)
                 .start(
                     definition, occurrence: occurrence.key, by: actor, now: now, files: due.campaign.files,
                     isScheduled: true)

@@ -1,5 +1,6 @@
 import Campaigns
 import Model
+import Platform
 import Sending
 import Store
 import Synchronization

@@ -1,10 +1,12 @@
+package import Campaigns
 package import Logging
 package import Model
-package import Store
-package import WebClient
-package import Campaigns
+import Platform
+import Senders
 package import Sending
+package import Store
 import Synchronization
+package import WebClient
 
 /// Starts what the campaigns' schedules say, and executes every open run without a living owner. Such a run was created
 /// by hand, by a timer or by the scheduler, or left behind by a process that has ended.
@@ -61,7 +63,7 @@ package struct Scheduler: Sendable {
     private static let hungAfter: Duration = .seconds(60)
 
     let store: any AllRoles
-    let senders: SenderRegistry
+    let senders: LocalSender
     let actor: Actor
     let clock: WallClock
     let intervals: DaemonIntervals
@@ -80,7 +82,7 @@ package struct Scheduler: Sendable {
     ///   - brake: returns the volume above which a run waits for a person; called for each run.
     ///   - supervisor: keeps the daemon's parts at work; `nil` for a supervisor of its own.
     package init(
-        store: any AllRoles, senders: SenderRegistry, actor: Actor, clock: WallClock,
+        store: any AllRoles, senders: LocalSender, actor: Actor, clock: WallClock,
         intervals: DaemonIntervals = DaemonIntervals(), web: HTTPClient,
         retention: @escaping @Sendable () -> Duration,
         approvals: @escaping @Sendable () -> ApprovalRules? = { nil },
@@ -128,10 +130,10 @@ package struct Scheduler: Sendable {
     /// own start, it throws only a ``DaemonEnd``.
     ///
     /// On a store that machines share, one daemon is the coordinator. The others send, and wait for its role. On a
-    /// store of one machine, this throws ``SendingError/otherDaemon(_:)`` if another daemon is alive.
+    /// store of one machine, this throws ``SenderError/otherDaemon(_:)`` if another daemon is alive.
     package func run(_ snapshots: AsyncStream<CampaignSnapshot>) async throws {
         if let other = try await store.becomeDaemon(owner: actor.name, now: clock.now()) {
-            guard store.isShared else { throw SendingError.otherDaemon(ProcessName.shown(other.owner)) }
+            guard store.isShared else { throw SenderError.otherDaemon(ProcessName.shown(other.owner)) }
             logger.info("another daemon coordinates", metadata: .facts([.reason: "\(ProcessName.shown(other.owner))"]))
         } else {
             tracker.becameCoordinator()
@@ -281,7 +283,7 @@ extension Scheduler {
                     try await files.look(store, at: clock.uptime(), logger)
                 }
                 tracker.wrote(fault: nil)
-                if !isOurs { throw SendingError.otherDaemon("another process") }
+                if !isOurs { throw SenderError.otherDaemon("another process") }
                 tracker.looped(at: clock.uptime())
                 let now = clock.uptime()
                 await clock.sleep(

@@ -1,7 +1,8 @@
 package import Logging
 import Model
-package import Sending
-import Store
+import Senders
+import Sending
+package import Store
 
 /// A part of the daemon that works for as long as the daemon lives.
 package enum DaemonPart: String, Hashable, Sendable, CaseIterable {
@@ -39,12 +40,12 @@ package enum DaemonEnd {
     /// - Parameter owner: the name of this sender.
     package static func isReason(_ error: any Error, owner: String) -> Bool {
         switch error {
-        case let error as SendingError:
+        case let error as SenderError:
             switch error {
             // Another process is the daemon, other senders count this one as gone, or its folder belongs to another
             // machine.
             case .otherDaemon, .postLost, .folderCopied: true
-            case .runVanished, .noEndpoint, .noLocks, .senderFolder, .lockFileDamaged, .lockFileBusy: false
+            case .noLocks, .senderFolder, .lockFileDamaged, .lockFileBusy: false
             }
         case let error as StoreError:
             switch error {

@@ -1,6 +1,6 @@
 package import Logging
 package import Model
-package import Sending
+import Sending
 package import Store
 package import WebClient
 

@@ -1,8 +1,7 @@
 import Campaigns
 import Foundation
 package import Model
-package import Sending
-import Store
+package import Store
 
 /// The JSON body of a webhook request: `type` is the event, and `data` describes the run.
 struct WebhookBody: Encodable {

@@ -1,3 +1,5 @@
+import Platform
+
 /// The record of an access token. The token's secret is shown once, at creation, and is not stored.
 package struct AccessToken: Hashable, Sendable {
     /// The prefix of the name of a token that belongs to one sign-in link. No other token's name has it.
@@ -76,26 +78,12 @@ package enum AccessSecret {
     package static let byteCount = 32
 
     /// - Parameter bytes: ``byteCount`` random bytes.
-    package static func text(_ bytes: [UInt8]) -> String { prefix + base64URL(bytes) }
+    package static func text(_ bytes: [UInt8]) -> String {
+        prefix + String(decoding: Base64URL.encode(bytes), as: UTF8.self)
+    }
 
     /// Tells whether a text has the form of a secret. Any other text needs no look-up.
     package static func isPlausible(_ text: String) -> Bool {
         text.utf8.count == prefix.utf8.count + (byteCount * 8 + 5) / 6 && text.hasPrefix(prefix)
-    }
-
-    /// RFC 4648 section 5, without padding.
-    private static func base64URL(_ bytes: [UInt8]) -> String {
-        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
-        var (bits, count, text) = (0, 0, "")
-        for byte in bytes {
-            (bits, count) = (bits << 8 | Int(byte), count + 8)
-            while count >= 6 {
-                count -= 6
-                text.append(alphabet[bits >> count & 63])
-            }
-            bits &= 1 << count - 1
-        }
-        if count > 0 { text.append(alphabet[bits << (6 - count) & 63]) }
-        return text
     }
 }

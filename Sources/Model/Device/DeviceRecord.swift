@@ -1,3 +1,5 @@
+import Platform
+
 /// One line of a device import: an installation as the app's backend knows it.
 package struct DeviceRecord: Hashable, Sendable {
     package var token: DeviceToken
@@ -174,11 +176,11 @@ package struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
     /// The whole token in lower-case hex, for the request path and for explicit exports. Do not use it in logs or
     /// pages.
     package var hex: String {
-        String(hexOf: bytes)
+        Hex.text(bytes)
     }
 
     /// The last 8 characters, for logs and pages.
-    package var redacted: String { "…" + String(hexOf: Array(bytes.suffix(4))) }
+    package var redacted: String { "…" + Hex.text(Array(bytes.suffix(4))) }
 
     package var description: String { redacted }
 
@@ -195,18 +197,5 @@ package struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
         case UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: " "): filler
         default: notHex
         }
-    }
-}
-
-extension String {
-    fileprivate init(hexOf bytes: [UInt8]) {
-        let digits = Array("0123456789abcdef".utf8)
-        var characters: [UInt8] = []
-        characters.reserveCapacity(bytes.count * 2)
-        for byte in bytes {
-            characters.append(digits[Int(byte >> 4)])
-            characters.append(digits[Int(byte & 15)])
-        }
-        self.init(decoding: characters, as: UTF8.self)
     }
 }

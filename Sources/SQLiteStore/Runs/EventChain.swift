@@ -1,6 +1,6 @@
-import COpenSSL
 import Foundation
 import GRDB
+import Platform
 import RelationalStore
 import Store
 
@@ -68,9 +68,6 @@ struct EventChain {
     }
 
     private static func hash(after last: Data, _ text: String) -> Data {
-        let bytes = Array(last) + Array(text.utf8)
-        var hash = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
-        _ = SHA256(bytes, bytes.count, &hash)
-        return Data(hash)
+        Data(Digest.sha256(Array(last) + Array(text.utf8)))
     }
 }

@@ -1,6 +1,6 @@
-import COpenSSL
 import GRDB
 import Model
+import Platform
 import Store
 import Synchronization
 
@@ -76,29 +76,24 @@ final class MemberImport: SegmentImport {
 
 /// The digest of a static segment's members, as ``SegmentContents`` compares them.
 private struct MemberDigest {
-    private(set) var count = 0
+    let count: Int
     let text: String
 
     /// Reads every member once, in order of id.
     init(of segment: Int64, _ db: Database) throws {
-        guard let context = EVP_MD_CTX_new() else { throw DatabaseError(resultCode: .SQLITE_NOMEM) }
-        defer { EVP_MD_CTX_free(context) }
-        func require(_ status: Int32) throws {
-            guard status == 1 else {
-                throw DatabaseError(resultCode: .SQLITE_INTERNAL, message: "SHA-256 is not to be had")
+        var members = 0
+        let digest = try Digest.sha256 { add in
+            let ids = try Int64.fetchCursor(
+                db, sql: "SELECT device_id FROM segment_member WHERE segment_id = :segment ORDER BY device_id",
+                arguments: ["segment": segment])
+            while let id = try ids.next() {
+                members += 1
+                withUnsafeBytes(of: id.bigEndian) { add($0) }
             }
         }
-        try require(EVP_DigestInit_ex(context, EVP_sha256(), nil))
-        let ids = try Int64.fetchCursor(
-            db, sql: "SELECT device_id FROM segment_member WHERE segment_id = :segment ORDER BY device_id",
-            arguments: ["segment": segment])
-        while let id = try ids.next() {
-            count += 1
-            try withUnsafeBytes(of: id.bigEndian) { try require(EVP_DigestUpdate(context, $0.baseAddress, $0.count)) }
-        }
-        var hash = [UInt8](repeating: 0, count: 32)
-        try require(EVP_DigestFinal_ex(context, &hash, nil))
-        text = "\(count) " + hash.map { String(0x100 + Int($0), radix: 16).dropFirst() }.joined()
+        guard let digest else { throw DatabaseError(resultCode: .SQLITE_NOMEM) }
+        count = members
+        text = "\(count) " + Hex.text(digest)
     }
 }
 

@@ -1,5 +1,6 @@
 import APNs
 import Model
+import Platform
 import Synchronization
 
 /// The pushes of one lane, from their lease to their recorded outcome. The tag of a push finds its run and delivery
@@ -143,9 +144,9 @@ final class InFlightPushes: Sendable {
     /// environment.
     func hasHalted(in environment: PushEnvironment) -> Bool {
         state.withLock { state in
-            let controls = state.chunks.values.map(\.run.control)
-            guard !controls.isEmpty else { return false }
-            return controls.allSatisfy { $0.stopReason != nil } || controls.contains { $0.refused[environment] != nil }
+            let decisions = state.chunks.values.map(\.run.control.decision)
+            guard !decisions.isEmpty else { return false }
+            return decisions.allSatisfy { $0.reason != nil } || decisions.contains { $0.refused[environment] != nil }
         }
     }
 }

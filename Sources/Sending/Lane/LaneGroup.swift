@@ -1,7 +1,9 @@
 import APNs
 package import Logging
 import Model
-import Store
+import Platform
+import Senders
+package import Store
 
 /// The lanes of one app, shared by all of its runs in progress in this process.
 ///
@@ -75,6 +77,12 @@ package final class LaneGroup: Sendable {
         }
     }
 
+    /// Checks the endpoints, reports what has changed, and returns those in trouble.
+    func lookAtEndpoints() -> [EndpointHold] {
+        for scheduler in schedulers.values { Self.tell(scheduler.look(), scheduler, logger) }
+        return schedulers.values.compactMap(\.hold)
+    }
+
     /// Takes over the pauses of endpoints that the last sender of a run recorded.
     func takeOver(_ holds: [EndpointHold]) {
         for hold in holds { schedulers[hold.environment]?.takeOver(hold) }
@@ -97,12 +105,8 @@ package final class LaneGroup: Sendable {
         // If several senders share the pace, the store limits it.
         let pacer = run.store.isShared ? nil : run.campaign.pace.map(Pacer.init)
         let control = run.control
-        control.changed.pass(on: changed)
-        control.stopped.pass(on: stopped)
-        control.ask { [schedulers, logger] in
-            for scheduler in schedulers.values { Self.tell(scheduler.look(), scheduler, logger) }
-            return schedulers.values.compactMap(\.hold)
-        }
+        control.progress.changed.pass(on: changed)
+        control.decision.stopped.pass(on: stopped)
         for (environment, scheduler) in schedulers {
             let source = LeaseSource(
                 store: run.store, template: request(environment), control: control, pacer: pacer,
@@ -121,8 +125,8 @@ package final class LaneGroup: Sendable {
             scheduler.leave(run)
             Self.tell(scheduler.takeFound(), scheduler, logger)
         }
-        control.changed.pass(on: nil)
-        control.stopped.pass(on: nil)
+        control.progress.changed.pass(on: nil)
+        control.decision.stopped.pass(on: nil)
     }
 
     private func waitForEnd(of run: RunInProgress, _ idleLimit: Duration?) async {
@@ -130,11 +134,11 @@ package final class LaneGroup: Sendable {
         let environments = Set(schedulers.keys)
         var known: Set<PushEnvironment> = []
         while true {
-            let seen = control.ending.version
+            let seen = control.progress.ending.version
             if control.isOver { return }
-            log(control.refused.filter { known.insert($0.key).inserted }, of: run)
+            log(control.decision.refused.filter { known.insert($0.key).inserted }, of: run)
             if control.isLeftToRefused(of: environments) {
-                control.stop(.credential(words(control.refused, left: control.counts.pending)))
+                control.stop(.credential(words(control.decision.refused, left: control.progress.counts.pending)))
                 continue
             }
             let due = control.idleUntil(environments: environments)
@@ -142,7 +146,7 @@ package final class LaneGroup: Sendable {
                 control.stop(.nothingDue(until: due))
                 continue
             }
-            await control.ending.waitUncancelled(after: seen)
+            await control.progress.ending.waitUncancelled(after: seen)
         }
     }
 

@@ -1,6 +1,7 @@
 import APNs
 import Logging
 import Model
+import Platform
 import Store
 import Synchronization
 
@@ -31,7 +32,7 @@ struct LaneWorker: Sendable {
             let leasedMax = 2 * leaseMax
             let sheet: JournalSheet?
             do {
-                sheet = try await first.run.control.insisting(clock) { try newSheet(leasedMax) }
+                sheet = try await first.run.control.storeBackoff.insisting(clock) { try newSheet(leasedMax) }
             } catch {
                 first.run.control.fail(error)
                 await first.run.giveBack(first.lease)
@@ -139,11 +140,11 @@ struct LaneWorker: Sendable {
             inFlight.settled(composed.tooLarge)
             for (index, chunk) in composed.chunks.enumerated() {
                 // The chunk is already open, so a stop after this check finds it there.
-                guard run.control.stopReason(in: scheduler.environment) == nil, await lane.send(chunk.batch) else {
+                guard run.control.decision.reason(in: scheduler.environment) == nil, await lane.send(chunk.batch) else {
                     for chunk in composed.chunks[index...] { inFlight.drop(base: chunk.base) }
                     let unsent = composed.chunks[index...].flatMap(\.sent)
                     if await run.giveBack(unsent) { inFlight.settled(unsent) } else { inFlight.abandoned(unsent) }
-                    if run.control.stopReason(in: scheduler.environment) == nil { return }
+                    if run.control.decision.reason(in: scheduler.environment) == nil { return }
                     break
                 }
             }

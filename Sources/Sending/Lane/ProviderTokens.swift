@@ -1,6 +1,7 @@
 package import APNs
 package import Logging
 import Model
+import Platform
 package import Store
 import Synchronization
 

@@ -1,5 +1,7 @@
 import APNs
-package import Model
+import Model
+import Platform
+import Rendering
 import Store
 
 /// Turns the leases of one run into pushes: payload, headers, id. Only one lane uses it, so its cache needs no lock.
@@ -60,7 +62,7 @@ struct PushComposer {
             }
         }
         for index in composed.chunks.indices {
-            composed.chunks[index].batch.gate = run.control.gate
+            composed.chunks[index].batch.gate = run.control.trust.gate
             if let end = composed.chunks[index].startBefore {
                 // Use the store's clock, which set the moment: this machine's clock may be wrong.
                 let left = max(Duration.zero, end - (now + lease.storeAhead)).components
@@ -114,53 +116,10 @@ struct PushComposer {
     }
 }
 
-/// The headers shared by every push of a run (`ProviderProtocol` section 4).
-package struct RunHeaders: Hashable, Sendable {
-    package let topic: String
-    package let pushType: String
-    package let priority: Int
-    /// In seconds. `nil` omits the header.
-    package let expiration: Int64?
-    package let collapseID: String?
-
-    package init(_ run: Run) {
-        let campaign = run.definition.campaign
-        topic = campaign.topic + campaign.pushType.topicSuffix
-        pushType = campaign.pushType.rawValue
-        priority = campaign.priority.rawValue
-        expiration = run.definition.expiry.headerSeconds(wave: nil)
-        collapseID =
-            switch campaign.collapse {
-            case .none, .template: nil
-            case .key(let key): key
-            case .run: "\(campaign.name.utf8.count <= 40 ? campaign.name : "run")-\(run.id)"
-            }
-    }
-}
-
 extension PushHeaders {
     init(_ headers: RunHeaders) {
         self.init(
             topic: headers.topic, pushType: headers.pushType, priority: headers.priority,
             expiration: headers.expiration, collapseID: headers.collapseID)
-    }
-}
-
-/// The `apns-id` of a delivery, for callers without a transport.
-package enum DeliveryID {
-    /// - Parameter namespace: the store's namespace.
-    package static func text(namespace: (high: UInt64, low: UInt64), run: Int64, device: Int64, generation: Int)
-        -> String
-    {
-        PushIDSpace(namespace: PushID(high: namespace.high, low: namespace.low))
-            .id(run: run, device: device, generation: generation).description
-    }
-}
-
-/// The hash that identifies content, recorded with everything made from it.
-package enum ContentHash {
-    /// Returns the SHA-256 in hex, as `sha256sum` prints it.
-    package static func sha256(_ bytes: [UInt8]) -> String {
-        Digest.sha256(bytes).map { String(0x100 + Int($0), radix: 16).dropFirst() }.joined()
     }
 }

@@ -258,7 +258,7 @@ final class EndpointBreaker: Sendable {
     /// Returns why the runs must stop if the endpoint is down, and whether requests are no longer held back.
     func observe(
         _ observations: some Sequence<CircuitBreaker.Observation>, at now: ClockReading
-    ) -> (stop: RunControl.StopReason?, isFreed: Bool) {
+    ) -> (stop: StopReason?, isFreed: Bool) {
         let (downSince, wantsFewerTokens, isFreed) = state.withLock { state in
             let wasHeld = state.breaker.isHeld
             for observation in observations {

@@ -1,5 +1,6 @@
 import APNs
 import Model
+import Platform
 import Store
 import Synchronization
 
@@ -24,7 +25,7 @@ final class FairScheduler: Sendable {
         var idle: (seen: UInt64, until: Duration?)?
 
         func isIdle(at now: Duration) -> Bool {
-            guard let idle, idle.seen == run.control.changed.version else { return false }
+            guard let idle, idle.seen == run.control.progress.changed.version else { return false }
             return idle.until.map { now < $0 } ?? true
         }
     }
@@ -86,7 +87,7 @@ final class FairScheduler: Sendable {
         let (reason, isFreed) = breaker.observe(observations, at: clock.reading())
         if let reason { stopAll(reason) }
         // Wake runs that checked before these responses were observed: the time they wait for may no longer apply.
-        if isFreed { runs.forEach { $0.control.changed.raise() } }
+        if isFreed { runs.forEach { $0.control.progress.changed.raise() } }
     }
 
     private var runs: [RunInProgress] { state.withLock { $0.members.values.map(\.run) } }
@@ -138,7 +139,7 @@ final class FairScheduler: Sendable {
     }
 
     /// Stops all runs of the environment.
-    func stopAll(_ reason: RunControl.StopReason) {
+    func stopAll(_ reason: StopReason) {
         for run in runs { run.control.stop(reason) }
     }
 

@@ -1,4 +1,5 @@
 package import Model
+import Platform
 import Store
 import Synchronization
 
@@ -65,8 +66,8 @@ final class LeaseSource: Sendable {
     ///   limit.
     func next(atMost most: Int) async -> Next {
         while true {
-            let seen = control.changed.version
-            let activity = control.activity
+            let seen = control.progress.changed.version
+            let activity = control.progress.activity
             let now = clock.now()
             var limit = size(atMost: min(most, template.limit))
             guard limit > 0 else { return isStopped ? .exhausted : .nothing(seen: seen, until: now + Self.sharedLook) }
@@ -85,9 +86,9 @@ final class LeaseSource: Sendable {
                 }
                 guard control.beginLease(in: template.environment) else { return .exhausted }
                 let lease = try await lease(limit: limit)
-                control.storeIsBack()
-                control.tookLease(lease.deliveries.count)
-                if lease.moved > 0 { control.grew(audience: 0) }
+                control.storeBackoff.storeIsBack()
+                control.progress.tookLease(lease.deliveries.count)
+                if lease.moved > 0 { control.progress.grew(audience: 0) }
                 if !lease.deliveries.isEmpty { return .lease(lease) }
                 if let order = lease.stop {
                     control.stop(.stopped(order))
@@ -100,30 +101,30 @@ final class LeaseSource: Sendable {
                 // This source has nothing to send, so the endpoint was not tried.
                 breaker.probeUnused(at: clock.reading())
                 if lease.isCutShort {
-                    if lease.suppressed > 0 { control.changed.raise() }
+                    if lease.suppressed > 0 { control.progress.changed.raise() }
                     return .yields(looked: LeaseTurn.rowsMax)
                 }
                 if lease.suppressed > 0 {
-                    control.changed.raise()
+                    control.progress.changed.raise()
                     continue
                 }
                 if try await isDone() {
-                    control.finished()
+                    control.progress.finished()
                     return .exhausted
                 }
                 if let wait = lease.paceWait { return .nothing(seen: seen, until: now + wait) }
                 // Use this machine's clock. By the store's clock the moment might be past here, and would be asked for
                 // immediately.
                 let due = lease.nextDue.map { $0 - lease.storeAhead }
-                control.idles(template.environment, until: due, since: activity)
+                control.progress.idles(template.environment, until: due, since: activity)
                 return .nothing(seen: seen, until: wakeUp(due))
             } catch is CancellationError {
                 // The lane that asked has ended, but the run has not: another lane asks again.
-                control.changed.raise()
+                control.progress.changed.raise()
                 return .nothing(seen: seen, until: nil)
             } catch let error as StoreError where error.isPassing {
-                control.storeRefused(error, at: now)
-                return .nothing(seen: control.changed.version, until: now + Self.storePause)
+                control.storeBackoff.storeRefused(error, at: now)
+                return .nothing(seen: control.progress.changed.version, until: now + Self.storePause)
             } catch {
                 control.fail(error)
                 return .exhausted
@@ -132,11 +133,12 @@ final class LeaseSource: Sendable {
     }
 
     private func size(atMost most: Int) -> Int {
-        guard store.isShared, control.isFrozen else { return most }
-        return control.share.leaseSize(atMost: most, control.counts, held: control.inFlight, at: clock.uptime())
+        guard store.isShared, control.progress.isFrozen else { return most }
+        return control.share.leaseSize(
+            atMost: most, control.progress.counts, held: control.progress.inFlight, at: clock.uptime())
     }
 
-    private var isStopped: Bool { control.stopReason(in: template.environment) != nil }
+    private var isStopped: Bool { control.decision.reason(in: template.environment) != nil }
 
     /// Returns until when the endpoint must be left alone, or `nil` if `limit` deliveries may be leased now. Once all
     /// deliveries are expired, leasing only records that and sends nothing, so the breaker does not matter.
@@ -173,7 +175,7 @@ final class LeaseSource: Sendable {
             return lease
         } catch {
             control.share.endLease(call, nil)
-            control.tookLease(0)
+            control.progress.tookLease(0)
             throw error
         }
     }
@@ -191,7 +193,7 @@ final class LeaseSource: Sendable {
     /// its record of the freeze come from different moments.
     private func isDone() async throws -> Bool {
         guard let run = try await store.run(template.run) else { return true }
-        control.observed(run.counts)
+        control.progress.observed(run.counts)
         return run.isFrozen && run.counts.pending == 0 && run.counts.leased == 0
     }
 }

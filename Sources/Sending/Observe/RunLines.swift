@@ -1,6 +1,7 @@
 package import Logging
 package import Model
-import Store
+import Senders
+package import Store
 import Synchronization
 
 /// The log lines about one process's work on a run: one when the process takes the run, and one when its work ends.
@@ -24,7 +25,7 @@ package final class RunLines: Sendable {
         }
         guard isFirst else { return }
         var facts = subject
-        let counts = control.counts
+        let counts = control.progress.counts
         if counts.audience > 0 {
             facts[.audience] = "\(counts.audience)"
             facts[.left] = "\(counts.pending + counts.leased)"
@@ -37,7 +38,7 @@ package final class RunLines: Sendable {
         facts[.end] = "\(end.word)"
         if let reason = end.reason { facts[.reason] = "\(reason)" }
         if let (control, since) = work.withLock(\.self) {
-            let counts = control.counts
+            let counts = control.progress.counts
             facts[.audience] = "\(counts.audience)"
             facts[.accepted] = "\(counts.accepted)"
             facts[.rejected] = "\(counts.rejected)"

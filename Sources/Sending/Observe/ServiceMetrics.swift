@@ -137,7 +137,7 @@ extension RunControl {
     /// Counts the deliveries that the freeze has written in one batch.
     func grew(_ batch: FrozenBatch) {
         ServiceMetrics.suppressed(batch.suppressed)
-        grew(audience: batch.audience)
+        progress.grew(audience: batch.audience)
     }
 }
 

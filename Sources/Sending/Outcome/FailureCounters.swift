@@ -17,7 +17,7 @@ struct FailureCounters {
     /// connection.
     private var refusedOnce: Set<Int64> = []
     /// The first reason stays.
-    private(set) var verdict: RunControl.StopReason?
+    private(set) var verdict: StopReason?
 
     init(_ environment: PushEnvironment, topic: String) {
         self.environment = environment
@@ -37,7 +37,7 @@ struct FailureCounters {
         }
     }
 
-    private mutating func stop(_ reason: RunControl.StopReason) {
+    private mutating func stop(_ reason: StopReason) {
         verdict = verdict ?? reason
     }
 

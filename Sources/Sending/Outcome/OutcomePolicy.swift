@@ -19,7 +19,7 @@ package enum OutcomePolicy {
         case unknown
     }
 
-    /// The kind of wait before the next attempt. See ``Backoff``.
+    /// The kind of wait before the next attempt. See ``RetryWait``.
     package enum Wait: Hashable, Sendable {
         /// No wait: on another connection, or after a person has repaired the request or the credential.
         case none

@@ -6,9 +6,9 @@ import Model
 struct SettlementPolicy: Sendable {
     private let campaign: Campaign
     private let expiry: Expiry
-    private let backoff: Backoff
+    private let backoff: RetryWait
 
-    init(_ definition: RunDefinition, backoff: Backoff) {
+    init(_ definition: RunDefinition, backoff: RetryWait) {
         campaign = definition.campaign
         expiry = definition.expiry
         self.backoff = backoff
@@ -120,7 +120,7 @@ extension PushResult {
 }
 
 /// The wait of a delivery before its next attempt.
-package struct Backoff: Sendable {
+package struct RetryWait: Sendable {
     /// Returns a random number from 0 to 1, one for each call.
     private let jitter: @Sendable () -> Double
 

@@ -2,6 +2,8 @@ import APNs
 import Foundation
 import Logging
 import Model
+import Platform
+import Senders
 import Store
 
 /// The heartbeat, once a second. It shows that the owner is alive, reads what others want of the run, and opens the
@@ -14,6 +16,8 @@ struct Heartbeat: Sendable {
     let campaign: String
     let owner: String
     let control: RunControl
+    /// Asks the lanes for the endpoints in trouble.
+    var endpointHolds: @Sendable () -> [EndpointHold] = { [] }
     let clock: WallClock
     let logger: Logger
     /// The identity of this process, which other processes check. `nil` if no process checks it.
@@ -65,11 +69,11 @@ struct Heartbeat: Sendable {
     private func lookAtOthers() async throws {
         let company = try await store.company(of: run, apartFrom: owner)
         let look = control.share.look(
-            company, held: control.inFlight, pending: control.counts.pending, at: clock.uptime())
+            company, held: control.progress.inFlight, pending: control.progress.counts.pending, at: clock.uptime())
         if !look.forgotten.isEmpty { try await recoverForgotten(look.forgotten) }
         if look.isRecall {
             logger.info("others are idle: what is not started is given back", metadata: .facts([.run: "\(run)"]))
-            control.gate.recall()
+            control.trust.gate.recall()
         }
         if let lead {
             if company.gone > 0 { try await lead.takeOver() }
@@ -108,7 +112,7 @@ struct Heartbeat: Sendable {
         if let isTooSlow = control.share.note(beat: duration, at: uptime), !isTooSlow {
             logger.notice("heartbeats are fast enough again", metadata: .facts([.run: "\(run)"]))
         }
-        if control.share.mayLease != mayLease { control.changed.raise() }
+        if control.share.mayLease != mayLease { control.progress.changed.raise() }
         guard control.share.isToLeave(at: uptime) else { return }
         let reason =
             "the store is too slow from here: a heartbeat takes \(duration.wholeMilliseconds) ms, and this sender may send "
@@ -132,12 +136,12 @@ struct Heartbeat: Sendable {
         var shut = ShutGate()
         var last: Duration?
         while !Task.isCancelled {
-            if await watch.look() { control.changed.raise() }
+            if await watch.look() { control.progress.changed.raise() }
             await pause(last)
             let (sentAt, isFirst) = (clock.uptime(), last == nil)
             last = sentAt
             guard !Task.isCancelled else { return }
-            tell(of: control.storeWait?.reason, after: &storeWait)
+            tell(of: control.storeBackoff.wait?.reason, after: &storeWait)
             do {
                 try post?.requireIntact()
                 try store.requireInPlace()
@@ -162,14 +166,15 @@ struct Heartbeat: Sendable {
                 }
                 // At the first heartbeat of a shared store the lanes may not know yet the endpoints that the last
                 // sender reported.
-                if !(isFirst && store.isShared), holds.isNew(control.holds) {
-                    try await store.setHolds(control.holds, run: run, owner: owner)
+                let found = endpointHolds()
+                if !(isFirst && store.isShared), holds.isNew(found) {
+                    try await store.setHolds(found, run: run, owner: owner)
                 }
             } catch is CancellationError {
                 return
             } catch let error as StoreError where error.isPassing {
                 // This sender still owns the run.
-                control.storeRefused(error, at: clock.now())
+                control.storeBackoff.storeRefused(error, at: clock.now())
             }
         }
     }

@@ -1,5 +1,6 @@
 import Logging
 import Model
+import Platform
 import Store
 
 /// Recovers what dead senders left, and what this sender has forgotten.
@@ -13,7 +14,7 @@ extension Pipeline {
             logger.warning(
                 "taken over from senders that are gone",
                 metadata: .facts([.run: "\(run.id)", .reason: "\(counts.words)"]))
-            control.changed.raise()
+            control.progress.changed.raise()
         }
     }
 
@@ -23,7 +24,7 @@ extension Pipeline {
         logger.warning(
             "the server has leases under this sender's name that are settled: recovered as in doubt",
             metadata: .facts([.run: "\(run.id)", .reason: "\(counts.words)"]))
-        control.changed.raise()
+        control.progress.changed.raise()
     }
 
     /// Reopens the deliveries that a wrong host or topic refused, if a sender ended before it reopened them.

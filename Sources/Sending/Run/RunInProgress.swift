@@ -1,5 +1,7 @@
 import APNs
 import Model
+import Platform
+import Rendering
 import Store
 import Synchronization
 
@@ -34,24 +36,24 @@ struct RunInProgress: Sendable {
                 lag: lag)
         }
         latencies.record(completions)
-        control.count(afterStop: completions)
+        control.decision.count(afterStop: completions)
         control.judge(
             environment, topic: campaign.deviceTopic,
             rows.indices.map { (rows[$0], sent[$0].device, completions[$0].result) })
         // Record the halt before these responses count: after the last of them another sender may end the run.
-        if control.stopReason?.waitsForPerson == true { await noteHalt() }
+        if control.decision.reason?.waitsForPerson == true { await noteHalt() }
         let isRecorded = await write(settlements, decidedAt: at)
         return (isRecorded, rows.indices.map { CircuitBreaker.Observation(rows[$0], completions[$0].result) })
     }
 
     /// Records the halt immediately. Until the last response arrives, seconds pass in which this process may be killed.
     private func noteHalt() async {
-        guard let reason = control.takeHaltToNote() else { return }
+        guard let reason = control.decision.takeHaltToNote() else { return }
         do {
-            try await control.insisting(clock) {
+            try await control.storeBackoff.insisting(clock) {
                 try await store.halt(id, by: owner, .breaker, reason: reason, now: clock.now())
             }
-            control.haltIsOnRecord()
+            control.decision.haltIsOnRecord()
         } catch {
             control.fail(error)
         }
@@ -98,7 +100,7 @@ struct RunInProgress: Sendable {
     /// - Parameter reading: the clocks when the verdicts were reached. The wall clock may have been set since.
     private func write(_ settlements: [Settlement], decidedAt reading: ClockReading) async -> Bool {
         do {
-            let counts = try await control.insisting(clock) {
+            let counts = try await control.storeBackoff.insisting(clock) {
                 // A step since then is recorded before it changes the waits.
                 let now = await settlementClock.now().reading
                 let step = ClockStep(from: reading, to: now)
@@ -106,12 +108,12 @@ struct RunInProgress: Sendable {
                 return try await store.settle(run: id, waiting, now: now.wall)
             }
             control.share.settled(settlements)
-            control.recorded(counts, settled: settlements.count)
+            control.progress.recorded(counts, settled: settlements.count)
             if !record.isTest { ServiceMetrics.recorded(settlements, of: campaign.name) }
             return true
         } catch {
             control.fail(error)
-            control.recorded(nil, settled: settlements.count)
+            control.progress.recorded(nil, settled: settlements.count)
             return false
         }
     }

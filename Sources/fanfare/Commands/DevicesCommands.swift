@@ -4,7 +4,6 @@ import Campaigns
 import Foundation
 import Model
 import OutputFiles
-import Sending
 import Store
 
 struct DevicesCommand: AsyncParsableCommand {
@@ -29,7 +28,7 @@ struct DevicesShowCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let devices = ManageDevices(store: try await settings.session(.reading).store)
+        let devices = try await settings.session(.reading).useCases.devices
         if suspended { return try await SuspendedDevices(json: json).show(devices) }
         guard let text else { return try show(try await devices.counts()) }
         let found = try await devices.find(text)
@@ -67,7 +66,7 @@ struct DevicesExportCommand: AsyncParsableCommand {
         let session = try await settings.session()
         let file = try OutputFile(output, .closedToOthers)
         nonisolated(unsafe) let sink = file
-        let devices = ManageDevices(store: session.store)
+        let devices = session.useCases.devices
         let count = try await devices.export(matching: matching, topic: topic, now: session.now) { try sink.write($0) }
         try file.finish()
         try await devices.recordExport(of: count, to: output, by: session.actor, now: session.now)
@@ -103,7 +102,7 @@ struct DevicesPruneCommand: AsyncParsableCommand {
         let session = try await settings.session()
         let (gone, seen) = try moments(before: session.now)
         let prune = { isDryRun in
-            try await ManageDevices(store: session.store).prune(
+            try await session.useCases.devices.prune(
                 goneBefore: gone, notSeenSince: seen, topic: topic, isDryRun: isDryRun, by: session.actor,
                 now: session.now)
         }

@@ -3,7 +3,6 @@ import CampaignFiles
 import Campaigns
 import Foundation
 import Model
-import Sending
 import Store
 import WebClient
 

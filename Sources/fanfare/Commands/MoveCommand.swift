@@ -2,7 +2,7 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
-import Sending
+import Senders
 import Store
 import Synchronization
 

@@ -2,6 +2,7 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
+import Rendering
 import Sending
 import Store
 
@@ -26,9 +27,8 @@ struct PlanCommand: AsyncParsableCommand {
         let session = try await settings.session(configuration, forApproval ? .writing : .reading)
         let (definition, files) = try CampaignArguments.definitionWithFiles(
             arguments.campaign, arguments.variables, configuration, plannedAt: session.now)
-        let planned = try await PlanCampaign(
-            store: session.store, configuration: configuration, topic: definition.campaign.topic
-        ).plan(definition, occurrence: occurrence, isNow: now, by: session.actor, now: session.now)
+        let planned = try await session.useCases.planning(definition.campaign.topic)
+            .plan(definition, occurrence: occurrence, isNow: now, by: session.actor, now: session.now)
         let text = PlanText(plan: planned.plan, unset: planned.unset, showsAllSamples: samples)
         Console.print(json ? try ResultJSON.text(planned.result) : text.text)
         if forApproval { try await ask(for: planned, files, session) }
@@ -116,27 +116,20 @@ struct TestSendCommand: AsyncParsableCommand {
         let configuration = try settings.configuration()
         let session = try await settings.session(configuration)
         let definition = try arguments.definition(configuration, plannedAt: session.now)
-        try await session.runs.requireNoStop(campaign: definition.campaign.name)
-        _ = try VariantRenderers(definition)
-        let app = try configuration.app(for: definition.campaign.topic)
-        let logger = log.logger(configuration)
-        let sender = try await session.ownSender(app, logger)
-        if sender != nil { _ = try session.post() }
-        let sending = SendingHere(session, logger) {
-            try sender ?? SendingSetup(app, ProviderTokens(session, logger: logger), logger: logger)
-        }
-        let test = SendTest(
-            store: session.store, segment: configuration.testDevices, approvals: configuration.approvals)
+        let prepared = try await session.useCases.start.prepare(definition, occurrence: nil)
+        var sending = SendingHere.testing(session, log)
+        let isOwn = try await sending.prepare(prepared.app)
+        let test = session.useCases.tests
         let (run, found) = try await test.start(
-            definition, device: device, variant: variant, isHandedOver: sender == nil, by: session.actor,
+            definition, device: device, variant: variant, isHandedOver: !isOwn, by: session.actor,
             now: session.now)
         let environment = found.record.environment
         Console.note(
             Console.warned(
                 "sending to \(environment.words(devices: 1)), \(found.record.installationID ?? found.record.token.redacted), "
                     + "and to no other", on: .notes))
-        if definition.campaign.pushType == .background { noteBudget(app.silentBudget) }
-        let end = sender == nil ? try await sending.handedOver(run) : try await sending.send(run)
+        if definition.campaign.pushType == .background { noteBudget(prepared.app.silentBudget) }
+        let end = isOwn ? try await sending.send(run) : try await sending.handedOver(run)
         let outcome = try await test.outcome(of: run)
         try show(outcome, run, found)
         if let failure = end.failure(of: run, session.runs) { throw failure }

@@ -42,7 +42,7 @@ struct ReportCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session(.reading)
         let found = try await session.run(run)
-        let reports = ReportRun(store: session.store)
+        let reports = session.useCases.reports
         if check { return try show(found, try await reports.check(found)) }
         let file = try OutputFile(output)
         switch format {
@@ -88,9 +88,7 @@ struct ExplainCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session(.reading)
-        let configuration = session.configuration
-        let explained = try await ExplainDevice(store: session.store) { configuration.appIfKnown(for: $0) }
-            .explain(text, now: session.now)
+        let explained = try await session.useCases.explaining.explain(text, now: session.now)
         Console.print(
             json
                 ? try ResultJSON.text(explained.map(\.result))
@@ -140,8 +138,8 @@ struct AuditCommand: AsyncParsableCommand {
             return moment
         }
         var found: Run?
-        if let run { found = try await RunLookup.run(run, in: session.store) }
-        let events = try await ReadAudit(store: session.store).events(of: found, since: since, limit: limit)
+        if let run { found = try await session.useCases.run(run) }
+        let events = try await session.useCases.audit.events(of: found, since: since, limit: limit)
         if json { return Console.print(try ResultJSON.text(events.map(EventResult.init))) }
         Console.print(
             events.isEmpty ? "nothing on record" : events.flatMap(AuditPage.lines).joined(separator: "\n"))

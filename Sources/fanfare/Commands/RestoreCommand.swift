@@ -3,7 +3,7 @@ import Campaigns
 import Foundation
 import Model
 import SQLiteStore
-import Sending
+import Senders
 import Store
 
 struct RestoreCommand: AsyncParsableCommand {

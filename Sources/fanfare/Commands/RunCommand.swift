@@ -4,6 +4,7 @@ import Daemon
 import Foundation
 import Logging
 import Model
+import Senders
 import Sending
 import Store
 import UnixSignals
@@ -124,7 +125,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     private func nameLateRuns(of campaign: String, _ session: Session) async throws {
-        let found = try await StartRun(store: session.store)
+        let found = try await session.useCases.start
             .unfinished(of: campaign, occurrence: key(at: session.clock.now()))
         for run in found.late {
             Console.note(
@@ -136,7 +137,7 @@ struct RunCommand: AsyncParsableCommand {
 
     /// Returns the existing run that this call means, or `nil`.
     private func known(_ campaign: String, _ session: Session) async throws -> Run? {
-        let starting = StartRun(store: session.store)
+        let starting = session.useCases.start
         if let occurrence { return try await starting.known(campaign, occurrence: occurrence, plan: planned) }
         guard unfinished || occurrenceBy != nil else { return nil }
         let key = occurrenceBy == nil ? nil : key(at: session.clock.now())
@@ -144,30 +145,27 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     private func start(_ given: RunDefinition, _ files: [String: String], _ session: Session) async throws {
-        try await session.runs.requireNoStop(campaign: given.campaign.name)
-        let starting = StartCampaign(
-            store: session.store, runs: session.runs, configuration: session.configuration)
-        let prepared = try starting.prepare(given, occurrence: occurrence)
-        let logger = log.logger(session.configuration)
-        let sender = try await session.sender(prepared.app, logger)
-        let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
+        let starting = session.useCases.start
+        var prepared = try await starting.prepare(given, occurrence: occurrence)
+        var sending = try await SendingHere.reporting(session, log)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
         if let missed = try await starting.missed(prepared, by: session.actor, now: session.now) {
-            return try await SendingHere(session, logger, sender: sender).execute(
-                missed, webhooks, wait: wait, json: json)
+            return try await sending.execute(missed, wait: wait, json: json)
         }
-        try await confirm(prepared.definition, session)
-        try await session.requirePostUnlessServed()
+        try await confirm(&prepared, starting, session)
         // A person may have taken time to answer.
         let now = session.clock.now()
+        let app = prepared.app
         let started = try await starting.start(
             prepared, occurrence: key(at: now), by: session.actor, now: now, plan: planned,
-            overriding: Set(overrideGuard), files: files, brokenGlass: reason)
+            overriding: Set(overrideGuard), files: files, brokenGlass: reason
+        ) {
+            try await sending.prepareUnlessServed(app)
+        }
         for warning in started.warnings { Console.note("warning: \(warning)") }
         if !started.isNew { note(started.run) }
         try await session.warnOfBrokenGlass(started.run)
-        let run = started.run
-        try await SendingHere(session, logger, sender: sender).execute(run, webhooks, wait: wait, json: json)
+        try await sending.execute(started.run, wait: wait, json: json)
     }
 
     private func key(at now: Timestamp) -> String {
@@ -178,19 +176,12 @@ struct RunCommand: AsyncParsableCommand {
     /// `nil` if the call is done.
     private func goOn(with run: Run, _ session: Session) async throws -> Failure? {
         note(run, isOther: isOther(run, session))
-        let logger = log.logger(session.configuration)
-        let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
         if wait == false, RunEnd(run) == nil { try await ExecuteRun.requireDaemon(session.runs) }
-        // The key is needed only if this process sends.
-        var sending = SendingHere(session, logger) {
-            try SendingSetup(
-                session.configuration.app(for: run.definition.campaign.topic),
-                ProviderTokens(session, logger: logger), logger: logger)
-        }
+        var sending = try await SendingHere.reporting(session, log)
         let isOther = occurrenceBy != nil && run.occurrence != key(at: session.clock.now())
         sending.reportsLateRun = !isOther
         do {
-            try await sending.execute(run, webhooks, wait: wait, json: json)
+            try await sending.execute(run, wait: wait, json: json)
         } catch let failure as Failure where isOther {
             guard try await session.runs.run(run.id)?.waitsAsLate == true else { throw failure }
             return failure
@@ -225,12 +216,15 @@ struct RunCommand: AsyncParsableCommand {
         Console.note("occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); \(words)")
     }
 
-    private func confirm(_ definition: RunDefinition, _ session: Session) async throws {
+    private func confirm(
+        _ prepared: inout StartCampaign.Prepared, _ starting: StartCampaign, _ session: Session
+    ) async throws {
         guard !yes, Console.isInteractive else { return }
-        let reach = try await StartRun(store: session.store).reach(of: definition, now: session.now)
+        let name = prepared.definition.campaign.name
+        let reach = try await starting.reach(of: &prepared, now: session.now)
         let words = reach.total == 0 ? "no device" : reach.environmentWords
-        guard Console.confirms(Console.warned("Send \(definition.campaign.name) to \(words)?", on: .notes)) else {
-            throw Failure(.refused, "not sent; `fanfare plan \(definition.campaign.name)` shows what it would do")
+        guard Console.confirms(Console.warned("Send \(name) to \(words)?", on: .notes)) else {
+            throw Failure(.refused, "not sent; `fanfare plan \(name)` shows what it would do")
         }
     }
 }
@@ -284,7 +278,7 @@ struct DuePass: Sendable {
         let snapshot = Scheduler.CampaignSnapshot(campaigns: catalogue.ready, names: catalogue.names)
         let post = try session.post()
         let actor = ThisProcess.sender(post)
-        let senders = try SenderRegistry.of(
+        let senders = try LocalSender.of(
             session, actor: actor, post: post, tokens: ProviderTokens(session, logger: logger), logger: logger
         ) { configuration }
         let daemon = Scheduler(
@@ -367,24 +361,6 @@ extension DuePass {
             .missed, .refused, .failed, .nobodyReached, .unsuccessful:
             true
         case .finished, .cancelled, .paused, .busy, .waiting: false
-        }
-    }
-}
-
-extension SenderRegistry {
-    /// Returns the lanes of a process that sends for all apps of a configuration, which is read when it is needed.
-    static func of(
-        _ session: Session, actor: Actor, post: SenderPost, tokens: ProviderTokens, logger: Logger,
-        configuration: @escaping @Sendable () -> Configuration
-    ) throws -> SenderRegistry {
-        let (journals, stops) = (try session.journals(), try session.stops())
-        return SenderRegistry(
-            store: session.store, actor: actor, clock: session.clock,
-            jitter: { Double.random(in: 0...1) }, logger: logger, post: post, journals: journals, stops: stops
-        ) { topic in
-            let configuration = configuration()
-            return try SendingSetup(configuration.app(for: topic), tokens, logger: logger)
-                .journaling(in: journals, obeying: stops).following(configuration, topic: topic)
         }
     }
 }

@@ -146,30 +146,28 @@ struct FeedsPollCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session()
-        let logger = log.logger(session.configuration)
-        let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
+        let sending = try await SendingHere.reporting(session, log)
         let poller = FeedPoller(
             store: session.store, web: .feeds(session.configuration), actor: session.actor,
             approvals: { session.configuration.approvals },
             brake: { session.configuration.volumeBrake })
-        let tokens = ProviderTokens(session, logger: logger)
         var failures: [Failure] = []
         for source in try sources(session.configuration) {
             do {
-                if let failure = try await poll(source, poller, session, tokens) { failures.append(failure) }
+                if let failure = try await poll(source, poller, session, sending) { failures.append(failure) }
             } catch {
                 // A failure of one campaign does not stop the polls of other feeds.
                 guard let failure = Failure.of(error) else { throw error }
                 failures.append(failure)
             }
         }
-        try await webhooks.drain(within: WebhookDispatcher.lastWait)
+        try await sending.deliverWebhooks()
         if let first = failures.first { throw first.with(failures.dropFirst().flatMap(\.messages)) }
     }
 
     /// Polls one feed if it is due, and sends the runs that it has started. Returns what is wrong with the feed.
     private func poll(
-        _ source: CampaignSource, _ poller: FeedPoller, _ session: Session, _ tokens: ProviderTokens
+        _ source: CampaignSource, _ poller: FeedPoller, _ session: Session, _ sending: SendingHere
     ) async throws -> Failure? {
         let name = source.campaign.name
         let now = session.clock.now()
@@ -181,7 +179,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
         Console.print(FeedPollText.text(poll, of: name))
         let failure = FeedPollText.failure(poll, of: name)
         do {
-            try await execute(try await poller.openRuns(of: source.campaign, now: now), session, tokens)
+            try await execute(try await poller.openRuns(of: source.campaign, now: now), session, sending)
         } catch let error as Failure {
             throw failure.map { $0.with(error.messages) } ?? error
         }
@@ -204,16 +202,11 @@ struct FeedsPollCommand: AsyncParsableCommand {
         return sources
     }
 
-    private func execute(_ runs: [Run], _ session: Session, _ tokens: ProviderTokens) async throws {
-        guard let first = runs.first else { return }
-        let logger = log.logger(session.configuration)
-        let app = try session.configuration.app(for: first.definition.campaign.topic)
-        let sender = try SendingSetup(app, tokens, logger: logger)
-        let sending = SendingHere(session, logger) { sender }
+    private func execute(_ runs: [Run], _ session: Session, _ sending: SendingHere) async throws {
         for run in runs {
             let end = try await sending.send(run)
             if case .busy = end { continue }
-            Console.print(ReportText(report: try await ReportRun(store: session.store).report(run)).text)
+            Console.print(ReportText(report: try await session.useCases.reports.report(run)).text)
             if let failure = end.failure(of: run, session.runs) { throw failure }
         }
     }

@@ -2,7 +2,6 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
-import Sending
 import Store
 
 struct SegmentsCommand: AsyncParsableCommand {
@@ -22,7 +21,7 @@ struct SegmentsListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session(.reading)
-        let entries = try await ManageSegments(store: session.store).list(now: session.now)
+        let entries = try await session.useCases.segments.list(now: session.now)
         if json { return Console.print(try ResultJSON.text(entries)) }
         if entries.isEmpty {
             return Console.print(
@@ -55,7 +54,7 @@ struct SegmentsDefineCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session()
-        let summary = try await ManageSegments(store: session.store).define(
+        let summary = try await session.useCases.segments.define(
             name, expression: expression, by: session.actor, now: session.now)
         Console.print(
             json
@@ -79,7 +78,7 @@ struct SegmentsShowCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session(.reading)
-        let detail = try await ManageSegments(store: session.store).show(name, sampleMax: sample, now: session.now)
+        let detail = try await session.useCases.segments.show(name, sampleMax: sample, now: session.now)
         if json { return Console.print(try ResultJSON.text(SegmentDetailResult(detail))) }
         var page = Page()
         page.row("Segment", detail.summary.name)
@@ -114,7 +113,7 @@ struct SegmentsImportCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session(.making)
-        let segments = ManageSegments(store: session.store)
+        let segments = session.useCases.segments
         let result = try await Interruptible.run("segment \(name) is as it was; give the same command again") {
             try await segments.importMembers(
                 of: name, path: file, mode: mode, topic: topic, rejects: rejects, now: session.clock.now)
@@ -150,12 +149,10 @@ struct SegmentsDeleteCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session()
-        let segments = ManageSegments(store: session.store)
+        let segments = session.useCases.segments
         let summary = try await segments.summary(name, now: session.now)
         let words = "segment \(name) with its \(summary.expression == nil ? summary.count.devices : "expression")"
-        let files = ManageFiles(
-            configuration: try settings.configuration(), store: session.store, zone: TimeZone.current)
-        let users = try await files.users(ofSegment: name)
+        let users = try await session.useCases.files.users(ofSegment: name)
         if users.isEmpty { try confirm(words) }
         try await segments.remove(name, usedBy: users, by: session.actor, now: session.now)
         Console.print("deleted \(words)")

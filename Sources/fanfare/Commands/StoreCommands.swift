@@ -3,7 +3,6 @@ import Campaigns
 import Foundation
 import Model
 import OutputFiles
-import Sending
 import Store
 
 struct VerifyCommand: AsyncParsableCommand {
@@ -121,11 +120,11 @@ struct BackupCommand: AsyncParsableCommand {
     private func copy(_ configuration: Configuration) async throws -> BackupResult {
         do {
             let session = try await settings.session(configuration)
-            return try await MaintainStore(store: session.store).backUp(
+            return try await session.useCases.maintaining.backUp(
                 to: file, overwriting: force, by: session.actor, now: session.now)
         } catch StoreError.readOnlyFileSystem {
             let session = try await settings.session(configuration, .reading)
-            return try await MaintainStore(store: session.store).copy(to: file, overwriting: force)
+            return try await session.useCases.maintaining.copy(to: file, overwriting: force)
         }
     }
 }
@@ -152,7 +151,7 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
         let configuration = try settings.configuration()
         let age = try age() ?? configuration.outcomesKept
         let session = try await settings.session(configuration)
-        let maintenance = MaintainStore(store: session.store)
+        let maintenance = session.useCases.maintaining
         var counts = try await maintenance.pruneOutcomes(
             olderThan: age, isDryRun: true, by: session.actor, now: session.now)
         if counts.runs > 0 {

@@ -3,6 +3,7 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
+import Senders
 import Sending
 import Store
 
@@ -144,8 +145,8 @@ private struct Failover: Sendable {
 
     /// Compares the record with what APNs' side saw.
     private func compare(_ wire: WireAccount) async throws {
-        let run = try await RunLookup.run("new-podcast", in: session.store)
-        let report = try await ReportRun(store: session.store).result(of: run)
+        let run = try await session.useCases.run("new-podcast")
+        let report = try await session.useCases.reports.result(of: run)
         Console.print("\n# APNs' side: " + wire.text)
         Console.print(
             "# On record: \(report.counts.accepted.grouped) accepted, "

@@ -19,20 +19,20 @@ struct ProgressPrinter: Sendable {
     func print() async {
         let clock = ContinuousClock()
         let start = clock.now
-        let settledBefore = control.counts.settled
+        let settledBefore = control.progress.counts.settled
         let interval = Console.isTerminal ? Self.terminalInterval : Self.plainInterval
         var tail = ProgressTail()
         while true {
             try? await Task.sleep(for: interval)
             if Task.isCancelled { return }
-            let counts = control.counts
+            let counts = control.progress.counts
             if tail.wants(counts, after: clock.now - start) {
                 // A busy store is queried again later, and this line omits the waits.
                 tail.took((try? await waits()) ?? RunWaits(), now: now())
             }
             let line = Self.line(
                 counts, settledBefore: settledBefore, elapsed: clock.now - start,
-                waits: WaitsText(tail.waits, control.storeWait, now: now()).sentences)
+                waits: WaitsText(tail.waits, control.storeBackoff.wait, now: now()).sentences)
             Console.isTerminal ? Console.progress(line) : Console.note(line)
         }
     }

@@ -2,7 +2,7 @@ import Campaigns
 import Daemon
 import Foundation
 import Model
-import Sending
+import Senders
 import Store
 
 /// The present state of one run.

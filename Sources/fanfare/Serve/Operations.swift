@@ -4,6 +4,7 @@ import Foundation
 import Logging
 import Metrics
 import Model
+import Senders
 import Sending
 import ServiceLifecycle
 import Store

@@ -4,6 +4,7 @@ import Daemon
 import Foundation
 import Logging
 import Model
+import Senders
 import Sending
 import ServiceLifecycle
 import Store
@@ -40,7 +41,7 @@ struct ServeCommand: AsyncParsableCommand {
         let clock = session.clock
         let tokens = ProviderTokens(session, logger: logger)
         if let warning = configuration.http.proxy?.roleHeaderWarning { logger.warning("\(warning)") }
-        let senders = try SenderRegistry.of(session, actor: actor, post: post, tokens: tokens, logger: logger) {
+        let senders = try LocalSender.of(session, actor: actor, post: post, tokens: tokens, logger: logger) {
             reloading.configuration
         }
         let supervisor = Supervisor(owner: actor.name, clock: clock, logger: logger)
@@ -148,7 +149,7 @@ struct DaemonService: Service {
     private static let settleTime: Duration = .milliseconds(200)
 
     let daemon: Scheduler
-    let senders: SenderRegistry
+    let senders: LocalSender
     let credentials: CredentialWatch
     let reloading: Reloading
     let manager: ServiceManager
@@ -301,12 +302,12 @@ extension HTTPClient {
 }
 
 extension Session {
-    /// Registers this process as the daemon. Throws ``SendingError/otherDaemon(_:)`` while another one runs, unless
+    /// Registers this process as the daemon. Throws ``SenderError/otherDaemon(_:)`` while another one runs, unless
     /// several machines share the store.
     fileprivate func daemonPost() throws -> SenderPost {
         let post = try post()
         guard try post.becomeDaemon() || store.isShared else {
-            throw SendingError.otherDaemon(senders.daemon()?.words ?? "just starting or stopping")
+            throw SenderError.otherDaemon(senders.daemon()?.words ?? "just starting or stopping")
         }
         return post
     }

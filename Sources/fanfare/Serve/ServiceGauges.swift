@@ -2,6 +2,7 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
+import Senders
 import Sending
 import Systemd
 import Web

@@ -1,66 +1,109 @@
+import APNs
 import Campaigns
 import Daemon
 import Foundation
 import Logging
 import Model
+import Senders
 import Sending
 import Store
 import Synchronization
 import UnixSignals
 
-/// Sends runs of one app from this process, or follows the daemon that sends them. Then prints the report.
+/// Sends runs from this process, or follows the daemon that sends them. Then prints the report.
 struct SendingHere: Sendable {
     private let session: Session
     private let logger: Logger
-    private let sender: @Sendable () throws -> SendingSetup
+    private let tokens: ProviderTokens
+    /// `nil` for runs that no webhook reports.
+    private let webhooks: WebhookDispatcher?
+    /// What this process sends with, if it was loaded before the run was created. Otherwise it is loaded when this
+    /// process is to send.
+    private var setup: SendingSetup?
     /// Whether a run that pauses as late gets a report on standard output. `false` if the caller starts another run.
     var reportsLateRun = true
 
-    /// - Parameter sender: called when this process is to send.
-    init(_ session: Session, _ logger: Logger, sender: @escaping @Sendable () throws -> SendingSetup) {
+    private init(_ session: Session, _ logger: Logger, _ webhooks: WebhookDispatcher?) {
         self.session = session
         self.logger = logger
-        self.sender = sender
+        self.webhooks = webhooks
+        tokens = ProviderTokens(session, logger: logger)
+    }
+
+    /// Registers the webhooks, so that they report all that changes from now on.
+    static func reporting(_ session: Session, _ log: LogOptions) async throws -> SendingHere {
+        let logger = log.logger(session.configuration)
+        return SendingHere(session, logger, try await WebhookDispatcher.registered(session, logger: logger))
+    }
+
+    /// Sends test runs, which no webhook reports.
+    static func testing(_ session: Session, _ log: LogOptions) -> SendingHere {
+        SendingHere(session, log.logger(session.configuration), nil)
+    }
+
+    /// Prepares this process to send an app's runs, unless a daemon does that: registers it as a sender and loads the
+    /// app's keys. A fault is then an error before anything is recorded. A daemon sends with its own copy of the keys,
+    /// which this user may not be able to read.
+    mutating func prepareUnlessServed(_ app: Configuration.App) async throws {
+        guard try await session.runs.daemon() == nil else { return }
+        setup = try SendingSetup(app, tokens, logger: logger)
+        _ = try session.post()
+    }
+
+    /// Prepares this process to send an app's runs although a daemon may run. Returns `false` if this process cannot
+    /// use the app's key and a daemon runs, which may be able to use it.
+    mutating func prepare(_ app: Configuration.App) async throws -> Bool {
+        do {
+            setup = try SendingSetup(app, tokens, logger: logger)
+        } catch {
+            guard error is CredentialError || error is Failure, try await session.runs.daemon() != nil else {
+                throw error
+            }
+            return false
+        }
+        _ = try session.post()
+        return true
     }
 
     /// Sends the run in this process.
     func send(_ run: Run) async throws -> RunEnd {
-        let sender = try sender().journaling(in: try session.journals(), obeying: try session.stops())
-            .following(session.configuration, topic: run.definition.campaign.topic)
-        return try await Broadcast(
-            store: session.store, runs: session.runs, clock: session.clock, sender: sender, post: try session.post(),
-            logger: logger
-        )
-        .execute(run)
+        let post = try session.post()
+        let (configuration, actor) = (session.configuration, ThisProcess.sender(post))
+        let sender = try LocalSender.of(
+            session, actor: actor, post: post, tokens: tokens, setup: setup, logger: logger
+        ) { configuration }
+        return try await Broadcast(runs: session.runs, clock: session.clock, sender: sender, logger: logger)
+            .execute(run)
     }
 
     /// Follows a run handed over to the daemon until the run ends. Sends it here if the daemon exits first.
     func handedOver(_ run: Run) async throws -> RunEnd {
-        let execution = ExecuteRun(runs: session.runs, observer: .console(session.runs, run), wait: nil) { run in
+        try await execution(of: run, wait: nil).execute(run) ?? .stoppedEarly
+    }
+
+    private func execution(of run: Run, wait: Bool?) -> ExecuteRun {
+        ExecuteRun(runs: session.runs, observer: .console(session.runs, run), wait: wait) { run in
             try await send(run)
         }
-        return try await execution.execute(run) ?? .stoppedEarly
     }
 
     /// Brings the run to its end, prints its report and delivers webhooks. Throws the failure that the end stands for.
     ///
-    /// - Parameters:
-    ///   - webhooks: registered before anything changes in the run, so that they report all of it.
-    ///   - wait: see ``ExecuteRun``.
-    func execute(_ run: Run, _ webhooks: WebhookDispatcher, wait: Bool?, json: Bool) async throws {
-        let execution = ExecuteRun(runs: session.runs, observer: .console(session.runs, run), wait: wait) { run in
-            try await send(run)
-        }
-        guard let end = try await execution.execute(run) else { return }
+    /// - Parameter wait: see ``ExecuteRun``.
+    func execute(_ run: Run, wait: Bool?, json: Bool) async throws {
+        guard let end = try await execution(of: run, wait: wait).execute(run) else { return }
         if case .late = end, !reportsLateRun, let failure = end.failure(of: run, session.runs) { throw failure }
-        let report = try await ReportRun(store: session.store).report(run)
+        let report = try await session.useCases.reports.report(run)
         let nobody = try await NobodyReached.of(report.run, in: session.store, now: session.clock.now())
         Console.print(
             json ? try ResultJSON.text(ReportResult(report, nobodyReached: nobody)) : ReportText(report: report).text)
         if let nobody { Console.note("\(nobody)") }
-        try await webhooks.drain(within: WebhookDispatcher.lastWait)
+        try await deliverWebhooks()
         if let failure = end.failure(of: report.run, session.runs) { throw failure }
     }
+
+    /// Delivers what the webhooks have to report.
+    func deliverWebhooks() async throws { try await webhooks?.drain(within: WebhookDispatcher.lastWait) }
 }
 
 extension ExecuteRun.Observer {
@@ -77,7 +120,10 @@ extension ExecuteRun.Observer {
                         return nil
                     }
                     defer { group.cancelAll() }
-                    return try await operation { control.observed($0, storeWait: $1) }
+                    return try await operation { counts, storeWait in
+                        control.progress.observed(counts)
+                        control.storeBackoff.observed(storeWait)
+                    }
                 }
             })
     }
@@ -85,11 +131,9 @@ extension ExecuteRun.Observer {
 
 /// Carries out a run with progress on standard error, and obeys SIGINT, SIGTERM and SIGHUP.
 struct Broadcast: Sendable {
-    let store: any AllRoles
     let runs: FollowRuns
     let clock: WallClock
-    let sender: SendingSetup
-    let post: SenderPost
+    let sender: LocalSender
     let logger: Logger
 
     private enum Event {
@@ -106,13 +150,20 @@ struct Broadcast: Sendable {
         let (started, startedContinuation) = AsyncStream.makeStream(of: RunControl.self)
         return try await withThrowingTaskGroup(of: Event.self) { group in
             group.addTask {
-                defer { startedContinuation.finish() }
-                let end = try await pipeline.execute(run, as: ThisProcess.sender(post)) { control, _ in
+                defer {
+                    startedContinuation.finish()
+                    sender.close()
+                }
+                let end = try await sender.execute(run, idleLimit: nil, unusable: .isThrown) { control, _ in
                     stop.attach(control)
                     lines.began(control)
                     startedContinuation.yield(control)
                 }
                 return .ended(end)
+            }
+            group.addTask {
+                await sender.work()
+                return .other
             }
             group.addTask {
                 for await control in started {
@@ -135,12 +186,6 @@ struct Broadcast: Sendable {
             }
             throw CancellationError()
         }
-    }
-
-    private var pipeline: Pipeline {
-        Pipeline(
-            store: store, sender: sender, clock: clock, jitter: { Double.random(in: 0...1) }, logger: logger,
-            post: post)
     }
 
     private func obey(_ signals: UnixSignalsSequence, _ stop: StopSwitch) async {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
+import Senders
 import Sending
 import Store
 
@@ -91,6 +92,8 @@ struct Session: Sendable {
     /// The store's time, which all its senders share.
     let clock: WallClock
     let now: Timestamp
+    /// What can be done with the store and the files, the same for commands, pages and the API.
+    let useCases: UseCases
 
     init(_ configuration: Configuration, _ access: StoreAccess) async throws {
         self.configuration = configuration
@@ -99,6 +102,7 @@ struct Session: Sendable {
         actor = ThisProcess.actor
         clock = opened.store.storeTime.map(WallClock.following) ?? .system
         now = clock.now()
+        useCases = UseCases(store: opened.store, senders: opened.senders, clock: clock) { configuration }
         if access == .reading, let move = opened.store.departed {
             Console.note("note: \(move.refusal(at: opened.store.path)); what follows is as it was then")
         }
@@ -106,12 +110,7 @@ struct Session: Sendable {
 
     var store: any AllRoles { opened.store }
     var senders: SenderFolder { opened.senders }
-    var runs: FollowRuns { FollowRuns(store: store, senders: senders, clock: clock) }
-    var control: ControlRun {
-        ControlRun(
-            store: store, clock: clock, isAlive: senders.isAlive, stopFile: senders.stopFile,
-            plans: ApprovePlans(store: store, rules: configuration.approvals))
-    }
+    var runs: FollowRuns { useCases.runs }
 
     /// Registers this process as a sender, until it exits. Throws if other processes could not see that it is alive.
     func post() throws -> SenderPost { try OwnPost.take(senders, store).post }
@@ -122,17 +121,11 @@ struct Session: Sendable {
     /// Returns the journals of this process and of others.
     func journals() throws -> SenderJournals { try OwnPost.take(senders, store).journals }
 
-    /// Registers this process as a sender if no daemon runs, before a run is created or resumed that this process must
-    /// send.
-    func requirePostUnlessServed() async throws {
-        if try await runs.daemon() == nil { _ = try post() }
-    }
-
     /// Returns the run that a person means, after it has recovered and reported what a crash left in flight. A store
     /// opened only for reading is reported and not changed.
     func run(_ text: String) async throws -> Run {
         try await recoverAbandoned()
-        return try await RunLookup.run(text, in: store)
+        return try await useCases.run(text)
     }
 
     func recoverAbandoned() async throws {

@@ -3,7 +3,7 @@ import Foundation
 import Model
 import PostgresStore
 import SQLiteStore
-import Sending
+import Senders
 import Store
 import Synchronization
 

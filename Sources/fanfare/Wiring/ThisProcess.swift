@@ -3,6 +3,8 @@ import CampaignFiles
 import Campaigns
 import Foundation
 import Model
+import Platform
+import Senders
 import Sending
 import Store
 import Synchronization

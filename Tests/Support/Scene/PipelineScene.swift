@@ -1,10 +1,11 @@
 package import APNs
 import Foundation
 import Logging
+package import LonePipeline
 package import Model
 package import SQLiteStore
 package import Sending
-import Store
+package import Store
 package import TestSupport
 package import Testing
 
@@ -69,13 +70,13 @@ package final class PipelineScene: Sendable {
     package func pipeline(
         _ transport: any Transport, lanes: Int = 2, leaseMax: Int = 1000, caps: [FrequencyCap] = [],
         endpoints: [PushEnvironment: PushEndpoint] = [.production: .production, .sandbox: .sandbox]
-    ) -> Pipeline {
+    ) -> LonePipeline {
         var sender = SendingSetup(
             transport: transport, endpoints: endpoints, lanesPerEnvironment: lanes,
             silentBudget: .init(limit: 3, window: .seconds(3600)))
         sender.leaseMax = leaseMax
         sender.frequencyCaps = caps
-        return Pipeline(
+        return LonePipeline(
             store: store, sender: sender, clock: clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
     }
 

@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import Model
 import SQLiteStore
+import Senders
 import Sending
 import SendingScene
 import Store

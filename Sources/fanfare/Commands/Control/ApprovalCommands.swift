@@ -34,16 +34,17 @@ struct ApproveCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session()
         guard ApprovePlans.isPlan(plan) else {
-            let changed = try await session.control.approve(
+            let changed = try await session.useCases.control.approve(
                 session.run(plan), stage: stage, by: session.actor)
             try RunStatus.show(changed, session.runs, json: json)
             return try await session.noteNobodySends(changed.run)
         }
         let signed =
             if let signature {
-                try await session.approving.sign(plan, signature: signature, by: session.actor, now: session.now)
+                try await session.useCases.approving.sign(
+                    plan, signature: signature, by: session.actor, now: session.now)
             } else {
-                try await session.approving.sign(plan, reason: reason, by: session.actor, now: session.now)
+                try await session.useCases.approving.sign(plan, reason: reason, by: session.actor, now: session.now)
             }
         Console.print(json ? try ResultJSON.text(signed) : ApprovalText.text(signed))
     }
@@ -64,7 +65,7 @@ struct RejectCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session()
-        let signed = try await session.approving.sign(
+        let signed = try await session.useCases.approving.sign(
             plan, isRejection: true, reason: reason, by: session.actor, now: session.now)
         Console.print(json ? try ResultJSON.text(signed) : ApprovalText.text(signed))
     }
@@ -95,13 +96,13 @@ struct ApprovalsCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session(.reading)
         if let plan, statement {
-            return Console.print(String(try await session.approving.statement(plan).dropLast()))
+            return Console.print(String(try await session.useCases.approving.statement(plan).dropLast()))
         }
         if let plan {
-            let detail = try await session.approving.detail(plan, now: session.now)
+            let detail = try await session.useCases.approving.detail(plan, now: session.now)
             return Console.print(json ? try ResultJSON.text(detail) : ApprovalText.text(detail))
         }
-        let list = try await session.approving.list(includingPast: all, now: session.now)
+        let list = try await session.useCases.approving.list(includingPast: all, now: session.now)
         if json { return Console.print(try ResultJSON.text(list)) }
         Console.print(
             list.approvals.isEmpty
@@ -110,8 +111,6 @@ struct ApprovalsCommand: AsyncParsableCommand {
 }
 
 extension Session {
-    fileprivate var approving: ApprovePlans { ApprovePlans(store: store, rules: configuration.approvals) }
-
     /// Prints the emergency override prominently, so that no bystander misses it.
     func warnOfBrokenGlass(_ run: Run) async throws {
         guard let broken = try await runs.brokenGlass(of: run) else { return }
@@ -127,7 +126,7 @@ extension Session {
 
     /// Prints one line for each stop in force.
     func noteStops() async {
-        for stop in await StopSending(store: store, senders: senders, clock: clock).inForce() {
+        for stop in await useCases.stopping.inForce() {
             Console.note("WARNING: \(stop.order.refusal)")
         }
     }
@@ -135,14 +134,14 @@ extension Session {
     /// Prints one line for each plan that waits for approval.
     func noteWaitingPlans() async throws {
         guard configuration.approvals != nil else { return }
-        for approval in try await approving.list(includingPast: false, now: now).approvals {
+        for approval in try await useCases.approving.list(includingPast: false, now: now).approvals {
             Console.note(ApprovalText.head(approval) + "; see `fanfare approvals`")
         }
     }
 
     /// Records a plan for approval, and prints what it needs.
     func ask(for plan: Plan, occurrence: String?, files: [String: String]) async throws {
-        let asked = try await approving.ask(
+        let asked = try await useCases.approving.ask(
             plan.definition, occurrence: occurrence ?? "", reach: plan.reach.total, by: actor, now: now, files: files)
         Console.note(
             asked.map { "waits for approval:\n" + ApprovalText.text($0) } ?? "the plan needs no approval")

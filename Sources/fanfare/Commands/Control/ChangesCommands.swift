@@ -26,12 +26,12 @@ struct ChangesListCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session(.reading)
         if let change {
-            let detail = try await session.files.change(change)
+            let detail = try await session.useCases.files.change(change)
             if json { return Console.print(try ResultJSON.text(detail)) }
             Console.note(detail.change.words)
             return Console.print(detail.text)
         }
-        let changes = try await session.files.changes()
+        let changes = try await session.useCases.files.changes()
         if json { return Console.print(try ResultJSON.text(changes)) }
         Console.print(changes.isEmpty ? "no change waits" : changes.map(\.words).joined(separator: "\n"))
     }
@@ -47,7 +47,7 @@ struct ChangesReleaseCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session()
-        let result = try await session.files.release(change, by: session.actor, now: session.now)
+        let result = try await session.useCases.files.release(change, by: session.actor, now: session.now)
         Console.print(json ? try ResultJSON.text(result) : "\(result.path) has the text of change \(result.id)")
     }
 }
@@ -63,15 +63,14 @@ struct ChangesRejectCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session()
-        let result = try await session.files.reject(change, reason: reason, by: session.actor, now: session.now)
+        let result = try await session.useCases.files.reject(
+            change, reason: reason, by: session.actor, now: session.now)
         Console.print(
             json ? try ResultJSON.text(result) : "change \(result.id) is dropped; \(result.path) stays as it is")
     }
 }
 
 extension Session {
-    var files: ManageFiles { ManageFiles(configuration: configuration, store: store, zone: .current) }
-
     /// Prints one line for each file whose new text waits for release.
     func noteChanges(_ changes: [ChangeResult]) {
         for change in changes { Console.note("\(change.words); see `fanfare changes`") }

@@ -3,7 +3,6 @@ import Campaigns
 import Daemon
 import Foundation
 import Model
-import Sending
 import Store
 
 struct StatusCommand: AsyncParsableCommand {
@@ -43,7 +42,7 @@ struct StatusCommand: AsyncParsableCommand {
             return Console.print(try status.output(json: json))
         }
         let overview = try await session.runs.overview(limit: limit)
-        let changes = try await session.files.changes()
+        let changes = try await session.useCases.files.changes()
         var result = overview.result
         result.pendingChanges = changes.isEmpty ? nil : changes
         Console.print(json ? try ResultJSON.text(result) : RunList(overview, now: session.now).text)
@@ -68,7 +67,7 @@ struct PauseCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session()
-        let changed = try await session.control.pause(session.run(run), reason: reason, by: session.actor)
+        let changed = try await session.useCases.control.pause(session.run(run), reason: reason, by: session.actor)
         try RunStatus.show(changed, session.runs, json: json)
     }
 }
@@ -94,15 +93,15 @@ struct ResumeCommand: AsyncParsableCommand {
         let found = try await session.run(run)
         try session.store.restored?.requireSeen(found.id)
         let app = try session.configuration.app(for: found.definition.campaign.topic)
-        if !noSend { try await session.requirePostUnlessServed() }
-        let changed = try await session.control.resume(found, reason: reason, by: session.actor)
-        if noSend { return try RunStatus.show(changed, session.runs, json: json) }
+        guard !noSend else {
+            let changed = try await session.useCases.control.resume(found, reason: reason, by: session.actor)
+            return try RunStatus.show(changed, session.runs, json: json)
+        }
+        var sending = try await SendingHere.reporting(session, log)
+        try await sending.prepareUnlessServed(app)
+        let changed = try await session.useCases.control.resume(found, reason: reason, by: session.actor)
         RunStatus.noteBusyOwner(changed, session.runs)
-        let logger = log.logger(session.configuration)
-        let sender = try await session.sender(app, logger)
-        let sending = SendingHere(session, logger, sender: sender)
-        let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
-        try await sending.execute(changed.run, webhooks, wait: nil, json: json)
+        try await sending.execute(changed.run, wait: nil, json: json)
     }
 }
 
@@ -120,7 +119,7 @@ struct CancelCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session()
-        let changed = try await session.control.cancel(session.run(run), reason: reason, by: session.actor)
+        let changed = try await session.useCases.control.cancel(session.run(run), reason: reason, by: session.actor)
         try RunStatus.show(changed, session.runs, json: json)
     }
 }
@@ -183,24 +182,20 @@ struct CorrectionArguments: ParsableArguments {
         let session = try await settings.session()
         try await session.recoverAbandoned()
         let wrong = try await session.run(run)
-        let correcting = CorrectRun(
-            store: session.store, runs: session.runs, templates: session.configuration.templates,
-            approvals: session.configuration.approvals)
+        let correcting = session.useCases.correcting
         let prepared = try await correcting.prepare(wrong, order, by: session.actor, now: session.now)
         for warning in prepared.warnings { Console.note("warning: \(warning)") }
         try confirm(prepared, wrong)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
-        try await session.requirePostUnlessServed()
-        let logger = log.logger(session.configuration)
-        let app = try session.configuration.app(for: prepared.definition.campaign.topic)
-        let sender = try await session.sender(app, logger)
-        let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
+        var sending = try await SendingHere.reporting(session, log)
+        try await sending.prepareUnlessServed(
+            session.configuration.app(for: prepared.definition.campaign.topic))
         let started = try await correcting.start(prepared, by: session.actor, now: session.clock.now())
         let what =
             order.kind == .recall ? "takes run \(wrong.id) off the screens" : "puts run \(wrong.id) right"
         Console.note("run \(started.id) \(what), for " + Console.warned(prepared.sentTo, on: .notes))
         try await session.warnOfBrokenGlass(started)
-        try await SendingHere(session, logger, sender: sender).execute(started, webhooks, wait: wait, json: json)
+        try await sending.execute(started, wait: wait, json: json)
     }
 
     private func confirm(_ prepared: CorrectRun.Prepared, _ wrong: Run) throws {

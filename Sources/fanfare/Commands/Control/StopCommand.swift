@@ -2,7 +2,7 @@ import ArgumentParser
 import Campaigns
 import Foundation
 import Model
-import Sending
+import Senders
 import Store
 
 struct StopCommand: AsyncParsableCommand {
@@ -109,7 +109,7 @@ struct StopCommand: AsyncParsableCommand {
 
     /// Returns the scope of a campaign without a file that had a run, or of one run.
     private func scope(_ session: Session) async throws -> StopOrder.Scope {
-        let run = try await RunLookup.run(target ?? "", in: session.store)
+        let run = try await session.useCases.run(target ?? "")
         return run.campaign == target ? .campaign(run.campaign) : .run(run.id)
     }
 
@@ -123,11 +123,11 @@ struct StopCommand: AsyncParsableCommand {
             let settings = settings
             let recorded = try await Self.within(fault == nil ? Self.storePatience : nil) {
                 let session = try await settings.session(configuration)
-                return (try await session.stopping.record(order, by: session.actor), session)
+                return (try await session.useCases.stopping.record(order, by: session.actor), session)
             }
             if let (recordedOrder, session) = recorded {
                 (inForce, isRecorded) = (recordedOrder, true)
-                went = try await session.stopping.whatWent(in: recordedOrder)
+                went = try await session.useCases.stopping.whatWent(in: recordedOrder)
             } else {
                 notePending(order, path, "it has not answered within \(WrittenDuration.text(Self.storePatience))")
             }
@@ -183,7 +183,7 @@ struct StopCommand: AsyncParsableCommand {
         if let target, let scope = Self.scope(ofRun: target) { return try await end(scope, configuration) }
         let session = try await settings.session(configuration)
         let scope = target.map { StopOrder.Scope.campaign(catalogue(configuration).runName(of: $0) ?? $0) } ?? .all
-        let lifted = try await session.stopping.lift(scope, reason: reason ?? "", by: session.actor)
+        let lifted = try await session.useCases.stopping.lift(scope, reason: reason ?? "", by: session.actor)
         Console.print(json ? try ResultJSON.text(lifted) : StopText.text(scope, lifted))
     }
 
@@ -198,7 +198,7 @@ struct StopCommand: AsyncParsableCommand {
             let settings = settings
             let isRecorded = try await Self.within(Self.storePatience) {
                 let session = try await settings.session(configuration)
-                try await session.stopping.recordLift(order, reason: reason, by: session.actor)
+                try await session.useCases.stopping.recordLift(order, reason: reason, by: session.actor)
                 return true
             }
             if isRecorded == nil {
@@ -244,8 +244,4 @@ private enum StopText {
         for order in result.still { lines.append("Still stopped: \(order.scope); `\(order.remedy)` lets it go on.") }
         return lines.joined(separator: "\n")
     }
-}
-
-extension Session {
-    var stopping: StopSending { StopSending(store: store, senders: senders, clock: clock) }
 }

@@ -1,0 +1,136 @@
+package import Model
+import RelationalStore
+package import Store
+import Synchronization
+
+extension PostgresDatabase {
+    package func freeze(
+        _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
+    ) async throws -> DeliveryCounts {
+        let frozen = try await read(.short) { db in try RunRow.require(db, run) }
+        guard !frozen.isFrozen else { return frozen.counts }
+        // A reading connection keeps the snapshot open, and hands it over to a writing connection, a batch at a time.
+        let batches = Handover<FreezeSource.Batch>()
+        async let reading: Void = put(frozen, now: now, into: batches, onBatch)
+        defer { batches.close() }
+        var counts = frozen.counts
+        while let batch = try await batches.take() {
+            // The last batch is durable: a sender that knows the run as frozen never freezes it again.
+            counts = try await write(batch.isLast ? .durable : .quick) { db in
+                // Two freezes side by side would each write what the other has written.
+                try RunOwner.require(owner, of: run, db)
+                return try FreezeBatch(db, run: run, now: db.moment(now)).insert(batch)
+            }
+            batches.deal()
+            if batch.isLast { break }
+        }
+        do {
+            try await reading
+        } catch let grown as GrownRun {
+            try await write(.durable) { db in try grown.pause(db, owner: owner, now: db.moment(now)) }
+            throw grown
+        }
+        return counts
+    }
+
+    /// Reads the audience on a connection of its own: several runs may be frozen at once, and `onBatch` may take long.
+    private func put(
+        _ run: Run, now: Timestamp, into batches: Handover<FreezeSource.Batch>,
+        _ onBatch: @escaping @Sendable (FrozenBatch) -> Void
+    ) async throws {
+        let snapshot = PostgresPool(pool.address, writers: 0, readers: 1, time: pool.time)
+        defer {
+            batches.close()
+            snapshot.end()
+        }
+        let analyst = try await analystCondition(run.definition.campaign, now: now)
+        try await read(.reading.within(.seconds(3600)), from: snapshot) { db in
+            var put: [FrozenBatch] = []
+            func tell(_ count: Int) {
+                for _ in 0..<count {
+                    let told = put.removeFirst()
+                    if told.audience > 0 { onBatch(told) }
+                }
+            }
+            let source = FreezeSource(db, run, analyst: analyst, now: now)
+            let grown = try GrownRun.found(run, db) {
+                var pending = 0
+                try source.read { batch in pending += batch.deliveries.count { $0.decision.suppression == nil } }
+                return pending
+            }
+            if let grown { throw grown }
+            try source.read { batch in
+                put.append(FrozenBatch(batch.deliveries.lazy.map(\.decision)))
+                try batches.put(batch)
+                tell(batches.dealtWith())
+            }
+            while !put.isEmpty { tell(try batches.waitForDealtWith()) }
+        }
+    }
+
+    /// Leases durably: the commit of each chunk waits for the disk.
+    ///
+    /// If the answer to the commit is lost, the lease may or may not exist. None of it is sent. Before its next lease,
+    /// this store gives back what it finds of it.
+    package func lease(_ request: LeaseRequest) async throws -> Lease {
+        var request = request
+        let limit = max(1, request.limit)
+        request.limit = limit
+        var turn = LeaseTurn()
+        let start = ContinuousClock.now
+        while true {
+            try await giveBackUnheardLeases(now: request.now)
+            let asked = request
+            let call = UnheardLease(id: Int64.random(in: .min ... .max), run: asked.run)
+            let before = ContinuousClock.now - start
+            // A caller's clock may be set back, so then the bound proves nothing about what lies before it.
+            let bound = pool.time == .database ? dueBounds.next(asked) : .start
+            let (lease, isExhausted, firstDue) = try await noting(call) {
+                try await self.write(.durable) { db in
+                    var transaction = LeaseTransaction(db, asked, call: call.id, from: bound)
+                    let (lease, isExhausted) = try transaction.take()
+                    return (lease, isExhausted, transaction.firstDue)
+                }
+            }
+            dueBounds.found(firstDue, asked)
+            if var lease = turn.end(with: lease, isExhausted: isExhausted, afterLooking: asked.limit) {
+                // The time of the earlier transactions is no difference between the clocks.
+                if pool.time == .database { lease.storeAhead -= before }
+                return lease
+            }
+            request.after = lease.cursor
+            request.limit = turn.limit(limit)
+        }
+    }
+
+    private func noting<Value>(_ call: UnheardLease, _ lease: () async throws -> Value) async throws -> Value {
+        do {
+            return try await lease()
+        } catch let error as StoreError {
+            if case .outcomeUnknown = error { unheard.withLock { _ = $0.insert(call) } }
+            throw error
+        }
+    }
+
+    func giveBackUnheardLeases(now: Timestamp) async throws {
+        for call in unheard.withLock({ $0 }) {
+            try await write(.durable) { db in
+                // A commit that hangs still locks the sender's right to the run, so this waits for its end.
+                _ = try RunOwner.alone(db, call.run)
+                let recovery = LeaseRecovery(db, call.run, now: now)
+                _ = try recovery.end(recovery.left(where: "call_id = $2", call.id), [])
+            }
+            unheard.withLock { _ = $0.remove(call) }
+        }
+    }
+
+    /// Records outcomes durably. The sender's journal forgets an outcome once it is recorded. Unlike a file on the
+    /// sender's machine, the server may lose power on its own. The lost deliveries would be in flight again, with no
+    /// record that they were sent.
+    package func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts {
+        try await write(.durable) { db in
+            var batch = SettlementBatch(db, run: run, now: now)
+            return try batch.record(settlements)
+        }
+    }
+}

@@ -1,0 +1,67 @@
+package import Model
+import RelationalStore
+package import Store
+
+extension PostgresDatabase {
+    /// An import has a long limit: its batch may be large, and waits for another import of the same topic.
+    private static let importing = PostgresTransaction.quick.within(.seconds(600))
+
+    package func importDevices(
+        _ records: [DeviceRecord], now: Timestamp, dryRun: Bool
+    ) async throws -> ImportCounts {
+        let records = Self.stored(records)
+        @Sendable func register(_ db: PostgresSession) throws -> ImportCounts {
+            var registration = try DeviceRegistration(db, records, now: now, isDry: dryRun)
+            var counts = ImportCounts()
+            for record in records { counts.add(try registration.register(record).effect) }
+            try registration.flush()
+            return counts
+        }
+        return try await dryRun ? read(register) : write(Self.importing, register)
+    }
+
+    package func deviceImport() async throws -> any DeviceImport { BatchImport(store: self) }
+
+    package func registerDevices(
+        _ records: [DeviceRecord], reading: Bool, now: Timestamp
+    ) async throws -> [RegisteredDevice] {
+        let records = Self.stored(records)
+        return try await write(Self.importing) { db in
+            var registration = try DeviceRegistration(db, records, now: now)
+            var registered: [(place: Int, answer: RegisteredDevice)] = []
+            registered.reserveCapacity(records.count)
+            for record in records {
+                let (effect, place) = try registration.register(record)
+                // The device as it is now: a later record may change it, or merge it into another device.
+                let device = reading ? registration.known[place] : nil
+                registered.append((place, RegisteredDevice(effect: effect, device: device)))
+            }
+            try registration.flush()
+            // A new device has its id only now that it is written.
+            return registered.map { place, answer in
+                var answer = answer
+                answer.device?.id = registration.known[place].id
+                return answer
+            }
+        }
+    }
+
+    private static func stored(_ records: [DeviceRecord]) -> [DeviceRecord] {
+        var texts = DeviceTexts()
+        return records.map { texts.stored($0) }
+    }
+}
+
+/// Registers each batch as it comes. Deferring work would save nothing, since indexes may be neither dropped nor made
+/// while other processes register and send.
+private struct BatchImport: DeviceImport {
+    let store: PostgresDatabase
+
+    func register(_ records: [DeviceRecord], now: Timestamp) async throws -> ImportCounts {
+        try await store.importDevices(records, now: now)
+    }
+
+    var isPuttingOff: Bool { false }
+
+    func finish(now: Timestamp) async throws -> ImportCounts { ImportCounts() }
+}

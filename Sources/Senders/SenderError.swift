@@ -1,0 +1,39 @@
+/// The reason why a process cannot be a sender of its store, or its daemon.
+package enum SenderError: Error, Hashable, CustomStringConvertible {
+    /// There may be one daemon per store.
+    case otherDaemon(String)
+    /// The file system keeps no locks, so no process could tell which sender is alive.
+    case noLocks(path: String, reason: String)
+    /// The folder of the senders, or a file in it, cannot be read or written.
+    case senderFolder(path: String, reason: String)
+    /// The lock file cannot be read, and another process holds a lock on it.
+    case lockFileDamaged(path: String)
+    /// Another process holds the lock file's first byte: a starting sender for some milliseconds, a restore for longer.
+    case lockFileBusy(path: String)
+    /// The lock file of this sender was deleted or replaced.
+    case postLost(path: String)
+    /// A sender that has a number in this folder, but no lock, sends heartbeats.
+    case folderCopied(path: String, sender: String)
+
+    package var description: String {
+        switch self {
+        case .otherDaemon(let owner): "another daemon works on this store (\(owner)); stop it first"
+        case .noLocks(let path, let reason):
+            "the file system of \(path) keeps no locks of open files (\(reason)), so Fanfare cannot tell which sender is "
+                + "alive; put the store on a local file system, such as ext4 or xfs"
+        case .senderFolder(let path, let reason):
+            "\(path): \(reason); a sender needs this folder beside the store, and must be able to write to it"
+        case .lockFileDamaged(let path):
+            "\(path) is damaged while a process sends; stop every process that sends from this store, then delete the file"
+        case .lockFileBusy(let path):
+            "\(path): another process has restored the store, or has been starting, for some seconds; wait until it is done, "
+                + "or end it, then run the same command again"
+        case .postLost(let path):
+            "\(path) was deleted or replaced while this process was sending, so that others take it for gone; it has stopped. "
+                + "Run the same command again, and leave the folder alone while anything is sent"
+        case .folderCopied(let path, let sender):
+            "the sender \(sender) has no lock in \(path) and still sends heartbeats: the folder is a copy of another machine's. "
+                + "Stop what sends from this copy, then delete the folder; each machine makes its own"
+        }
+    }
+}

@@ -1,0 +1,211 @@
+import APNs
+import Foundation
+package import Model
+import Platform
+package import Store
+import Synchronization
+
+/// The stops that this process knows from the STOP file, and the runs that obey them immediately.
+///
+/// A separate thread waits for events in the folder (inotify(7)). It also checks every ``lookEveryMilliseconds``,
+/// because some file systems report no events.
+package final class StopWatch: Sendable {
+    /// Stops a run. The number is the moment of the stop by ``BootClock``: requests that start later are counted.
+    package typealias Obey = @Sendable (StopOrder, UInt64) -> Void
+
+    private static let lookEveryMilliseconds: Int32 = 50
+    /// The maximum number of events read from a run's history since its stop.
+    private static let eventsMax = 1000
+
+    private struct State {
+        var orders = StopOrders()
+        var runs: [Int: (run: Run, obey: Obey)] = [:]
+        var next = 0
+    }
+
+    /// The identity of the file and its last change.
+    private struct Mark: Hashable {
+        var inode: UInt64 = 0
+        var seconds = 0
+        var nanoseconds = 0
+        var size = 0
+    }
+
+    private let state = Mutex(State())
+    private let file: StopFile?
+    private let now: @Sendable () -> Timestamp
+
+    private init(_ file: StopFile?, now: @escaping @Sendable () -> Timestamp) {
+        self.file = file
+        self.now = now
+    }
+
+    /// Creates a watch for a process that learns of stops only through ``hear(_:)``.
+    package convenience init() { self.init(nil, now: { Timestamp(milliseconds: 0) }) }
+
+    /// Watches the folder until the returned watch is released.
+    package static func following(_ folder: SenderFolder) -> StopWatch {
+        let watch = StopWatch(folder.stopFile, now: folder.now)
+        let inotify = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
+        let events = UInt32(IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)
+        if inotify >= 0 { inotify_add_watch(inotify, folder.path, events) }
+        let mark = watch.look(since: nil)
+        let thread = Thread { [weak watch] in
+            Thread.current.name = "stop-watch"
+            var mark = mark
+            while true {
+                // If inotify is unavailable, poll(2) just waits for the timeout.
+                var waiting = pollfd(fd: inotify, events: Int16(POLLIN), revents: 0)
+                poll(&waiting, 1, Self.lookEveryMilliseconds)
+                guard let watch else { break }
+                // The check finds the change. The events only need to be consumed.
+                var bytes = [UInt8](repeating: 0, count: 4096)
+                while inotify >= 0, read(inotify, &bytes, bytes.count) > 0 {}
+                mark = watch.look(since: mark)
+            }
+            if inotify >= 0 { close(inotify) }
+        }
+        thread.start()
+        return watch
+    }
+
+    /// The stops in force, as far as this process knows.
+    package var orders: StopOrders { state.withLock { $0.orders } }
+
+    /// Puts exactly these stops in force. The runs that they affect stop before this returns.
+    package func hear(_ orders: StopOrders) {
+        let stopped = state.withLock { state in
+            state.orders = orders
+            return state.runs.values.compactMap { entry in
+                orders.order(of: entry.run).map { ($0, entry.obey) }
+            }
+        }
+        for (order, obey) in stopped { obey(order, moment(of: order)) }
+    }
+
+    /// Records the stops that the file holds and the store does not have yet.
+    ///
+    /// No lock is held meanwhile, however long the store takes. The store remembers lifted stops. It does not take a
+    /// stop again that another process has lifted since the file was read.
+    package func record(in store: any StopLog & RunLog & AuditLog, now: Timestamp) async throws {
+        guard let file else { return _ = try await Self.record(orders, in: store, now: now) }
+        guard !orders.isEmpty else { return }
+        for order in try await Self.record(file.read(), in: store, now: now) { try file.lift(order) }
+    }
+
+    /// Returns the stops to remove from the file: another machine has lifted them, or their run is over or absent.
+    private static func record(
+        _ orders: StopOrders, in store: any StopLog & RunLog & AuditLog, now: Timestamp
+    ) async throws -> [StopOrder] {
+        let known = orders.isEmpty ? orders : try await store.stops()
+        var lifted: [StopOrder] = []
+        for order in orders.orders where known[order.scope] == nil {
+            let isLifted =
+                switch order.scope {
+                case .run(let run): try await record(order, of: run, in: store, now: now)
+                case .occurrence(let campaign, let occurrence):
+                    // A run that does not exist yet is stopped by the file until it is created.
+                    if let run = try await store.run(campaign: campaign, occurrence: occurrence) {
+                        try await record(order, of: run.id, in: store, now: now)
+                    } else {
+                        false
+                    }
+                case .all, .campaign:
+                    try await store.recordStop(order, by: Actor(order.by), now: now) == .lifted
+                }
+            if isLifted { lifted.append(order) }
+        }
+        return lifted
+    }
+
+    /// Returns whether to remove the stop from the file: a person has resumed the run since, or the run is over or
+    /// absent. A stop of a wrong number would otherwise stop the run that gets this number later.
+    private static func record(
+        _ order: StopOrder, of run: Int64, in store: any StopLog & RunLog & AuditLog, now: Timestamp
+    ) async throws -> Bool {
+        let found: Run?
+        do {
+            found = try await store.run(run)
+        } catch StoreError.unreadableRun {
+            // No sender takes this run up, so continue and record the other stops.
+            return false
+        }
+        guard let known = found else { return true }
+        // The sender of a cancelled run may still wait for responses.
+        if known.state.isFinal { return known.owner == nil }
+        // The stop stays in the file until the run is resumed: `resume` lifts both.
+        guard known.state != .paused else { return false }
+        let events = try await store.events(run: run, since: order.at, limit: eventsMax)
+        let kept = events.firstIndex {
+            $0.kind == EventKind.runPaused.rawValue && $0.detail == order.pauseReason
+        }
+        if let kept, events[kept...].contains(where: { $0.kind == EventKind.runRunning.rawValue }) { return true }
+        do {
+            try await store.change(run, to: .paused, reason: order.pauseReason, now: now, by: Actor(order.by))
+        } catch StoreError.illegalChange {
+            // The run ended meanwhile.
+        }
+        return false
+    }
+
+    /// Makes the run obey stops from now on, including those in force. Pass the returned number to ``leave(_:)``.
+    package func join(_ run: Run, _ obey: @escaping Obey) -> Int {
+        let (number, order) = state.withLock { state in
+            state.next += 1
+            state.runs[state.next] = (run, obey)
+            return (state.next, state.orders.order(of: run))
+        }
+        if let order { obey(order, moment(of: order)) }
+        return number
+    }
+
+    package func leave(_ number: Int) { state.withLock { _ = $0.runs.removeValue(forKey: number) } }
+
+    /// Returns the moment of a stop by ``BootClock``. Requests that started later started despite the stop.
+    private func moment(of order: StopOrder) -> UInt64 {
+        let (boot, wall) = (BootClock.now(), now())
+        let ago = max(0, wall.milliseconds - order.at.milliseconds)
+        return file == nil ? boot : boot - min(boot, UInt64(ago) * 1_000_000)
+    }
+
+    private func look(since mark: Mark?) -> Mark {
+        guard let file else { return Mark() }
+        var facts = stat()
+        var found = Mark()
+        if stat(file.path, &facts) == 0 {
+            found = Mark(
+                inode: UInt64(facts.st_ino), seconds: facts.st_mtim.tv_sec, nanoseconds: facts.st_mtim.tv_nsec,
+                size: Int(facts.st_size))
+        }
+        if found != mark { hear(file.read()) }
+        return found
+    }
+}
+
+extension StopOrder {
+    /// The reason recorded for the run that this stop pauses.
+    package var pauseReason: String { "stopped\(reason.map { ": \($0)" } ?? "")" }
+}
+
+/// The report of a sender about a stop that it has obeyed, written after the last response.
+package struct StopNote: Hashable, Sendable {
+    /// Requests that were started after the moment of the stop.
+    package var left: Int
+    package var words: String
+
+    package init(_ order: StopOrder, left: Int) {
+        self.left = left
+        words =
+            "\(left) \(left == 1 ? "request was" : "requests were") started after the stop of "
+            + "\(order.scope.words) by \(order.by) at \(order.at.iso8601)"
+    }
+
+    /// Reads the note from an event's detail.
+    package init?(_ event: StoreEvent) {
+        guard event.kind == EventKind.runStopped.rawValue, let left = event.detail.split(separator: " ").first,
+            let count = Int(left)
+        else { return nil }
+        self.left = count
+        words = event.detail
+    }
+}
