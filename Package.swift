@@ -9,6 +9,15 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// STATIC_RUNTIME=1 links the Swift runtime into the program, with what its static libraries need. Unlike
+/// `--static-swift-stdlib` it compiles nothing again.
+let runtimeLibraries = [
+    "-l_CFXMLInterface", "-l_CFURLSessionInterface", "-lCoreFoundation", "-l_FoundationICU", "-l_FoundationCShims",
+    "-l_FoundationCollections", "-lxml2",
+]
+let linkedRuntime: [LinkerSetting] =
+    Context.environment["STATIC_RUNTIME"] == nil ? [] : [.unsafeFlags(["-static-stdlib"] + runtimeLibraries)]
+
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift")
@@ -64,7 +73,8 @@ let package = Package(
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
             resources: [.embedInCode("Examples")],
-            swiftSettings: strict
+            swiftSettings: strict,
+            linkerSettings: linkedRuntime
         ),
         .target(
             name: "Web",
@@ -129,7 +139,8 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
 
-        .testTarget(name: "ModelTests", dependencies: ["Model"], exclude: ["Fixtures"], swiftSettings: strict),
+        .testTarget(
+            name: "ModelTests", dependencies: ["Model", "TestSupport"], exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(
             name: "CampaignFilesTests", dependencies: ["CampaignFiles", "Model", "Platform", "TestSupport"],
             exclude: ["Fixtures"],
