@@ -4,7 +4,8 @@ import Testing
 
 /// Real processes, killed where it hurts, and the store held against what APNs' side saw.
 ///
-/// Always on with a few kills. `FANFARE_CRASH_KILLS=200` for many, `FANFARE_CRASH_SEED=7` for others.
+/// Always on with a few scenes and kills. `FANFARE_LONG_TESTS=1` for all scenes, `FANFARE_CRASH_KILLS=200` for many kills,
+/// `FANFARE_CRASH_SEED=7` for others.
 @Suite(.ownThread, .timeLimit(.minutes(60))) struct `After a crash` {
     private static let killsPerTrial = 6
     /// A SQLite file, and PostgreSQL where there is one.
@@ -15,13 +16,13 @@ import Testing
     }
 
     @Test func `nobody is lost, nobody doubled without right, and the budget never exceeded`() async throws {
-        try await OwnThread.run { try Self.prove(Scene.all, on: nil) }
+        try await OwnThread.run { try Self.prove(Nightly.isOn ? Scene.all : Scene.few, on: nil) }
     }
 
     @Test(.enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
     func `the same holds on a server`() async throws {
         let cluster = try await PostgresCluster.shared
-        try await OwnThread.run { try Self.prove(Scene.onServer, on: cluster) }
+        try await OwnThread.run { try Self.prove(Nightly.isOn ? Scene.onServer : Scene.fewOnServer, on: cluster) }
     }
 
     /// Kills at each step: frozen, begun, leased, answered, judged, released, approved.

@@ -74,12 +74,23 @@ struct Scene: CustomStringConvertible {
     /// Costs a pause of seconds at a first attempt and of a minute at a second one: not for runs that are killed.
     private static let refusals = ["{after: 300, times: 60, answer: {status: 503, reason: ServiceUnavailable}}"]
 
+    /// For each change: the budget, faults, and kills in a row.
+    static let few = [
+        all[1], all[3],
+        Scene(name: "alerts, resend, killed 5 times in a row", devices: 4_000, burst: 20...200, kills: 5),
+    ]
+    static let fewOnServer = onServer([all[1], all[3]])
+
     /// The same promises on a server.
-    static let onServer = [all[0], all[1], all[3], all[5], all[8]].map { scene in
-        var scene = scene
-        scene.name += ", on PostgreSQL"
-        scene.isOnServer = true
-        return scene
+    static let onServer = onServer([all[0], all[1], all[3], all[5], all[8]])
+
+    private static func onServer(_ scenes: [Scene]) -> [Scene] {
+        scenes.map { scene in
+            var scene = scene
+            scene.name += ", on PostgreSQL"
+            scene.isOnServer = true
+            return scene
+        }
     }
 
     static let all = [

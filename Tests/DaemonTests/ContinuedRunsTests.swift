@@ -37,14 +37,16 @@ import Testing
             let first = transport.refusing.seen.count
             let began = scene.clock.now
             // It is tried in vain for a while.
-            try await scene.turn(daemon, until: "c", within: .seconds(900)) { run in
+            try await scene.turn(daemon, until: "c", within: .seconds(900), inStepsOf: .seconds(5)) { run in
                 (run?.heartbeatAt).map { $0 > began + .seconds(500) } ?? false && run?.state == .paused
             }
             // With one request each time.
             let tries = transport.refusing.seen.count - first
             #expect(trouble == .unreachable ? tries == 0 : (2...6).contains(tries), "\(tries)")
             transport.end()
-            try await scene.turn(daemon, until: "c", within: .seconds(400)) { $0?.state == .finished }
+            try await scene.turn(daemon, until: "c", within: .seconds(400), inStepsOf: .seconds(5)) {
+                $0?.state == .finished
+            }
         }
         let report = try await scene.store.report(try #require(try await scene.run(of: "c")).id)
         #expect(report.counts.accepted == 50 && transport.whole.seen.count == 50)

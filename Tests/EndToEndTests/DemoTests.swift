@@ -207,7 +207,9 @@ struct `The demo on PostgreSQL` {
         ("A PostgreSQL server", SIGINT), ("# kill -9", SIGTERM), ("sender 2", SIGKILL), ("# kill -9", SIGKILL),
     ]
 
-    @Test(arguments: ends.indices) func `leaves nothing behind, however it ends`(index: Int) async throws {
+    @Test(arguments: Nightly.rows([0, 2], atNight: [1, 3])) func `leaves nothing behind, however it ends`(index: Int)
+        async throws
+    {
         let end = Self.ends[index]
         try await OwnThread.run {
             let folder = try Self.folder()

@@ -29,7 +29,9 @@ import Testing
         }
     }
 
-    @Test func `five hours ahead for two seconds lets no delivery of a run expire that lives four hours`() throws {
+    @Test(.nightly) func `five hours ahead for two seconds lets no delivery of a run expire that lives four hours`()
+        throws
+    {
         let place = try TurnedInstallation(scene("five hours ahead", devices: 2_000))
         try place.write("hours", "pace: {rate: 250/s}", expiresAfter: "4h")
         try place.startDaemon()
@@ -48,7 +50,7 @@ import Testing
         try place.prove()
     }
 
-    @Test func `a month ahead at its start misses no occurrence, and deletes nothing`() throws {
+    @Test(.nightly) func `a month ahead at its start misses no occurrence, and deletes nothing`() throws {
         let place = try TurnedInstallation(scene("a month ahead", devices: 40, runs: 2))
         let minute = (Int(Date().timeIntervalSince1970) / 60 + 30) % 60
         try place.write("hourly", "schedule: {cron: \"\(minute) * * * *\", zone: UTC}")

@@ -9,7 +9,7 @@ import Testing
     .ownThread, .serialized, .timeLimit(.minutes(10)),
     .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `The coordinator` {
-    @Test(arguments: [SIGSTOP, SIGKILL])
+    @Test(arguments: Nightly.rows([SIGSTOP], atNight: [SIGKILL]))
     func `that falls silent is followed within 15 seconds, and nothing is started twice or never`(
         signal: Int32
     ) async throws {

@@ -65,7 +65,7 @@ struct `Senders that are not alike` {
         }
     }
 
-    @Test func `a sender 250 ms from the store sends as the others do`() async throws {
+    @Test(.nightly) func `a sender 250 ms from the store sends as the others do`() async throws {
         let far = [2: Machines.Distance(toStore: .milliseconds(250))]
         try await with(scene("250 ms", devices: 20_000, pace: 1_500), far: far) { machines in
             try machines.startAll()
@@ -79,7 +79,7 @@ struct `Senders that are not alike` {
         }
     }
 
-    @Test func `a sender too far from the store leaves the run to the others, and says why`() async throws {
+    @Test(.nightly) func `a sender too far from the store leaves the run to the others, and says why`() async throws {
         let far = [2: Machines.Distance(toStore: .milliseconds(600))]
         try await with(scene("600 ms", devices: 20_000, pace: 1_500), far: far) { machines in
             try machines.startAll()
@@ -100,7 +100,9 @@ struct `Senders that are not alike` {
     }
 
     /// 200 requests at a time, a second and a half each: what it leases lasts for half a minute.
-    @Test func `a sender that is slow to send gives back at the end of a run what it has not started`() async throws {
+    @Test(.nightly) func `a sender that is slow to send gives back at the end of a run what it has not started`()
+        async throws
+    {
         let far = [2: Machines.Distance(toAPNs: .milliseconds(1_500))]
         try await with(scene("slow end", devices: 16_000), far: far) { machines in
             // It is known by its connections, which are open before the others start.
@@ -124,7 +126,7 @@ struct `Senders that are not alike` {
         }
     }
 
-    @Test func `a sender that starts again joins what is left of a run`() async throws {
+    @Test(.nightly) func `a sender that starts again joins what is left of a run`() async throws {
         // What is left lasts longer than a machine takes to start.
         try await with(scene("joined late", devices: 4_500, pace: 150)) { machines in
             try machines.startAll()
@@ -192,7 +194,7 @@ struct `Senders that are not alike` {
         }
     }
 
-    @Test func `a table that others lock for twenty seconds ends no sender`() async throws {
+    @Test(.nightly) func `a table that others lock for twenty seconds ends no sender`() async throws {
         try await with(scene("locked table", devices: 20_000, pace: 1_500)) { machines in
             try machines.startAll()
             try machines.run(1)

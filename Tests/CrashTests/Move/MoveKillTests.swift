@@ -4,12 +4,12 @@ import Testing
 
 /// A store goes to another place while `fanfare move` is killed again and again.
 ///
-/// `FANFARE_MOVES=50` for as many moves each way.
+/// `FANFARE_MOVES=50` for as many moves each way; for each change one, and one more that sends.
 @Suite(
     .ownThread, .serialized, .timeLimit(.minutes(30)),
     .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `A move that is killed` {
-    private static let moves = ProcessInfo.processInfo.environment["FANFARE_MOVES"].flatMap(Int.init) ?? 4
+    private static let moves = ProcessInfo.processInfo.environment["FANFARE_MOVES"].flatMap(Int.init) ?? 2
 
     private func scene(toServer: Bool) -> Scene {
         var scene = Scene(name: toServer ? "to PostgreSQL" : "to a file")
@@ -38,7 +38,9 @@ struct `A move that is killed` {
     /// Enough was killed to say something.
     private func isShown(_ counts: MoveTrial.Counts) -> Bool { counts.kills > Self.moves && counts.neither > 0 }
 
-    @Test(arguments: [true, false]) func `can be given up, and made to another place`(toServer: Bool) async throws {
+    @Test(arguments: Nightly.rows([true], atNight: [false])) func `can be given up, and made to another place`(
+        toServer: Bool
+    ) async throws {
         let cluster = try await PostgresCluster.shared
         let violations = try await OwnThread.run {
             let trial = try MoveTrial(scene(toServer: toServer), on: cluster, toServer: toServer, seed: 4)

@@ -19,7 +19,7 @@ struct `The pages in a browser` {
     @Test func `every page is fit for everybody, light and dark, wide and narrow`() async throws {
         let demo = try DemoWithPages()
         var cookie: String?
-        for (width, isDark) in [(1280, false), (1280, true), (390, false), (390, true)] {
+        for (width, isDark) in Nightly.rows([(390, false)], atNight: [(390, true), (1280, false), (1280, true)]) {
             try await Browser.with(width: width, isDark: isDark) { browser in
                 if let cookie {
                     try await browser.open(demo.address + "/sign-in")
