@@ -18,6 +18,27 @@ func check(_ promise: Promise) async throws {
     }
 }
 
+/// A store that nothing is in. Its tables take longer to make than to copy.
+private enum EmptyStore {
+    private static let making = Task {
+        let cluster = try await PostgresCluster.shared
+        let database = try await cluster.makeDatabase()
+        try await PostgresDatabase.open(url: cluster.url(database)).close()
+        return database
+    }
+
+    /// The copy is a store of its own: it has another namespace.
+    static func copy(in cluster: PostgresCluster) async throws -> String {
+        let database = try await cluster.makeDatabase(template: try await making.value)
+        try await withPool(cluster.url(database), readers: 1) { pool in
+            try await pool.session { db in
+                try db.run("UPDATE meta SET value = uuid_send(gen_random_uuid()) WHERE key = 'namespace'")
+            }
+        }
+        return database
+    }
+}
+
 /// So many at a time: each has connections of its own, of which a server has so many.
 private actor Turns {
     static let ofPromises = Turns(8)
@@ -42,7 +63,7 @@ private final class OpenedStores: Sendable {
     init(_ cluster: PostgresCluster) { self.cluster = cluster }
 
     func store() async throws -> StoreUnderTest {
-        let database = try await cluster.makeDatabase()
+        let database = try await EmptyStore.copy(in: cluster)
         let url = cluster.url(database)
         // A process that dies leaves the database as it is at that moment: whoever opens it finds just that.
         return StoreUnderTest(
