@@ -27,7 +27,8 @@ import Testing
         "Europe/Berlin", "America/Sao_Paulo", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Apia",
     ]
 
-    @Test(arguments: rows, Nightly.rows([2011], atNight: [2018, 2026])) func `every occurrence comes once, and no other`(
+    @Test(arguments: rows, Nightly.rows([2011], atNight: [2018, 2026]))
+    func `every occurrence comes once, and no other`(
         row: Row, year: Int64
     ) throws {
         let start = Timestamp(seconds: WallTime(CivilDay(year: year, month: 1, day: 1)).seconds)
