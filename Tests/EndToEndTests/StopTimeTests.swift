@@ -65,12 +65,11 @@ enum StopScene: String, CaseIterable {
 
     var needsDatabase: Bool { [.databaseAway, .databaseAwayInRun].contains(self) }
 
-    /// For each change: an open head, body and answer, work of the daemon's own, and its store.
-    private static let few: Set = [halfHeads, halfBodies, eventsNotRead, waitingStops, plans, databaseAwayInRun]
-
-    /// Those that can be had here.
+    /// Those that can be had here; for each change an open head, body and answer, work of the daemon's own, and its store.
     static var possible: [StopScene] {
-        allCases.filter { Nightly.isOn || few.contains($0) }.filter { !$0.needsDatabase || PostgresCluster.isAvailable }
+        let few: Set = [halfHeads, halfBodies, eventsNotRead, waitingStops, plans, databaseAwayInRun]
+        let asked = allCases.filter { Nightly.isOn || few.contains($0) }
+        return asked.filter { !$0.needsDatabase || PostgresCluster.isAvailable }
     }
 
     /// All that clients do.
