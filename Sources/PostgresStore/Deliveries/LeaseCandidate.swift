@@ -8,13 +8,11 @@ struct LeaseCandidates {
     private let db: PostgresSession
     private let request: LeaseRequest
     private let table: DeliveryTable
-    private let fields: FieldColumns
 
     init(_ db: PostgresSession, _ request: LeaseRequest) {
         self.db = db
         self.request = request
         table = DeliveryTable(run: request.run)
-        fields = FieldColumns(request.fields)
     }
 
     /// Returns the put-off deliveries that are due, longest due first, from the bound on. Also returns the time that
@@ -89,59 +87,48 @@ struct LeaseCandidates {
     }
 
     private func read(_ chunk: FreshChunk, limit: Int) throws -> [LeaseCandidate] {
-        try db.all(
+        let deliveries = try db.rows(
             """
-            SELECT \(columns)
-            FROM \(table.name) AS delivery
-            \(Self.devices)
-            WHERE delivery.device_id BETWEEN $2 AND $3 AND delivery.environment = $4
-                AND delivery.state = \(DeliveryState.pending.code) AND delivery.not_before IS NULL
-            ORDER BY delivery.device_id LIMIT $5
-            """, fields.keys, chunk.first, chunk.last, request.environment.code, limit
-        ) { try candidate($0, isWaiting: false) }
+            SELECT \(Self.columns) FROM \(table.name)
+            WHERE device_id BETWEEN $1 AND $2 AND environment = $3
+                AND state = \(DeliveryState.pending.code) AND not_before IS NULL
+            ORDER BY device_id LIMIT $4
+            """, chunk.first, chunk.last, request.environment.code, limit)
+        return try joined(deliveries, isWaiting: false)
     }
 
     /// Reads the deliveries in the given order.
     private func read(_ devices: [Int64]) throws -> [LeaseCandidate] {
-        try db.all(
-            """
-            SELECT \(columns)
-            FROM unnest($2::bigint[]) WITH ORDINALITY AS given (device, place)
-            JOIN \(table.name) AS delivery ON delivery.device_id = given.device
-            \(Self.devices)
-            ORDER BY given.place
-            """, fields.keys, devices
-        ) { try candidate($0, isWaiting: true) }
+        let deliveries = try db.rows(
+            "SELECT \(Self.columns) FROM \(table.name) WHERE device_id = ANY ($1) ORDER BY device_id", devices)
+        let found = try joined(deliveries, isWaiting: true)
+        let places = Dictionary(uniqueKeysWithValues: found.indices.map { (found[$0].delivery.device, $0) })
+        return devices.compactMap { device in places[device].map { found[$0] } }
     }
 
-    private static let devices = """
-        LEFT JOIN device ON device.id = delivery.device_id
-        LEFT JOIN proven_token ON proven_token.device_id = device.id
-            AND proven_token.token_generation = device.token_generation
-        """
+    private static let columns = "device_id, leases, attempt, excused, variant, wave, stage"
 
-    private var columns: String {
-        """
-        delivery.device_id, delivery.leases, delivery.attempt, device.status, device.token_generation, device.token,
-            device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.excused, delivery.variant,
-            \(request.quiet == nil ? "NULL::text" : "device.time_zone"), delivery.wave, delivery.stage,
-            \(request.caps?.rule.asksForUser == true ? "device.user_id" : "NULL::text"),
-            device.environment\(fields.sql(parameter: 1))
-        """
+    /// Joins deliveries, in order of device, with their devices.
+    private func joined(_ deliveries: PostgresRows, isWaiting: Bool) throws -> [LeaseCandidate] {
+        guard !deliveries.isEmpty else { return [] }
+        var devices = try LeasedDevices(db, request, of: try deliveries.map { try $0.int64(0) })
+        return try deliveries.map { row in
+            try candidate(row, try devices.next(try row.int64(0)), isWaiting: isWaiting)
+        }
     }
 
-    private func candidate(_ row: PostgresRow, isWaiting: Bool) throws -> LeaseCandidate {
+    private func candidate(
+        _ row: PostgresRow, _ device: LeasedDevices.Device?, isWaiting: Bool
+    ) throws -> LeaseCandidate {
         let delivery = LeasedDelivery(
-            device: try row.int64(0), generation: try row.intOrNil(4) ?? 0, leaseNumber: try row.int(1) + 1,
-            attempt: try row.int(2) + 1, excused: try row.int(9), token: try row.bytesOrNil(5) ?? [],
-            locale: try row.textOrNil(6), fields: try request.fields.indices.map { try row.textOrNil(16 + $0) },
-            badge: (try row.intOrNil(7) ?? 0) + request.badgeIncrement, isProven: try row.bool(8),
-            variant: try row.intOrNil(10),
-            wave: try row.timestampOrNil(12), stage: try row.intOrNil(13))
+            device: try row.int64(0), generation: device?.generation ?? 0, leaseNumber: try row.int(1) + 1,
+            attempt: try row.int(2) + 1, excused: try row.int(3), token: try device?.token ?? [],
+            locale: try device?.locale, fields: try device?.fields ?? request.fields.map { _ in nil },
+            badge: (try device?.badge ?? 0) + request.badgeIncrement, isProven: device?.isProven ?? false,
+            variant: try row.intOrNil(4), wave: try row.timestampOrNil(5), stage: try row.intOrNil(6))
         return LeaseCandidate(
-            status: try row.int64OrNil(3).map(DeviceStatus.init(code:)),
-            environment: try row.int64OrNil(15).map(PushEnvironment.init(code:)), isWaiting: isWaiting,
-            zone: try row.textOrNil(11), user: try row.textOrNil(14), delivery: delivery)
+            status: try device?.status, environment: try device?.environment, isWaiting: isWaiting,
+            zone: try device?.zone, user: try device?.user, delivery: delivery)
     }
 }
 

@@ -1,0 +1,76 @@
+import Model
+import RelationalStore
+import Store
+
+/// The devices of a lease's deliveries, read by scans over ranges of ids.
+///
+/// The lease joins them with the deliveries itself. A join in SQL would leave the order to the planner, whose worst
+/// plan costs ten times as much.
+struct LeasedDevices {
+    /// The maximum number of devices read for each delivery. Beyond it, the devices are looked up one by one.
+    private static let sparsenessMax = 2
+
+    private let devices: PostgresRows
+    private let proofs: PostgresRows
+    private let fields: Int
+    private var place = 0
+    private var proof = 0
+
+    /// - Parameter ids: the ids of the devices, ascending.
+    init(_ db: PostgresSession, _ request: LeaseRequest, of ids: [Int64]) throws {
+        let fields = FieldColumns(request.fields)
+        let (first, last) = (ids.first ?? 0, ids.last ?? 0)
+        let isDense = last - first < Int64(ids.count * Self.sparsenessMax)
+        let bounds: [any PostgresValue] = isDense ? [first, last] : [ids]
+        let rows = try db.pipeline { batch in
+            batch.add(
+                """
+                SELECT id, status, token_generation, token, locale, badge, environment,
+                    \(request.quiet == nil ? "NULL::text" : "time_zone"),
+                    \(request.caps?.rule.asksForUser == true ? "user_id" : "NULL::text")\(fields.sql(parameter: 1))
+                FROM device WHERE id \(isDense ? "BETWEEN $2 AND $3" : "= ANY ($2)") ORDER BY id
+                """, values: [fields.keys] + bounds)
+            batch.add(
+                """
+                SELECT device_id, token_generation FROM proven_token
+                WHERE device_id \(isDense ? "BETWEEN $1 AND $2" : "= ANY ($1)") ORDER BY device_id
+                """, values: bounds)
+        }
+        (devices, proofs) = (rows[0], rows[1])
+        self.fields = request.fields.count
+    }
+
+    /// Returns a device, or `nil` if it is no longer stored. Call it with ascending ids.
+    mutating func next(_ id: Int64) throws -> Device? {
+        try Self.advance(&place, in: devices, to: id)
+        guard place < devices.endIndex, try devices[place].int64(0) == id else { return nil }
+        try Self.advance(&proof, in: proofs, to: id)
+        let generation = try devices[place].int(2)
+        let isProven =
+            try proof < proofs.endIndex && proofs[proof].int64(0) == id && proofs[proof].int(1) == generation
+        return Device(generation: generation, isProven: isProven, fieldCount: fields, row: devices[place])
+    }
+
+    private static func advance(_ place: inout Int, in rows: PostgresRows, to id: Int64) throws {
+        while place < rows.endIndex, try rows[place].int64(0) < id { place += 1 }
+    }
+
+    struct Device {
+        let generation: Int
+        /// Whether APNs has accepted a push for the device's current token.
+        let isProven: Bool
+        fileprivate let fieldCount: Int
+        fileprivate let row: PostgresRow
+
+        var status: DeviceStatus { get throws { DeviceStatus(code: try row.int64(1)) } }
+        var token: [UInt8] { get throws { try row.bytes(3) } }
+        var locale: String? { get throws { try row.textOrNil(4) } }
+        var badge: Int { get throws { try row.int(5) } }
+        var environment: PushEnvironment { get throws { PushEnvironment(code: try row.int64(6)) } }
+        /// Read only if quiet hours need it.
+        var zone: String? { get throws { try row.textOrNil(7) } }
+        /// Read only if frequency caps need it.
+        var user: String? { get throws { try row.textOrNil(8) } }
+        var fields: [String?] { get throws { try (9..<9 + fieldCount).map { try row.textOrNil($0) } } }
+    }
+}
