@@ -39,6 +39,32 @@ struct MeanwhileTests {
         }
     }
 
+    /// Each transaction locks blocks of 64 devices in ascending order, whatever the order of the outcomes.
+    @Test func `senders that prove tokens of the same devices at once lose no proof`() async throws {
+        try await withStore { store in
+            _ = try await store.importDevices(try (1...400).map { try record($0) }, now: noon)
+            let settled = try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<4 {
+                    let run = try await store.startRun(try definition("proof-\(number)"))
+                    let outcomes = try await store.lease(run).settlements(.accepted)
+                    // Each sender proves three quarters of the devices, and two prove a device that a third does not.
+                    let own = outcomes.filter { $0.device % 4 != number }.shuffled()
+                    group.addTask {
+                        for start in stride(from: 0, to: own.count, by: 50) {
+                            _ = try await store.settle(
+                                run: run, Array(own[start..<min(start + 50, own.count)]), now: noon)
+                        }
+                    }
+                }
+                return try await group.reduce(into: 0) { count, _ in count += 1 }
+            }
+            #expect(settled == 4)
+            let last = try await store.startRun(try definition("last"))
+            #expect(try await store.lease(last).deliveries.count(where: \.isProven) == 400)
+            #expect(try await store.verify(budgets: [:]).isSound)
+        }
+    }
+
     @Test func `a table that is missing of a run that was not pruned is a fault`() async throws {
         try await withStore { store in
             let run = try await finishedRun(store)

@@ -90,6 +90,32 @@ struct OpeningTests {
         }
     }
 
+    @Test(arguments: 1..<Schema.version)
+    func `a token that an earlier version recorded as proven stays so`(version: Int) async throws {
+        try await withDatabase { cluster, database in
+            try await withPool(cluster.url(database)) { pool in
+                try await pool.session { try Schema.migrate($0, Array(Schema.migrations.prefix(version))) }
+            }
+            _ = try await sql("INSERT INTO topic (id, name) VALUES (1, '\(wendercast)')", cluster, database)
+            for device in EarlierProofs.devices {
+                _ = try await sql(
+                    """
+                    INSERT INTO device (id, topic_id, environment, token, token_generation)
+                    VALUES (\(device.id), 1, 0, decode(md5('\(device.id)') || md5('b'), 'hex'), \(device.generation));
+                    INSERT INTO proven_token (device_id, token_generation)
+                    SELECT \(device.id), \(device.proven) WHERE \(device.proven) > 0;
+                    SELECT setval('device_id_seq', \(device.id))
+                    """, cluster, database)
+            }
+            let store = try await PostgresDatabase.open(url: cluster.url(database))
+            for device in EarlierProofs.devices {
+                #expect(try await store.device(device.id)?.isProven == device.isProven, "\(device)")
+            }
+            #expect(try await store.verify(budgets: [:]).isSound)
+            try store.close()
+        }
+    }
+
     @Test func `a migration that fails leaves nothing`() async throws {
         try await withDatabase { cluster, database in
             try await withPool(cluster.url(database)) { pool in

@@ -64,7 +64,7 @@ struct PlanTests {
     }
 
     /// The tables that hold a row for each device or delivery. The statistics of the others say that they are empty.
-    private static let large = ["delivery_1", "device", "proven_token", "silent_ledger", "cap_ledger"]
+    private static let large = ["delivery_1", "device", "proven_first", "proven_token", "silent_ledger", "cap_ledger"]
 
     /// `Index Scan using delivery_1_pkey on delivery_1`; `nil` for another line, and for a small table.
     private static func scan(_ line: String) -> String? {
@@ -96,7 +96,8 @@ struct PlanTests {
             """)
         try db.run(
             """
-            INSERT INTO proven_token (device_id, token_generation) SELECT n, 1 FROM generate_series(1, \(HotPath.devices)) AS n;
+            INSERT INTO proven_first (block, bits) SELECT n, -1 FROM generate_series(1, \(HotPath.devices / 64)) AS n;
+            INSERT INTO proven_token (device_id, token_generation) SELECT n, 2 FROM generate_series(1, \(HotPath.devices)) AS n;
             INSERT INTO silent_ledger (device_id, run_id, lease_number, reserved_at, settled_at)
             SELECT n, 0, 1, \(noon.milliseconds), \(noon.milliseconds) FROM generate_series(1001, \(HotPath.devices)) AS n;
             INSERT INTO cap_ledger (kind, id, latest, pushes)

@@ -13,7 +13,7 @@ struct PlanTests {
     private static let golden = URL(filePath: #filePath).deletingLastPathComponent()
         .appending(path: "Fixtures/plans-sqlite.txt")
 
-    private static let large = ["delivery", "device", "lease", "token", "ledger", "found_gone", "cap_"]
+    private static let large = ["delivery", "device", "lease", "token", "proven", "ledger", "found_gone", "cap_"]
 
     @Test func `hot statements reach their rows as the golden file says`() async throws {
         try await withStore { store in

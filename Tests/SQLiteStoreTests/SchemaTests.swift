@@ -100,6 +100,36 @@ struct SchemaTests {
         }
     }
 
+    @Test(arguments: 1..<Schema.version)
+    func `a token that an earlier version recorded as proven stays so`(version: Int) async throws {
+        try await withFolder { folder in
+            let path = folder.appending(path: "fanfare.sqlite").path
+            let pool = try DatabasePool(path: path)
+            try Schema.migrate(pool, path: path, Array(Schema.migrations.prefix(version)))
+            try await pool.write { db in
+                try db.execute(sql: "INSERT INTO topic (id, name) VALUES (1, '\(wendercast)')")
+                for device in EarlierProofs.devices {
+                    try db.execute(
+                        sql: """
+                            INSERT INTO device (id, topic_id, environment, token, token_generation)
+                            VALUES (:id, 1, 0, randomblob(32), :generation)
+                            """, arguments: ["id": device.id, "generation": device.generation])
+                    try db.execute(
+                        sql: """
+                            INSERT INTO proven_token (device_id, token_generation) SELECT :id, :proven WHERE :proven > 0
+                            """, arguments: ["id": device.id, "proven": device.proven])
+                }
+            }
+            try pool.close()
+            let store = try SQLiteFileStore(path: path)
+            for device in EarlierProofs.devices {
+                #expect(try await store.device(device.id)?.isProven == device.isProven, "\(device)")
+            }
+            #expect(try await store.verify(budgets: [:]).isSound)
+            try store.close()
+        }
+    }
+
     /// Devices of version 2: nobody kept when they were heard of.
     @Test(arguments: [(1, DeviceStatus.active), (0, .gone), (nil, .gone)] as [(Int?, DeviceStatus)])
     func `a device of an older store counts as registered when it was last seen`(

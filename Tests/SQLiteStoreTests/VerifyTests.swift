@@ -166,7 +166,11 @@ struct VerifyTests {
         ("device_status", "UPDATE device SET registered_at = status_at + 1 WHERE status = 2"),
         ("device_status", "UPDATE device SET status = 1, status_at = NULL WHERE id = 20"),
         ("token_history", "UPDATE device SET token_generation = 1 WHERE id = 40"),
-        ("token_history", "UPDATE proven_token SET token_generation = 7"),
+        ("token_history", "INSERT INTO proven_token (device_id, token_generation) VALUES (8, 7)"),
+        ("token_history", "INSERT INTO proven_token (device_id, token_generation) VALUES (999, 2)"),
+        ("token_history", "INSERT INTO proven_first (block, bits) VALUES (7, 1)"),
+        ("token_history", "UPDATE proven_first SET bits = bits | 1 << 41 WHERE block = 0"),
+        ("token_history", "UPDATE proven_first SET bits = bits | 1 << 63 WHERE block = 0"),
         ("segments", "UPDATE segment SET members = 4"),
         ("run_states", "UPDATE run SET state = 'asleep' WHERE id = 1"),
         ("run_states", "UPDATE run SET state = 'finished' WHERE id = 1"),
@@ -185,7 +189,9 @@ struct VerifyTests {
         ("events", "DELETE FROM event WHERE id = (SELECT max(id) FROM event)"),
         ("events", "UPDATE event SET actor = 'nobody' WHERE id = 2"),
         ("events", "INSERT INTO event (at, kind, actor, detail) VALUES (1800000000000, 'run_paused', 'amy', '')"),
-        ("proven_tokens", "DELETE FROM proven_token WHERE device_id = 8"),
+        ("proven_tokens", "UPDATE proven_first SET bits = bits & ~(1 << 8) WHERE block = 0"),
+        ("proven_tokens", "DELETE FROM proven_first"),
+        ("proven_tokens", "DELETE FROM proven_token"),
         // A rejected delivery and an accepted one change places: every count stays as it was.
         (
             "sums",

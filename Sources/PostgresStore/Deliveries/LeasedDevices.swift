@@ -11,10 +11,9 @@ struct LeasedDevices {
     private static let sparsenessMax = 2
 
     private let devices: PostgresRows
-    private let proofs: PostgresRows
+    private let proofs: TokenProofs
     private let fields: Int
     private var place = 0
-    private var proof = 0
 
     /// - Parameter ids: the ids of the devices, ascending.
     init(_ db: PostgresSession, _ request: LeaseRequest, of ids: [Int64]) throws {
@@ -30,29 +29,22 @@ struct LeasedDevices {
                     \(request.caps?.rule.asksForUser == true ? "user_id" : "NULL::text")\(fields.sql(parameter: 1))
                 FROM device WHERE id \(isDense ? "BETWEEN $2 AND $3" : "= ANY ($2)") ORDER BY id
                 """, values: [fields.keys] + bounds)
-            batch.add(
-                """
-                SELECT device_id, token_generation FROM proven_token
-                WHERE device_id \(isDense ? "BETWEEN $1 AND $2" : "= ANY ($1)") ORDER BY device_id
-                """, values: bounds)
+            TokenProofs.add(of: ids, isDense: isDense, to: &batch)
         }
-        (devices, proofs) = (rows[0], rows[1])
+        devices = rows[0]
+        let renewed = try devices.filter { try $0.int(2) != ProvenTokens.first }.map { try $0.int64(0) }
+        proofs = try TokenProofs(db, bits: rows[1], renewed: renewed)
         self.fields = request.fields.count
     }
 
     /// Returns a device, or `nil` if it is no longer stored. Call it with ascending ids.
     mutating func next(_ id: Int64) throws -> Device? {
-        try Self.advance(&place, in: devices, to: id)
+        while place < devices.endIndex, try devices[place].int64(0) < id { place += 1 }
         guard place < devices.endIndex, try devices[place].int64(0) == id else { return nil }
-        try Self.advance(&proof, in: proofs, to: id)
         let generation = try devices[place].int(2)
-        let isProven =
-            try proof < proofs.endIndex && proofs[proof].int64(0) == id && proofs[proof].int(1) == generation
-        return Device(generation: generation, isProven: isProven, fieldCount: fields, row: devices[place])
-    }
-
-    private static func advance(_ place: inout Int, in rows: PostgresRows, to id: Int64) throws {
-        while place < rows.endIndex, try rows[place].int64(0) < id { place += 1 }
+        return Device(
+            generation: generation, isProven: proofs.isProven(id, generation: generation), fieldCount: fields,
+            row: devices[place])
     }
 
     struct Device {

@@ -75,7 +75,7 @@ struct SettlementBatch {
         var closed: [(device: Int64, number: Int)] = []
         var givenBack: [(device: Int64, number: Int)] = []
         var capped: [CapOutcome] = []
-        var proven: [(device: Int64, generation: Int)] = []
+        var proofs = NewProofs()
         var gone: [(settlement: Settlement, since: Timestamp)] = []
         /// All outcomes that were recorded.
         var recorded: [Settlement] = []
@@ -94,7 +94,7 @@ struct SettlementBatch {
             }
             if lease.isCapped { capped.append(CapOutcome(settlement)) }
             if lease.hasUnproven, settlement.verdict == .accepted {
-                proven.append((settlement.device, settlement.generation))
+                proofs.add(device: settlement.device, generation: settlement.generation)
             }
             if case .gone(let since) = settlement.effect { gone.append((settlement, since)) }
         }
@@ -199,7 +199,7 @@ struct SettlementBatch {
         try ledger.close(outcomes.closed + late.map { ($0.device, $0.leaseNumber) }, run: run, at: moment)
         try ledger.giveBack(outcomes.givenBack, run: run)
         try BadgeCount(db, run: run).count(outcomes.recorded)
-        try prove(outcomes.proven)
+        try TokenProofs.record(outcomes.proofs, db)
         try FoundGone(db, run: run).note(outcomes.gone)
     }
 
@@ -218,22 +218,6 @@ struct SettlementBatch {
             UPDATE lease SET open = open - given.settled
             FROM unnest($1::bigint[], $2::bigint[]) AS given (lease, settled) WHERE id = given.lease
             """, leases, counts)
-    }
-
-    /// Records proven tokens in order of device, as every transaction does. Skips devices that are no longer stored,
-    /// and keeps the others until the transaction ends. The row of a deleted device would never be deleted.
-    private func prove(_ tokens: [(device: Int64, generation: Int)]) throws {
-        guard !tokens.isEmpty else { return }
-        let tokens = tokens.sorted { $0.device < $1.device }
-        try db.execute(
-            """
-            WITH stored AS MATERIALIZED (SELECT id FROM device WHERE id = ANY ($1) ORDER BY id FOR KEY SHARE)
-            INSERT INTO proven_token (device_id, token_generation)
-            SELECT device, generation FROM unnest($1::bigint[], $2::bigint[]) AS given (device, generation)
-            JOIN stored ON stored.id = device ORDER BY device
-            ON CONFLICT (device_id) DO UPDATE SET token_generation = excluded.token_generation
-                WHERE proven_token.token_generation < excluded.token_generation
-            """, tokens.map(\.device), tokens.map(\.generation))
     }
 }
 

@@ -15,11 +15,7 @@ package struct StoredDevices<Session: SQLSession> {
     package static func select(where condition: String) -> String {
         """
         SELECT device.id, device.token_generation, device.status, device.status_reason, device.status_at, device.badge,
-            EXISTS (
-                SELECT 1 FROM proven_token
-                WHERE proven_token.device_id = device.id
-                    AND proven_token.token_generation = device.token_generation
-            ),
+            \(ProvenTokens.isCurrent),
             device.token, device.environment, topic.name,
             device.installation_id, device.user_id, device.locale, device.time_zone, device.country,
             device.app_version, device.os_version, device.model, device.alerts_allowed,

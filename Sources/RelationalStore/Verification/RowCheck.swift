@@ -75,6 +75,11 @@ extension RowCheck {
                         || device.token_generation END
                 FROM proven_token LEFT JOIN device ON device.id = device_id
                 WHERE device.id IS NULL OR proven_token.token_generation > device.token_generation
+                UNION ALL
+                SELECT \(none), \(ProvenTokens.firstBeyond("latest.id")),
+                    'a token of it counts as proven, but there never was such a device'
+                FROM proven_first, (SELECT coalesce(\(dialect.lastDevice), 0) AS id) AS latest
+                WHERE \(ProvenTokens.isBeyond("latest.id"))
                 """),
             RowCheck(
                 "badges", "a badge is never below 0",
@@ -211,11 +216,13 @@ extension RowCheck {
                 """
                 SELECT run_id, delivery.device_id, 'it is accepted with token ' || delivery.generation
                     || ' of the device, of which '
-                    || coalesce('token ' || proven_token.token_generation, 'none') || ' is proven'
+                    || coalesce('token ' || nullif(\(ProvenTokens.last(of: "delivery.device_id")), 0), 'none')
+                    || ' is proven'
                 FROM \(table) JOIN device ON device.id = delivery.device_id
                 LEFT JOIN proven_token ON proven_token.device_id = delivery.device_id
+                LEFT JOIN proven_first ON proven_first.block = \(ProvenTokens.block(of: "delivery.device_id"))
                 WHERE delivery.state = \(DeliveryState.accepted.code)
-                    AND coalesce(proven_token.token_generation, 0) < delivery.generation
+                    AND \(ProvenTokens.last(of: "delivery.device_id")) < delivery.generation
                 """),
             RowCheck(
                 "ledger_times", "a slot of the silent budget is as old as its push",

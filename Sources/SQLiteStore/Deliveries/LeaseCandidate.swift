@@ -45,23 +45,27 @@ struct LeaseCandidates {
         guard limit > 0 else { return [] }
         let rows = try statement(from: table, where: condition, limit: limit)
         defer { rows.reset() }
+        var proofs = try TokenProofs(db)
         var candidates: [LeaseCandidate] = []
         candidates.reserveCapacity(limit)
-        while try rows.step() { candidates.append(candidate(rows, isWaiting: isWaiting)) }
+        while try rows.step() {
+            let isProven = try proofs.isProven(rows.int64(0), generation: rows.int(4))
+            candidates.append(candidate(rows, isProven: isProven, isWaiting: isWaiting))
+        }
         return candidates
     }
 
-    private func candidate(_ rows: RowStatement, isWaiting: Bool) -> LeaseCandidate {
-        let fields = request.fields.indices.map { rows.text(Int32(16 + $0)) }
+    private func candidate(_ rows: RowStatement, isProven: Bool, isWaiting: Bool) -> LeaseCandidate {
+        let fields = request.fields.indices.map { rows.text(Int32(15 + $0)) }
         let delivery = LeasedDelivery(
             device: rows.int64(0), generation: rows.int(4), leaseNumber: rows.int(1) + 1, attempt: rows.int(2) + 1,
-            excused: rows.int(9), token: rows.bytes(5), locale: rows.text(6), fields: fields, badge: rows.int(7),
-            isProven: rows.int64(8) != 0, variant: rows.int64OrNil(10).map(Int.init),
-            wave: Timestamp(stored: rows.int64OrNil(12)), stage: rows.int64OrNil(13).map(Int.init))
+            excused: rows.int(8), token: rows.bytes(5), locale: rows.text(6), fields: fields, badge: rows.int(7),
+            isProven: isProven, variant: rows.int64OrNil(9).map(Int.init),
+            wave: Timestamp(stored: rows.int64OrNil(11)), stage: rows.int64OrNil(12).map(Int.init))
         return LeaseCandidate(
             status: rows.int64OrNil(3).map(DeviceStatus.init(code:)),
-            environment: rows.int64OrNil(15).map(PushEnvironment.init(code:)), isWaiting: isWaiting,
-            zone: rows.text(11), user: rows.text(14), delivery: delivery)
+            environment: rows.int64OrNil(14).map(PushEnvironment.init(code:)), isWaiting: isWaiting,
+            zone: rows.text(10), user: rows.text(13), delivery: delivery)
     }
 
     private func statement(from table: String, where condition: String, limit: Int) throws -> RowStatement {
@@ -71,15 +75,13 @@ struct LeaseCandidates {
             db,
             """
             SELECT delivery.device_id, delivery.leases, delivery.attempt, device.status, device.token_generation, device.token,
-                device.locale, device.badge, proven_token.device_id IS NOT NULL, delivery.excused,
-                delivery.variant, \(request.quiet == nil ? "NULL" : "device.time_zone"),
+                device.locale, device.badge, delivery.excused, delivery.variant,
+                \(request.quiet == nil ? "NULL" : "device.time_zone"),
                 delivery.wave, delivery.stage,
                 \(request.caps?.rule.asksForUser == true ? "device.user_id" : "NULL"), device.environment
                 \(fields.joined())
             FROM \(table)
             LEFT JOIN device ON device.id = delivery.device_id
-            LEFT JOIN proven_token ON proven_token.device_id = device.id
-                AND proven_token.token_generation = device.token_generation
             WHERE delivery.run_id = :run AND delivery.environment = :environment
                 AND delivery.state = \(DeliveryState.pending.rawValue) AND \(condition)
             LIMIT :limit

@@ -25,34 +25,37 @@ struct SettlementBatch {
     }
 
     func record(_ settlements: [Settlement]) throws -> DeliveryCounts {
-        var change = DeliveryCounts()
-        var attempts = SettledAttempts()
-        var staged: [(Settlement, PushEnvironment)] = []
-        var capped: [CapOutcome] = []
-        var gone: [(settlement: Settlement, since: Timestamp)] = []
+        var effects = Effects()
         // Settlements are grouped by lease, so this loop meets each lease once or a few times.
         var start = settlements.startIndex
         while start < settlements.endIndex {
             let id = settlements[start].lease
             let end = settlements[start...].firstIndex { $0.lease != id } ?? settlements.endIndex
-            try record(settlements[start..<end], ofLease: id, &change, &attempts, &staged, &capped, &gone)
+            try record(settlements[start..<end], ofLease: id, &effects)
             start = end
         }
-        if !staged.isEmpty { try StageGate.of(run, at: now, db)?.count(staged) }
-        try caps.settle(capped, run: run, at: now)
-        try FoundGone(db, run: run).note(gone)
-        let rejected = gone.map(\.settlement).filter { $0.verdict == .rejected }.map(\.device)
-        change.reopen(try UserFallbacks(db, run: run, at: now).replace(rejected))
-        return try RunRow.add(change, attempts, to: run, at: now, db)
+        if !effects.staged.isEmpty { try StageGate.of(run, at: now, db)?.count(effects.staged) }
+        try caps.settle(effects.capped, run: run, at: now)
+        try TokenProofs.record(effects.proofs, db)
+        try FoundGone(db, run: run).note(effects.gone)
+        let rejected = effects.gone.map(\.settlement).filter { $0.verdict == .rejected }.map(\.device)
+        effects.change.reopen(try UserFallbacks(db, run: run, at: now).replace(rejected))
+        return try RunRow.add(effects.change, effects.attempts, to: run, at: now, db)
     }
 
-    private func record(
-        _ settlements: ArraySlice<Settlement>, ofLease id: Int64, _ change: inout DeliveryCounts,
-        _ attempts: inout SettledAttempts, _ staged: inout [(Settlement, PushEnvironment)],
-        _ capped: inout [CapOutcome], _ gone: inout [(settlement: Settlement, since: Timestamp)]
-    ) throws {
+    /// What the outcomes of a batch change together.
+    private struct Effects {
+        var change = DeliveryCounts()
+        var attempts = SettledAttempts()
+        var staged: [(Settlement, PushEnvironment)] = []
+        var capped: [CapOutcome] = []
+        var proofs = NewProofs()
+        var gone: [(settlement: Settlement, since: Timestamp)] = []
+    }
+
+    private func record(_ settlements: ArraySlice<Settlement>, ofLease id: Int64, _ effects: inout Effects) throws {
         guard var lease = try OpenLease(db, id, run: run) else {
-            for settlement in settlements { try extendLedger(settlement, &capped) }
+            for settlement in settlements { try extendLedger(settlement, &effects.capped) }
             return
         }
         var range = AcceptedRange(settlements)
@@ -60,18 +63,20 @@ struct SettlementBatch {
         for settlement in settlements {
             let isRecorded = range?.take(settlement) ?? false
             guard try isRecorded || statement.record(settlement) else {
-                try extendLedger(settlement, &capped)
+                try extendLedger(settlement, &effects.capped)
                 continue
             }
             lease.settled += 1
-            change.settle(settlement.verdict)
-            attempts.count(settlement)
+            effects.change.settle(settlement.verdict)
+            effects.attempts.count(settlement)
             try badges?.count(settlement)
-            if settlement.stage != nil { staged.append((settlement, lease.environment)) }
+            if settlement.stage != nil { effects.staged.append((settlement, lease.environment)) }
             if lease.isSilent { try settleLedger(settlement) }
-            if lease.isCapped { capped.append(CapOutcome(settlement)) }
-            if lease.hasUnproven, settlement.verdict == .accepted { try prove(settlement) }
-            if case .gone(let since) = settlement.effect { gone.append((settlement, since)) }
+            if lease.isCapped { effects.capped.append(CapOutcome(settlement)) }
+            if lease.hasUnproven, settlement.verdict == .accepted {
+                effects.proofs.add(device: settlement.device, generation: settlement.generation)
+            }
+            if case .gone(let since) = settlement.effect { effects.gone.append((settlement, since)) }
         }
         try lease.write(db)
     }
@@ -89,21 +94,6 @@ struct SettlementBatch {
         guard settlement.mayHaveReachedAPNs else { return }
         capped.append(CapOutcome(settlement))
         try ledger.close(device: settlement.device, run: run, number: settlement.leaseNumber, at: now)
-    }
-
-    private func prove(_ settlement: Settlement) throws {
-        let insertion = try RowStatement(
-            db,
-            """
-            -- Of a device that was removed meanwhile nobody would delete it.
-            INSERT INTO proven_token (device_id, token_generation)
-            SELECT id, :generation FROM device WHERE id = :device
-            ON CONFLICT (device_id) DO UPDATE SET token_generation = excluded.token_generation
-                WHERE token_generation < excluded.token_generation
-            """)
-        try insertion.bind(settlement.device, insertion.parameter(":device"))
-        try insertion.bind(Int64(settlement.generation), insertion.parameter(":generation"))
-        try insertion.run()
     }
 }
 

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import GRDBSQLite
+import RelationalStore
 import Store
 
 /// The numbered migrations. `user_version` of the file is the number of applied ones. They are never edited after
@@ -8,7 +9,7 @@ import Store
 enum Schema {
     static let migrations: [String] = [
         SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql, SchemaVersion5.sql,
-        SchemaVersion6.sql, SchemaVersion7.sql, SchemaVersion8.sql,
+        SchemaVersion6.sql, SchemaVersion7.sql, SchemaVersion8.sql, ProvenFirstSchema.sql(.sqlite),
     ]
 
     static var version: Int { migrations.count }

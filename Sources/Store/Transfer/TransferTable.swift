@@ -55,7 +55,8 @@ package struct TransferTable: Hashable, Sendable {
 }
 
 extension TransferTable {
-    /// All tables in the order in which they are copied: referenced tables come first.
+    /// All tables in the order in which they are copied: referenced tables come first. A new table comes last, because a
+    /// move that is under way records how many tables it has copied.
     ///
     /// The copy leaves out:
     /// - data of a machine or a process: `clock_reading`, `pace_bucket`, `daemon`, `sender`, `run_sender` and
@@ -71,6 +72,7 @@ extension TransferTable {
         outcomeSummary, outcomeSlice, timeline, silentLedger, capLedger, capRule, event, clockStep, scheduleMark, feed,
         feedItem,
         webhook, webhookMessage, accessToken, webSession, providerToken, approval, approvalSignature, pendingChange,
+        provenFirst,
     ]
 
     /// The tables whose numbers a store assigns, each only once.
@@ -151,6 +153,8 @@ extension TransferTable {
 
     private static let provenToken = TransferTable(
         "proven_token", key: ["device_id": .integer], ["token_generation": .integer])
+
+    private static let provenFirst = TransferTable("proven_first", key: ["block": .integer], ["bits": .integer])
 
     private static let tokenHeard = TransferTable(
         "token_heard", key: ["device_id": .integer], ["heard_at": .integer])

@@ -3,6 +3,20 @@ import Store
 import Testing
 
 extension DeliveryQueueContract {
+    /// The devices whose token is proven, as the lease of a new run finds them.
+    private static func proven(_ store: any AllRoles, _ name: String) async throws -> Set<Int64> {
+        let run = try await store.startRun(try definition(name))
+        let lease = try await store.lease(run)
+        return Set(lease.deliveries.filter(\.isProven).map(\.device))
+    }
+
+    /// The same, as the registry shows each device.
+    private static func isProven(_ devices: ClosedRange<Int64>, in store: any AllRoles) async throws -> [Bool?] {
+        var found: [Bool?] = []
+        for id in devices { found.append(try await store.device(id)?.isProven) }
+        return found
+    }
+
     @PromiseList static var settling: [Promise] {
         Promise.each(
             [
@@ -141,6 +155,52 @@ extension DeliveryQueueContract {
             _ = try await store.importDevices([try record(3, installation: "install-1")], now: noon)
             let third = try await store.startRun(try definition("third"))
             #expect(try await store.lease(third).deliveries.map(\.isProven) == [false, false])
+        }
+        Promise("each device has a proof of its own, beside those of its neighbours") { store in
+            let devices = 1...200
+            _ = try await store.importDevices(try devices.map { try record($0) }, now: noon)
+            let first = try await store.startRun(try definition())
+            let lease = try await store.lease(first)
+            // Both ends of blocks, whatever their size, in no order, and in several transactions.
+            let accepted: Set<Int64> = [1, 2, 63, 64, 65, 66, 126, 127, 128, 129, 191, 192, 200]
+            let settlements = lease.settlements(.accepted).shuffled().map { settlement in
+                var settlement = settlement
+                if !accepted.contains(settlement.device) { (settlement.verdict, settlement.status) = (.rejected, 400) }
+                return settlement
+            }
+            for start in stride(from: 0, to: settlements.count, by: 50) {
+                _ = try await store.settle(run: first, Array(settlements[start..<start + 50]), now: noon)
+            }
+            #expect(try await proven(store, "second") == accepted)
+            // A later token is proven by itself, and then so is one of a device that no push has reached before.
+            let renewed = try [64, 65, 67].map { try record(1000 + $0, installation: "install-\($0)") }
+            _ = try await store.importDevices(renewed, now: noon)
+            #expect(try await proven(store, "third") == accepted.subtracting([64, 65]))
+            #expect(try await isProven(64...67, in: store) == [false, false, true, false])
+            let fourth = try await store.startRun(try definition("fourth"))
+            let again = try await store.lease(fourth).settlements(.accepted).filter { [64, 67].contains($0.device) }
+            _ = try await store.settle(run: fourth, again, now: noon)
+            #expect(try await proven(store, "fifth") == accepted.subtracting([65]).union([67]))
+            #expect(try await isProven(64...67, in: store) == [true, false, true, true])
+            #expect(try await store.verify(budgets: [:]).isSound)
+        }
+        Promise("an old token's late acceptance does not prove the new token") { store in
+            _ = try await store.importDevices([try record(1)], now: noon)
+            let first = try await store.startRun(try definition())
+            let lease = try await store.lease(first)
+            _ = try await store.importDevices([try record(2, installation: "install-1")], now: noon)
+            _ = try await store.settle(run: first, lease.settlements(.accepted), now: noon)
+            #expect(try await proven(store, "second") == [])
+            #expect(try await store.verify(budgets: [:]).isSound)
+        }
+        Promise("a device that comes after a removed one has no proof of it") { store in
+            _ = try await store.importDevices([try record(1), try record(2)], now: noon)
+            let first = try await store.startRun(try definition())
+            _ = try await store.settle(run: first, try await store.lease(first).settlements(.accepted), now: noon)
+            for id in 1...2 { #expect(try await store.removeDevice(Int64(id), now: noon, by: "amy") == .deleted) }
+            _ = try await store.importDevices([try record(1), try record(2)], now: noon)
+            #expect(try await proven(store, "second") == [])
+            #expect(try await store.verify(budgets: [:]).isSound)
         }
         Promise("suspensions touch only bad tokens that are still in use") { store in
             _ = try await store.importDevices(try (1...5).map { try record($0) { $0.registeredAt = noon } }, now: noon)
