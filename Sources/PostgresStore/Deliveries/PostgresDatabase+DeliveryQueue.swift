@@ -10,7 +10,7 @@ extension PostgresDatabase {
         let frozen = try await read(.short) { db in try RunRow.require(db, run) }
         guard !frozen.isFrozen else { return frozen.counts }
         // A reading connection keeps the snapshot open, and hands it over to a writing connection, a batch at a time.
-        let batches = Handover<FreezeSource.Batch>()
+        let batches = Handover<FrozenDeliveries>()
         async let reading: Void = put(frozen, now: now, into: batches, onBatch)
         defer { batches.close() }
         var counts = frozen.counts
@@ -35,7 +35,7 @@ extension PostgresDatabase {
 
     /// Reads the audience on a connection of its own: several runs may be frozen at once, and `onBatch` may take long.
     private func put(
-        _ run: Run, now: Timestamp, into batches: Handover<FreezeSource.Batch>,
+        _ run: Run, now: Timestamp, into batches: Handover<FrozenDeliveries>,
         _ onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws {
         let snapshot = PostgresPool(pool.address, writers: 0, readers: 1, time: pool.time)
@@ -55,7 +55,7 @@ extension PostgresDatabase {
             let source = FreezeSource(db, run, analyst: analyst, now: now)
             let grown = try GrownRun.found(run, db) {
                 var pending = 0
-                try source.read { batch in pending += batch.deliveries.count { $0.decision.suppression == nil } }
+                try source.read { batch in pending += batch.change.pending }
                 return pending
             }
             if let grown { throw grown }

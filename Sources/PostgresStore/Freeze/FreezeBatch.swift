@@ -2,16 +2,6 @@ import Model
 import Store
 import RelationalStore
 
-/// A device of a run, and the decision of the run's policy about it.
-struct FrozenDelivery: Sendable {
-    var device: Int64
-    var environment: Int64
-    var generation: Int64
-    var decision: FreezePolicy.Decision
-    /// The index into the profiles of its batch.
-    var profile = 0
-}
-
 /// Writes a batch of deliveries, cuts it into chunks for leasing, and counts it, in one transaction.
 struct FreezeBatch {
     /// The number of deliveries in a chunk. A chunk has one environment, and one sender takes it at a time.
@@ -28,19 +18,10 @@ struct FreezeBatch {
     }
 
     /// - Parameter batch: deliveries in order of device, all behind the devices written before.
-    func insert(_ batch: FreezeSource.Batch) throws -> DeliveryCounts {
-        let (deliveries, isLast) = (batch.deliveries, batch.isLast)
-        try copy(deliveries, try DeliveryProfiles(db).numbers(of: batch.profiles.all))
-        try cut(deliveries)
-        var sizes: [Int: Int] = [:]
-        for delivery in deliveries { if let stage = delivery.decision.stage { sizes[stage, default: 0] += 1 } }
-        try RunStages.grow(sizes, run: run, db)
-        if isLast { try db.execute("UPDATE run SET is_frozen = true WHERE id = $1", run) }
-        var change = DeliveryCounts()
-        change.audience = deliveries.count
-        change.suppressed = deliveries.count { $0.decision.suppression != nil }
-        change.pending = change.audience - change.suppressed
-        return try RunRow.add(change, to: run, at: now, db)
+    func insert(_ batch: FrozenDeliveries) throws -> DeliveryCounts {
+        try copy(batch.deliveries, try DeliveryProfiles(db).numbers(of: batch.profiles.all))
+        try cut(batch.deliveries)
+        return try batch.count(run: run, at: now, db)
     }
 
     private func copy(_ deliveries: [FrozenDelivery], _ profiles: [Int64?]) throws {
@@ -86,16 +67,5 @@ struct FreezeBatch {
             INSERT INTO chunk (run_id, environment, next_device, last_device)
             SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[])
             """, run, environments, firsts, lasts)
-    }
-}
-
-extension FreezeSource.Batch {
-    /// Makes a batch of one device chosen by hand.
-    init(_ chosen: ChosenDevice) {
-        isLast = true
-        add(
-            FrozenDelivery(
-                device: chosen.device, environment: chosen.environment, generation: chosen.generation,
-                decision: chosen.decision), chosen.profile)
     }
 }

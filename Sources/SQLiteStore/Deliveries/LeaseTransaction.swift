@@ -65,7 +65,7 @@ struct LeaseTransaction {
             looked += 1
         }
         if chunk.taken.count == takenMax { isExhausted = false }
-        fresh = Array(fresh[..<looked])
+        fresh.removeLast(fresh.count - looked)
         if !chunk.leftOut.isEmpty { try gate(steps)?.leaveOut(chunk.leftOut) }
         if chunk.hasMovedAsked { try gate(steps)?.recount() }
         if let caps { try CapLedger(db).write(caps.book) }

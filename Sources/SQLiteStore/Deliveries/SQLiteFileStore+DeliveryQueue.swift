@@ -27,7 +27,7 @@ extension SQLiteFileStore {
                     var (source, pending) = (try FreezeSource(db, frozen, selection), 0)
                     defer { source.close() }
                     while !source.isAtEnd {
-                        pending += try source.nextBatch().entries.count { $0.decision.suppression == nil }
+                        pending += try source.nextBatch().change.pending
                     }
                     return pending
                 }
@@ -42,10 +42,10 @@ extension SQLiteFileStore {
                     let counts = try transaction(.ofSenders) { writer in
                         // This prevents two simultaneous freezes from each writing the same deliveries.
                         try RunOwner.locked(writer, run).require(owner)
-                        return try FreezeBatch(writer, run: run, now: now).insert(batch, isLast: source.isAtEnd)
+                        return try FreezeBatch(writer, run: run, now: now).insert(batch)
                     }
-                    if !batch.entries.isEmpty { onBatch(FrozenBatch(batch.entries.lazy.map(\.decision))) }
-                    if source.isAtEnd { return counts }
+                    if !batch.deliveries.isEmpty { onBatch(FrozenBatch(batch.deliveries.lazy.map(\.decision))) }
+                    if batch.isLast { return counts }
                 }
             }
         }

@@ -76,7 +76,7 @@ extension Database: SQLSession {
     }
 
     package func freeze(_ chosen: ChosenDevice, run: Int64, now: Timestamp) throws {
-        _ = try FreezeBatch(self, run: run, now: now).insert(FreezeSource.Batch(chosen), isLast: true)
+        _ = try FreezeBatch(self, run: run, now: now).insert(FrozenDeliveries(chosen))
     }
 
     package static func sql(of audience: ResolvedAudience, _ condition: inout AudienceCondition) -> String {

@@ -27,6 +27,8 @@ package struct LeasePolicy {
     private let reachable: Set<PushEnvironment>
     private let now: Timestamp
     private let expiry: Expiry?
+    /// When a push expires whose delivery has no wave.
+    private let expiresAt: Timestamp?
     private let quiet: QuietTimes?
     private let window: RollingWindow?
     private var quietByZone: [String?: QuietTimes.State] = [:]
@@ -39,6 +41,7 @@ package struct LeasePolicy {
         reachable = request.reachable
         now = request.now
         expiry = request.expiry
+        expiresAt = request.expiry?.moment(wave: nil)
         quiet = request.quiet
         window = request.silentBudget.map { RollingWindow($0, at: request.now, after: steps, gap: gap) }
     }
@@ -66,7 +69,7 @@ package struct LeasePolicy {
         }
         // The delivery was held only for its stage: now it waits for its wave.
         if let wave, now < wave { return .wait(until: wave, for: nil) }
-        let expiresAt = expiry?.moment(wave: wave)
+        let expiresAt = wave == nil ? self.expiresAt : expiry?.moment(wave: wave)
         if let expiresAt, now >= expiresAt { return .suppress(.expired) }
         var until = expiresAt
         if let quiet {

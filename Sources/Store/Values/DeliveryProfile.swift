@@ -1,3 +1,5 @@
+import Model
+
 /// The properties of a device when the audience of a run was frozen, as far as reports and exports need them. A later
 /// import changes none of them. An empty text means that the value was not known.
 package struct DeliveryProfile: Hashable, Sendable {
@@ -9,27 +11,36 @@ package struct DeliveryProfile: Hashable, Sendable {
         self.timeZone = timeZone ?? ""
         self.country = country ?? ""
     }
+
+    /// The key of the profile in a batch.
+    package var key: UInt64 {
+        [locale, appVersion, timeZone, country].reduce(0) { BatchProfiles.key($0, adding: FNV1a.hash($1)) }
+    }
 }
 
 /// The distinct profiles of a batch of deliveries. Each is stored once, and a delivery holds the number of its profile.
 ///
-/// - Parameter Key: identifies a profile.
-package struct BatchProfiles<Key: Hashable & Sendable>: Sendable {
+/// The key of a profile is a hash of its texts. The type is not generic over its key, because generic code is not
+/// specialised across modules, and a freeze calls it for each device.
+package struct BatchProfiles: Sendable {
     package private(set) var all: [DeliveryProfile] = []
-    private var indexes: [Key: Int] = [:]
-    private var last: (key: Key, index: Int)?
+    private var indexes: [UInt64: Int] = [:]
+    private var last: (key: UInt64, index: Int)?
 
     package init() {}
 
+    /// Returns the key of some texts and one more, which has this hash.
+    package static func key(_ key: UInt64, adding hash: UInt64) -> UInt64 { (key ^ hash) &* 0x9E37_79B9_7F4A_7C15 }
+
     /// Returns the index of a profile in ``all``. `profile` is called for one that is new.
-    package mutating func index(_ key: Key, _ profile: () throws -> DeliveryProfile) rethrows -> Int {
+    package mutating func index(_ key: UInt64, _ profile: () throws -> DeliveryProfile) rethrows -> Int {
         if let last, last.key == key { return last.index }
         let index = try indexes[key] ?? add(key, profile())
         last = (key, index)
         return index
     }
 
-    private mutating func add(_ key: Key, _ profile: DeliveryProfile) -> Int {
+    private mutating func add(_ key: UInt64, _ profile: DeliveryProfile) -> Int {
         all.append(profile)
         indexes[key] = all.count - 1
         return all.count - 1

@@ -1,0 +1,131 @@
+package import Model
+package import Store
+
+/// The devices of a run, as the freeze reads them, and the policy that decides about each.
+package struct FreezeAudience {
+    private var policy: FreezePolicy
+    /// The send order of a correction; `nil` for any other run.
+    private let turns: CorrectionTurns?
+    /// The last device that an earlier freeze of the run wrote, 0 if there is none.
+    private let written: Int64
+    /// The query for the devices, in order of id. Both engines read the same columns.
+    package let query: SQLStatement
+    package let values: [any SQLValue]
+
+    package init<Session: SQLSession>(_ db: Session, _ run: Run, _ selection: AudienceSelection) throws {
+        let (definition, dialect) = (run.definition, Session.dialect)
+        written =
+            try db.first(
+                .once(
+                    """
+                    SELECT coalesce(max(device_id), 0) FROM \(dialect.deliveries(of: run.id))
+                    WHERE \(dialect.isOf(run: run.id))
+                    """)
+            ) { try $0.int64(0) } ?? 0
+        policy = FreezePolicy(
+            definition.campaign, waves: RecipientWaves(definition, startedAt: run.startedAt ?? run.createdAt),
+            seeds: selection.seeds)
+        try selection.tellUsers(&policy, cutShort: written > 0 ? run.id : nil, db)
+        turns = try definition.correction.map {
+            CorrectionTurns(try RunRow.require(db, $0.run), plannedAt: definition.plannedAt)
+        }
+        query = .once(Self.text(definition, policy, after: policy.hasStages ? 0 : written, selection, dialect))
+        values = selection.values
+    }
+
+    private static func text(
+        _ definition: RunDefinition, _ policy: FreezePolicy, after: Int64, _ selection: AudienceSelection,
+        _ dialect: SQLDialect
+    ) -> String {
+        let noText = dialect.word("NULL", "NULL::text")
+        let corrected = definition.correction.map { correction in
+            """
+            (
+                SELECT changed_at FROM \(dialect.deliveries(of: correction.run, as: "sent"))
+                WHERE \(dialect.isOf(run: correction.run, "sent")) AND sent.device_id = device.id
+            )
+            """
+        }
+        return """
+            SELECT device.id, device.environment, device.token_generation, device.status, device.alerts_allowed,
+                \(definition.wall == nil && !policy.hasStages ? noText : "device.time_zone"),
+                \(policy.hasStages ? "device.locale" : noText),
+                \(corrected ?? dialect.word("NULL", "NULL::bigint")),
+                \(policy.goesByUser ? "device.user_id" : noText),
+                device.locale, device.app_version, device.time_zone, device.country
+            FROM device WHERE device.id > \(after) AND \(selection.sql) ORDER BY device.id
+            """
+    }
+
+    /// Returns the decision about the next device, or `nil` if its delivery is already written. A sample of stages
+    /// depends on all devices before it, so these are decided again.
+    ///
+    /// - Parameter settledAt: when the corrected run settled the device's delivery.
+    package mutating func decide(
+        _ device: Int64, settledAt: Timestamp?,
+        _ decide: (inout FreezePolicy) throws -> FreezePolicy.Decision
+    ) rethrows -> FreezePolicy.Decision? {
+        var decision = try decide(&policy)
+        turns?.give(&decision, settledAt: settledAt)
+        return device > written ? decision : nil
+    }
+}
+
+/// A delivery that the freeze writes.
+package struct FrozenDelivery: Sendable {
+    package var device: Int64
+    package var environment: Int64
+    package var generation: Int64
+    package var decision: FreezePolicy.Decision
+    /// The index into the profiles of its batch.
+    package var profile: Int
+
+    package init(
+        device: Int64, environment: Int64, generation: Int64, decision: FreezePolicy.Decision, profile: Int
+    ) {
+        self.device = device
+        self.environment = environment
+        self.generation = generation
+        self.decision = decision
+        self.profile = profile
+    }
+}
+
+/// Deliveries that one transaction of the freeze writes, in order of device.
+package struct FrozenDeliveries: Sendable {
+    package var deliveries: [FrozenDelivery] = []
+    package var profiles = BatchProfiles()
+    /// Whether no delivery comes after these.
+    package var isLast = false
+
+    package init() {}
+
+    /// Creates the batch of one device chosen by a person.
+    package init(_ chosen: ChosenDevice) {
+        isLast = true
+        let profile = profiles.index(chosen.profile.key) { chosen.profile }
+        deliveries = [
+            FrozenDelivery(
+                device: chosen.device, environment: chosen.environment, generation: chosen.generation,
+                decision: chosen.decision, profile: profile)
+        ]
+    }
+
+    /// The change of the run's counts.
+    package var change: DeliveryCounts {
+        var change = DeliveryCounts()
+        change.audience = deliveries.count
+        change.suppressed = deliveries.count { $0.decision.suppression != nil }
+        change.pending = change.audience - change.suppressed
+        return change
+    }
+
+    /// Counts the batch, in the transaction that has written its deliveries, and records the end of the freeze.
+    package func count(run: Int64, at now: Timestamp, _ db: some SQLSession) throws -> DeliveryCounts {
+        var sizes: [Int: Int] = [:]
+        for delivery in deliveries { if let stage = delivery.decision.stage { sizes[stage, default: 0] += 1 } }
+        try RunStages.grow(sizes, run: run, db)
+        if isLast { _ = try db.execute("UPDATE run SET is_frozen = true WHERE id = $1", run) }
+        return try RunRow.add(change, to: run, at: now, db)
+    }
+}
