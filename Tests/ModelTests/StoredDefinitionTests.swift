@@ -81,6 +81,7 @@ struct `Stored words and numbers` {
                     + "segment_changed segment_removed device_removed file_written change_held change_released change_rejected signed_in signed_out sign_in_refused approval_requested plan_signed "
                     + "plan_rejected approval_used glass_broken"
             ),
+            (Self.words(StageVerdict.self), "go halt undecided"),
             (Self.words(AccessRole.self), "viewer author sender approver admin registrar"),
             (
                 Self.words(PushType.self),

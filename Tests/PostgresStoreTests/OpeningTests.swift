@@ -90,7 +90,7 @@ struct OpeningTests {
         }
     }
 
-    @Test(arguments: 1..<Schema.version)
+    @Test(arguments: 1..<5)
     func `a token that an earlier version recorded as proven stays so`(version: Int) async throws {
         try await withDatabase { cluster, database in
             try await withPool(cluster.url(database)) { pool in

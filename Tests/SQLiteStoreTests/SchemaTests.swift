@@ -100,7 +100,7 @@ struct SchemaTests {
         }
     }
 
-    @Test(arguments: 1..<Schema.version)
+    @Test(arguments: 1..<9)
     func `a token that an earlier version recorded as proven stays so`(version: Int) async throws {
         try await withFolder { folder in
             let path = folder.appending(path: "fanfare.sqlite").path

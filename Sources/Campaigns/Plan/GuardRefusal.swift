@@ -128,13 +128,6 @@ package enum Percent {
 
 /// The last finished run of a campaign. Growth and changes are measured against it.
 package struct PreviousRun: Hashable, Sendable {
-    /// The reasons for which a run does not reach a device from the start, although the audience selects the device.
-    private static let leftOutReasons: Set<String> = [
-        SuppressionReason.alertsNotAllowed.rawValue, SuppressionReason.wrongEnvironment.rawValue,
-        SuppressionReason.tokenGone.rawValue, SuppressionReason.holdout.rawValue,
-        SuppressionReason.duplicateOfUser.rawValue,
-    ]
-
     package var run: Run
     /// The number of devices that the run was for, less those that it left out from the start.
     package var reach: Int
@@ -144,7 +137,8 @@ package struct PreviousRun: Hashable, Sendable {
         guard let run = try await store.latestRun(campaign: campaign, state: .finished) else { return nil }
         guard run.counts.suppressed > 0 else { return PreviousRun(run: run, reach: run.counts.audience) }
         let report = try await store.report(run.id)
-        let leftOut = report.suppressed.filter { leftOutReasons.contains($0.reason) }.reduce(0) { $0 + $1.count }
+        let leftOut = report.suppressed.filter { SuppressionReason(rawValue: $0.reason)?.isFromTheStart ?? false }
+            .reduce(0) { $0 + $1.count }
         return PreviousRun(run: run, reach: report.counts.audience - leftOut)
     }
 }

@@ -58,6 +58,34 @@ package enum SuppressionReason: String, Hashable, Sendable, Codable, CaseIterabl
     package static let putOff: [SuppressionReason] = [.silentBudget, .frequencyCap, .quietHours]
 }
 
+/// What a reason says about its run. Each question is a list of its own, and a new reason answers all of them.
+extension SuppressionReason {
+    /// Whether the campaign, the configuration or a person leaves the delivery out. It counts as much as an acceptance
+    /// when a run is judged.
+    package var isOnPurpose: Bool { meaning.isOnPurpose }
+    /// Whether the run leaves the device out from the start, although the audience selects it.
+    package var isFromTheStart: Bool { meaning.isFromTheStart }
+    /// Whether the reason is no evidence about the run even after a request: a newer push replaced the delivery, or the
+    /// run was cancelled.
+    package var isSilent: Bool { meaning.isSilent }
+
+    private struct Meaning {
+        var isOnPurpose = false
+        var isFromTheStart = false
+        var isSilent = false
+    }
+
+    private var meaning: Meaning {
+        switch self {
+        case .silentBudget, .frequencyCap, .quietHours: Meaning(isOnPurpose: true)
+        case .coalesced, .cancelled: Meaning(isOnPurpose: true, isSilent: true)
+        case .holdout, .duplicateOfUser: Meaning(isOnPurpose: true, isFromTheStart: true)
+        case .alertsNotAllowed, .wrongEnvironment, .tokenGone: Meaning(isFromTheStart: true)
+        case .expired, .payloadTooLarge, .late, .unknownZone: Meaning()
+        }
+    }
+}
+
 /// The delivery counts of a run. They always balance: audience = pending + leased + accepted + rejected + unknown +
 /// suppressed.
 package struct DeliveryCounts: Hashable, Sendable, Codable {

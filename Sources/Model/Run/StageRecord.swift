@@ -27,10 +27,6 @@ package struct StageAnswers: Hashable, Sendable, Codable {
     /// A delivery with an unknown outcome.
     package static let lost = StageAnswers(answered: 0, unknown: 1)
 
-    /// The suppression reasons after a request that are no evidence about the run: a newer push replaced the delivery,
-    /// or the run was cancelled.
-    package static let leftOutSilently: [SuppressionReason] = [.coalesced, .cancelled]
-
     /// Creates the counts of one settlement. Returns `nil` if the settlement is not final or is no evidence about the
     /// run.
     package init?(_ settlement: Settlement) {
@@ -42,7 +38,7 @@ package struct StageAnswers: Hashable, Sendable, Codable {
         case .rejected, .suppressed(.payloadTooLarge): self.init(answered: 1, failed: 1)
         case .unknown: self = .lost
         // A request was started and will not be repeated, so its response remains unknown.
-        case .suppressed(let reason) where settlement.attempt > 0 && !Self.leftOutSilently.contains(reason):
+        case .suppressed(let reason) where settlement.attempt > 0 && !reason.isSilent:
             self = .lost
         case .retry, .suppressed: return nil
         }

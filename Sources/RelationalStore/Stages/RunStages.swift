@@ -142,7 +142,7 @@ package struct RunStages<Session: SQLSession>: StageBook {
     private static var isLost: String {
         """
         (state = \(DeliveryState.suppressed.code) AND attempt > 0 AND NOT \(isTooLarge)
-            AND reason NOT IN (\(SQLConstants.list(StageAnswers.leftOutSilently.map(\.rawValue)))))
+            AND reason NOT IN (\(SQLConstants.list(SuppressionReason.allCases.filter(\.isSilent).map(\.rawValue)))))
         """
     }
 

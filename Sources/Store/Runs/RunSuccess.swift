@@ -3,7 +3,7 @@ package import Model
 /// The rule that decides whether a finished run did what it was started for: enough pushes were accepted, and most of
 /// what was sent was accepted.
 ///
-/// A delivery that was left out on purpose (``onPurpose``) is no failure: it counts as much as an acceptance. If more
+/// A delivery that was left out on purpose (``SuppressionReason/isOnPurpose``) is no failure: it counts as much as an acceptance. If more
 /// than half of a run was left out on purpose, no acceptances are required, because the few that remain prove nothing.
 package struct RunSuccess: Sendable {
     private let limits: Configuration.SuccessLimits
@@ -22,7 +22,8 @@ package struct RunSuccess: Sendable {
         _ counts: DeliveryCounts, suppressed: [Report.Reason], gone: Int = 0, attempted: Int = 0,
         mayHaveArrived: Int = 0
     ) -> String? {
-        let leftOut = suppressed.filter { Self.onPurpose.contains($0.reason) }.reduce(0) { $0 + $1.count }
+        let leftOut = suppressed.filter { SuppressionReason(rawValue: $0.reason)?.isOnPurpose ?? false }
+            .reduce(0) { $0 + $1.count }
         let ended = counts.accepted + counts.rejected + counts.unknown
         if counts.accepted < limits.minAccepted, leftOut * 2 <= counts.audience {
             guard ended + attempted > 0 else { return nobody(counts, suppressed) }
@@ -43,13 +44,6 @@ package struct RunSuccess: Sendable {
     }
 
     private static let noDevice = "no device was reached"
-
-    /// The reasons why the campaign, the configuration or a person leaves deliveries out.
-    private static let onPurpose = Set(
-        [
-            SuppressionReason.silentBudget, .frequencyCap, .coalesced, .quietHours, .holdout, .duplicateOfUser,
-            .cancelled,
-        ].map(\.rawValue))
 
     private func few(_ counts: DeliveryCounts, of sent: Int, attempted: Int, mayHaveArrived: Int) -> String {
         let doubts = mayHaveArrived > 0 ? " for certain, \(mayHaveArrived.grouped) may have arrived" : ""
