@@ -4,7 +4,9 @@ import Testing
 /// There are none, and the index takes time to write.
 @main struct TestEntry {
     static func main() async {
-        if CommandLine.arguments.contains("xctest") { return }
-        await Testing.__swiftPMEntryPoint() as Never
+        let arguments = CommandLine.arguments
+        if arguments.contains("swift-testing") { await Testing.__swiftPMEntryPoint() as Never }
+        // `swift test` asks for a list of XCTest's tests when it has a filter.
+        if arguments.contains("--dump-tests-json") { print("{\"tests\": []}") }
     }
 }
