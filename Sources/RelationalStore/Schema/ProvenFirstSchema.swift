@@ -1,4 +1,6 @@
-/// The migration that gives each device a bit instead of a row for its proven first token, see ``ProvenTokens``. Frozen.
+/// The migration that gives each device a bit instead of a row for its proven first token, see ``ProvenTokens``.
+///
+/// The text is frozen on release.
 package enum ProvenFirstSchema {
     package static func sql(_ dialect: SQLDialect) -> String {
         """

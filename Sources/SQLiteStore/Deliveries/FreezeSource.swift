@@ -62,21 +62,10 @@ struct FreezeSource {
     func close() { rows.reset() }
 }
 
-/// Inserts a batch of deliveries and counts them, in the transaction of `db`.
-struct FreezeBatch {
-    private let db: Database
-    private let run: Int64
-    private let now: Timestamp
-
-    init(_ db: Database, run: Int64, now: Timestamp) {
-        self.db = db
-        self.run = run
-        self.now = now
-    }
-
-    func insert(_ batch: FrozenDeliveries) throws -> DeliveryCounts {
-        let profiles = try DeliveryProfiles(db).numbers(of: batch.profiles.all)
-        let deliveries = batch.deliveries
+extension FrozenDeliveries {
+    /// Inserts the deliveries and counts them, in the transaction of `db`.
+    func insert(into db: Database, run: Int64, at now: Timestamp) throws -> DeliveryCounts {
+        let profiles = try DeliveryProfiles(db).numbers(of: self.profiles.all)
         var start = 0
         for rows in DeliveryInsertion.rowCounts where deliveries.count - start >= rows {
             let insertion = try DeliveryInsertion(db, rows: rows, run: run, now: now)
@@ -85,11 +74,11 @@ struct FreezeBatch {
                 start += rows
             }
         }
-        return try batch.count(run: run, at: now, db)
+        return try count(run: run, at: now, db)
     }
 }
 
-/// A statement that inserts several deliveries. Each execution of a statement costs as much as the rest of an insertion.
+/// A statement that inserts several deliveries. Each execution of a statement costs as much as the rest of its work.
 private struct DeliveryInsertion {
     /// The numbers of rows for which there is a statement, the largest first. More rows at a time save little.
     static let rowCounts = [20, 1]

@@ -42,7 +42,7 @@ extension SQLiteFileStore {
                     let counts = try transaction(.ofSenders) { writer in
                         // This prevents two simultaneous freezes from each writing the same deliveries.
                         try RunOwner.locked(writer, run).require(owner)
-                        return try FreezeBatch(writer, run: run, now: now).insert(batch)
+                        return try batch.insert(into: writer, run: run, at: now)
                     }
                     if !batch.deliveries.isEmpty { onBatch(FrozenBatch(batch.deliveries.lazy.map(\.decision))) }
                     if batch.isLast { return counts }

@@ -55,8 +55,8 @@ package struct TransferTable: Hashable, Sendable {
 }
 
 extension TransferTable {
-    /// All tables in the order in which they are copied: referenced tables come first. A new table comes last, because a
-    /// move that is under way records how many tables it has copied.
+    /// All tables in the order in which they are copied: referenced tables come first. A new table comes last, because
+    /// a move that is under way records how many tables it has copied.
     ///
     /// The copy leaves out:
     /// - data of a machine or a process: `clock_reading`, `pace_bucket`, `daemon`, `sender`, `run_sender` and
