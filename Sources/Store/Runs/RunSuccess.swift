@@ -3,8 +3,9 @@ package import Model
 /// The rule that decides whether a finished run did what it was started for: enough pushes were accepted, and most of
 /// what was sent was accepted.
 ///
-/// A delivery that was left out on purpose (``SuppressionReason/isOnPurpose``) is no failure: it counts as much as an acceptance. If more
-/// than half of a run was left out on purpose, no acceptances are required, because the few that remain prove nothing.
+/// A delivery that was left out on purpose (``SuppressionReason/isOnPurpose``) is no failure: it counts as much as an
+/// acceptance. If more than half of a run was left out on purpose, no acceptances are required, because the few that
+/// remain prove nothing.
 package struct RunSuccess: Sendable {
     private let limits: Configuration.SuccessLimits
 
