@@ -204,6 +204,8 @@ package final class PostgresCluster: Sendable {
     /// What PostgreSQL tells a client while it recovers from a crash.
     private static let recoveryMessages = [
         " is in recovery mode", " is not yet accepting connections", " is starting up",
+        // Others have taken all that it has, for a while.
+        "out of shared memory",
     ]
 
     /// An empty database of a name of its own, or a copy of another one that nobody uses.
