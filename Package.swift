@@ -102,7 +102,7 @@ let package = Package(
                 "Senders", "Rendering", "Store", "APNs", "Model", "Platform", logging, histogram, metrics, coreMetrics,
             ],
             swiftSettings: strict),
-        // Who sends from a store, who of them is alive, and who is told to stop.
+        // The senders of a store: which are alive, and which must stop.
         .target(
             name: "Senders", dependencies: ["Store", "APNs", "Model", "Platform", logging], swiftSettings: strict),
         // What a push holds: its payload, from templates, its headers and its id.

@@ -1,5 +1,6 @@
 import APNsSimulator
 import Foundation
+import Platform
 import TestSupport
 import Testing
 
@@ -108,7 +109,7 @@ import Testing
                 place.simulator.setFaults(
                     broken.map { token in
                         FaultRule(
-                            when: .token(DeviceHex.bytes(token)),
+                            when: .token(Hex.bytes(of: token) ?? []),
                             action: .answer(status: 413, reason: "PayloadTooLarge"))
                     })
                 try write("news", "News", stages, to: place)
@@ -137,7 +138,7 @@ import Testing
                 place.simulator.changeRegistry { registry in
                     for number in place.tokens.indices where number % 10 < 6 {
                         registry.setGone(
-                            token: DeviceHex.bytes(place.tokens[number]), environment: .production, since: now)
+                            token: Hex.bytes(of: place.tokens[number]) ?? [], environment: .production, since: now)
                     }
                 }
                 try write("news", "News", stages, to: place)
@@ -235,16 +236,6 @@ import Testing
             try place.folder.write(file.replacing(filter, with: "audience: everyone\n"), to: path)
             #expect(try place.fanfare("run", "news", "--yes").status == 0)
             #expect(saw("For a few", place) == Self.devices)
-        }
-    }
-}
-
-/// Tokens as the simulator's registry has them.
-private enum DeviceHex {
-    static func bytes(_ digits: String) -> [UInt8] {
-        stride(from: 0, to: digits.utf8.count, by: 2).map { start in
-            let index = digits.index(digits.startIndex, offsetBy: start)
-            return UInt8(digits[index..<digits.index(index, offsetBy: 2)], radix: 16) ?? 0
         }
     }
 }

@@ -7,7 +7,7 @@ import Testing
 /// needed where the kernel lets users have such name spaces.
 @Suite(
     .ownThread, .timeLimit(.minutes(5)),
-    .enabled(if: FullDisk.isPossible, "this machine lets nobody mount a tmpfs of their own"))
+    .enabled(if: FullDisk.isPossible, "this machine allows no mount of a tmpfs"))
 struct `A full disk` {
     @Test func `ends an import with 75, and the store opens and goes on once there is space`() throws {
         let place = try Installation(devices: 12_000)
@@ -74,7 +74,7 @@ struct `A full disk` {
 /// The stop of a broadcast whose disk is full.
 @Suite(
     .ownThread, .timeLimit(.minutes(5)),
-    .enabled(if: FullDisk.isPossible, "this machine lets nobody mount a tmpfs of their own"))
+    .enabled(if: FullDisk.isPossible, "this machine allows no mount of a tmpfs"))
 struct `A stop on a full disk` {
     /// - Parameters:
     ///   - before: done when the disk is full.

@@ -247,7 +247,7 @@ import Testing
         #expect(result.errors.contains("cannot write /nonexistent/x: its folder does not exist; name another place"))
     }
 
-    @Test(.enabled(if: FullDisk.isPossible, "this machine lets nobody mount a tmpfs of their own"))
+    @Test(.enabled(if: FullDisk.isPossible, "this machine allows no mount of a tmpfs"))
     func `for want of space is said to be so when it is opened`() throws {
         let place = try Installation(devices: 10)
         let result = try FullDisk.run(

@@ -45,8 +45,7 @@ package final class SigningKey: @unchecked Sendable {
         let count = i2d_PUBKEY(key, &bytes)
         guard count > 0, let bytes else { throw .signingFailed(reason: OpenSSLFault.last) }
         defer { CRYPTO_free(bytes, #file, #line) }
-        let digest = Digest.sha256(Array(UnsafeBufferPointer(start: bytes, count: Int(count))))
-        return digest.map { String(0x100 + Int($0), radix: 16).dropFirst() }.joined()
+        return Digest.sha256Hex(Array(UnsafeBufferPointer(start: bytes, count: Int(count))))
     }
 
     /// Returns ECDSA over SHA-256, as raw r||s: 64 bytes, each half big-endian and padded with zeros on the left.

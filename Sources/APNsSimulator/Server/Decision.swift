@@ -92,34 +92,17 @@ struct DelayLine {
 
 /// An `apns-id` made by the simulator: a random UUID of version 4 in lower case.
 struct MessageID: Hashable, Sendable {
-    static let characters = 36
+    static let characters = PushID.textCount
 
-    private let high: UInt64
-    private let low: UInt64
+    private let id: PushID
 
     init(using generator: inout SplitMix64) {
-        high = generator.next() & ~0xf000 | 0x4000
-        low = generator.next() & ~(0b11 << 62) | 0b10 << 62
+        id = PushID(
+            high: generator.next() & ~0xf000 | 0x4000, low: generator.next() & ~(0b11 << 62) | 0b10 << 62)
     }
 
     /// Writes the id. `room` holds 36 bytes.
-    func write(to room: UnsafeMutableRawBufferPointer) {
-        var offset = 0
-        for digit in 0..<32 {
-            if digit == 8 || digit == 12 || digit == 16 || digit == 20 {
-                room[offset] = UInt8(ascii: "-")
-                offset += 1
-            }
-            let word = digit < 16 ? high : low
-            room[offset] = Hex.digit(UInt8(truncatingIfNeeded: word >> UInt64(60 - 4 * (digit % 16))) & 15)
-            offset += 1
-        }
-    }
+    func write(to room: UnsafeMutableRawBufferPointer) { id.write(to: room) }
 
-    var text: String {
-        String(unsafeUninitializedCapacity: Self.characters) { room in
-            write(to: UnsafeMutableRawBufferPointer(room))
-            return Self.characters
-        }
-    }
+    var text: String { id.description }
 }

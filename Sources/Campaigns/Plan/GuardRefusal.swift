@@ -137,8 +137,7 @@ package struct PreviousRun: Hashable, Sendable {
         guard let run = try await store.latestRun(campaign: campaign, state: .finished) else { return nil }
         guard run.counts.suppressed > 0 else { return PreviousRun(run: run, reach: run.counts.audience) }
         let report = try await store.report(run.id)
-        let leftOut = report.suppressed.filter { SuppressionReason(rawValue: $0.reason)?.isFromTheStart ?? false }
-            .reduce(0) { $0 + $1.count }
+        let leftOut = report.suppressed.count(of: \.isFromTheStart)
         return PreviousRun(run: run, reach: report.counts.audience - leftOut)
     }
 }

@@ -65,8 +65,7 @@ package struct StartCampaign: Sendable {
 
     /// Counts the devices that the run would be sent to if it started now.
     package func reach(of prepared: inout Prepared, now: Timestamp) async throws -> Reach {
-        if let reach = prepared.reach { return reach }
-        let reach = try await starting.reach(of: prepared.definition, now: now)
+        let reach = try await starting.reach(of: prepared.definition, counted: prepared.reach, now: now)
         prepared.reach = reach
         return reach
     }

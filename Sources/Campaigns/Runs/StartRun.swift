@@ -125,8 +125,11 @@ package struct StartRun: Sendable {
     }
 
     /// Counts the devices that a run would be sent to if it started now.
-    package func reach(of definition: RunDefinition, now: Timestamp) async throws -> Reach {
-        try await store.reach(
+    ///
+    /// - Parameter counted: the audience, if the caller has counted it already.
+    package func reach(of definition: RunDefinition, counted: Reach? = nil, now: Timestamp) async throws -> Reach {
+        if let counted { return counted }
+        return try await store.reach(
             of: definition.campaign, budget: nil, waves: RecipientWaves(definition, startedAt: now), now: now)
     }
 
@@ -137,8 +140,7 @@ package struct StartRun: Sendable {
     ) async throws -> [KeylessDevices] {
         let keyed = app.credential.environments
         guard keyed.count < PushEnvironment.allCases.count else { return [] }
-        let found = if let counted { counted } else { try await reach(of: definition, now: now) }
-        return KeylessDevices.all(in: found, keyed: keyed)
+        return KeylessDevices.all(in: try await reach(of: definition, counted: counted, now: now), keyed: keyed)
     }
 
     private func check(
@@ -152,7 +154,7 @@ package struct StartRun: Sendable {
         guard approvals != nil || brake != nil || plan != nil || hasSeeds || campaign.guards != Campaign.Guards() else {
             return ([], counted, nil)
         }
-        let reach = if let counted { counted } else { try await reach(of: definition, now: now) }
+        let reach = try await reach(of: definition, counted: counted, now: now)
         var planned: SegmentContents?
         if let plan {
             let (now, segments) = try await token(definition, occurrence, reach.total, files, as: plan)

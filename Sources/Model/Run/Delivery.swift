@@ -86,6 +86,13 @@ extension SuppressionReason {
     }
 }
 
+extension Sequence<Report.Reason> {
+    /// Returns how many deliveries were suppressed for a reason of which this is true.
+    package func count(of isMeant: (SuppressionReason) -> Bool) -> Int {
+        reduce(0) { $0 + (SuppressionReason(rawValue: $1.reason).map(isMeant) == true ? $1.count : 0) }
+    }
+}
+
 /// The delivery counts of a run. They always balance: audience = pending + leased + accepted + rejected + unknown +
 /// suppressed.
 package struct DeliveryCounts: Hashable, Sendable, Codable {

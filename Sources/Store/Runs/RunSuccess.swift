@@ -23,8 +23,7 @@ package struct RunSuccess: Sendable {
         _ counts: DeliveryCounts, suppressed: [Report.Reason], gone: Int = 0, attempted: Int = 0,
         mayHaveArrived: Int = 0
     ) -> String? {
-        let leftOut = suppressed.filter { SuppressionReason(rawValue: $0.reason)?.isOnPurpose ?? false }
-            .reduce(0) { $0 + $1.count }
+        let leftOut = suppressed.count(of: \.isOnPurpose)
         let ended = counts.accepted + counts.rejected + counts.unknown
         if counts.accepted < limits.minAccepted, leftOut * 2 <= counts.audience {
             guard ended + attempted > 0 else { return nobody(counts, suppressed) }

@@ -45,9 +45,7 @@ struct SendingHere: Sendable {
     /// app's keys. A fault is then an error before anything is recorded. A daemon sends with its own copy of the keys,
     /// which this user may not be able to read.
     mutating func prepareUnlessServed(_ app: Configuration.App) async throws {
-        guard try await session.runs.daemon() == nil else { return }
-        setup = try SendingSetup(app, tokens, logger: logger)
-        _ = try session.post()
+        if try await session.runs.daemon() == nil { _ = try await prepare(app) }
     }
 
     /// Prepares this process to send an app's runs although a daemon may run. Returns `false` if this process cannot

@@ -30,7 +30,7 @@ extension Fleet {
         }
         print("fleet, \(scene): \(counts.summary)")
         for violation in counts.violations.prefix(20) { Issue.record("\(scene): \(violation)") }
-        #expect(counts.blows > 0, "nobody was hit")
+        #expect(counts.blows > 0, "no sender was hit")
         return counts
     }
 }

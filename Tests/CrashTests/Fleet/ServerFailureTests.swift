@@ -85,7 +85,7 @@ struct `Several senders of a server that fails` {
     }
 
     @Test(
-        .enabled(if: SmallDisk.isPossible, "this machine lets nobody mount a tmpfs of their own"),
+        .enabled(if: SmallDisk.isPossible, "this machine allows no mount of a tmpfs"),
         arguments: Nightly.rows([PostgresCluster.Options.Small.tables], atNight: [.wal]))
     func `wait while the server's disk is full, say so, and go on when there is room`(
         small: PostgresCluster.Options.Small
