@@ -18,6 +18,17 @@ let runtimeLibraries = [
 let linkedRuntime: [LinkerSetting] =
     Context.environment["STATIC_RUNTIME"] == nil ? [] : [.unsafeFlags(["-static-stdlib"] + runtimeLibraries)]
 
+/// The version of a build that is told no other one. `.ci/version` prints the version of a tag or commit.
+let firstVersion = "0.1.0"
+let version = Context.environment["FANFARE_VERSION"] ?? firstVersion
+
+/// The pages of the guide. A documentation catalogue cannot be embedded as a whole.
+let guidePages = [
+    "Guide", "FirstBroadcast", "WriteACampaign", "BeforeYouSend", "WhileItRuns", "Afterwards", "SilentPushes",
+    "SegmentsAndImports", "FeedsAndTimers", "Operate", "Runbook", "SeveralMachines", "API", "DataForAnalysts",
+    "HowItWorks", "Changelog",
+]
+
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let histogram: Target.Dependency = .product(name: "Histogram", package: "hdrhistogram-swift")
@@ -68,8 +79,8 @@ let package = Package(
             dependencies: [
                 "Campaigns", "Sending", "Senders", "Rendering", "Daemon", "CampaignFiles", "Store", "SQLiteStore",
                 "PostgresStore", "APNs", "APNsSimulator", "Systemd", "WebClient", "FeedReader", "Model", "Platform",
-                "Web", "OutputFiles", "COpenGuard", "CKernel", "COpenSSL", argumentParser, logging, metrics,
-                serviceLifecycle, unixSignals,
+                "Web", "Guide", "OutputFiles", "COpenGuard", "CKernel", "COpenSSL", "CVersion", argumentParser, logging,
+                metrics, serviceLifecycle, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
             resources: [.embedInCode("Examples")],
@@ -79,8 +90,8 @@ let package = Package(
         .target(
             name: "Web",
             dependencies: [
-                "Daemon", "Campaigns", "Model", coreMetrics, hummingbird, hummingbirdCore, httpTypes, logging, mustache,
-                nioCore, nioHTTPTypes, serviceLifecycle,
+                "Daemon", "Campaigns", "Guide", "Model", coreMetrics, hummingbird, hummingbirdCore, httpTypes, logging,
+                mustache, nioCore, nioHTTPTypes, serviceLifecycle,
             ],
             // The stylesheet and the templates of the pages and of the report: the program is one file.
             resources: [.embedInCode("Assets"), .embedInCode("Templates")],
@@ -125,7 +136,11 @@ let package = Package(
         .target(name: "FeedReader", dependencies: ["Model"], swiftSettings: strict),
         .target(name: "Systemd", swiftSettings: strict),
         .target(name: "OutputFiles", swiftSettings: strict),
+        // The pages for people who use Fanfare: text alone.
+        .target(
+            name: "Guide", resources: guidePages.map { .embedInCode("Guide.docc/\($0).md") }, swiftSettings: strict),
         .target(name: "COpenGuard"),
+        .target(name: "CVersion", cSettings: [.define("FANFARE_VERSION", to: "\"\(version)\"")]),
         .target(
             name: "WebClient", dependencies: ["CCurl", "CKernel", "COpenSSL", "Model", "Platform"],
             swiftSettings: strict),
@@ -145,6 +160,7 @@ let package = Package(
             name: "CampaignFilesTests", dependencies: ["CampaignFiles", "Model", "Platform", "TestSupport"],
             exclude: ["Fixtures"],
             swiftSettings: strict),
+        .testTarget(name: "GuideTests", dependencies: ["Guide"], swiftSettings: strict),
         .testTarget(name: "WebClientTests", dependencies: ["WebClient", "TestSupport"], swiftSettings: strict),
         .target(
             name: "TestSupport", dependencies: ["Model", "Platform", "COpenSSL"], path: "Tests/Support",
@@ -225,8 +241,8 @@ let package = Package(
         .testTarget(
             name: "WebTests",
             dependencies: [
-                "Web", "Campaigns", "Daemon", "Sending", "Senders", "Rendering", "Store", "SQLiteStore", "APNs",
-                "Model", "Platform", "SendingScene",
+                "Web", "Campaigns", "Daemon", "Guide", "Sending", "Senders", "Rendering", "Store", "SQLiteStore",
+                "APNs", "Model", "Platform", "SendingScene",
                 "TestSupport", grdb, hummingbird, httpTypes, metrics, coreMetrics, logging, nioCore, nioEmbedded,
                 nioHTTP1, nioHTTPTypes, mustache,
             ],

@@ -1,5 +1,6 @@
 package import Campaigns
 import Foundation
+package import Guide
 import HTTPTypes
 import Hummingbird
 import Logging
@@ -13,18 +14,21 @@ package struct Studio: Sendable {
     private let streams: LiveStreams
     private let document: OpenAPIDocument
     private let version: String
+    private let guide: Guide
     /// Records the routes that read texts without declaring it.
     let undeclaredTexts = UndeclaredTexts()
 
     /// - Parameters:
     ///   - link: the one-time sign-in link for the operator who started the server.
     ///   - version: the version of this program.
-    package init(cases: UseCases, link: OneTimeLink, version: String) throws {
+    ///   - guide: the guide that the pages show.
+    package init(cases: UseCases, link: OneTimeLink, version: String, guide: Guide) throws {
         self.cases = cases
         authenticator = Authenticator(cases, link: link)
         feed = LiveFeed(cases: cases)
         streams = LiveStreams(cases: cases)
         self.version = version
+        self.guide = guide
         document = try OpenAPIDocument(Self.operations(cases), version: version)
     }
 
@@ -48,6 +52,7 @@ package struct Studio: Sendable {
             + CalendarPages(cases: cases).routes + ApprovalPages(cases: cases).routes
             + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
             + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
+            + GuidePages(guide: guide).routes
     }
 
     /// The routes of the pages and the API: each method and path.

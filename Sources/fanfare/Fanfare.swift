@@ -1,4 +1,5 @@
 import ArgumentParser
+import CVersion
 import Campaigns
 
 @main
@@ -8,13 +9,9 @@ struct Fanfare: AsyncParsableCommand {
         abstract: "Broadcasts to Apple devices: campaign files in, localized pushes out, every outcome on record.",
         discussion: """
             Results go to standard output, everything else to standard error. \
-            Exit codes: 0 done; 3 refused by a guard, missed, or finished without reaching a device, unless it was left \
-            out on purpose; 64 usage; 65 invalid file or data; 66 no such campaign or run; 69 APNs unreachable; \
-            70 internal error; 73 a file cannot be written there; \
-            74 the disk failed; 75 busy or stopped early: run it again; 76 stopped, a breaker is open, or the run is late: \
-            a person must look; 77 credential refused; 78 configuration.
+            Exit codes: \(exitCodes.map { "\($0.code) \($0.meaning)" }.joined(separator: "; ")).
             """,
-        version: "0.1.0",
+        version: String(cString: fanfare_version()),
         subcommands: [
             InitCommand.self,
             ValidateCommand.self,
@@ -48,11 +45,18 @@ struct Fanfare: AsyncParsableCommand {
             SegmentsCommand.self,
             TokensCommand.self,
             SchemaCommand.self,
+            GuideCommand.self,
             SimulatorCommand.self,
             DemoCommand.self,
             InstallCommand.self,
         ]
     )
+
+    /// Every exit code in order, with its meaning.
+    static var exitCodes: [(code: Int32, meaning: String)] {
+        (ExitStatus.allCases.map { ($0.rawValue, $0.meaning) } + [(ExitCode.validationFailure.rawValue, "usage")])
+            .sorted { $0.0 < $1.0 }
+    }
 
     /// The prefix that the argument parser writes before its own errors, the same as in ``Failure/exit(with:)``.
     static var _errorPrefix: String { "error: " }

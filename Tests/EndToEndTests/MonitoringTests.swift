@@ -87,7 +87,7 @@ import Web
                 "fanfare_outcomes_total{campaign=\"new-podcast\",outcome=\"unknown\"} 0",
                 "fanfare_pushes_total{environment=\"production\",push_type=\"alert\",reason=\"\",status=\"200\",topic=",
                 "fanfare_credential_usable{environment=\"production\",topic=\"\(Installation.topic)\"} 1",
-                "fanfare_build_info{version=\"0.1.0\"} 1",
+                "fanfare_build_info{version=\"",
                 "fanfare_http_requests_total{kind=\"api\",status=\"200\"} 0", "fanfare_push_latency_seconds_count{",
                 "# TYPE process_cpu_seconds_total counter",
             ]

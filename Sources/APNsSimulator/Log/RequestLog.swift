@@ -47,6 +47,8 @@ struct RequestLog {
     mutating func finish(_ sequence: Int) {
         guard let entry = open.removeValue(forKey: sequence) else { return }
         file?.append(line: entry.line)
+        // No response is open: a reader of the file finds every request.
+        if open.isEmpty { file?.flush() }
     }
 
     /// Ends the log file. Later requests are not written any more.

@@ -8,15 +8,14 @@ package struct ConfigurationSource: Sendable {
     private let named: String?
     private let environment: [String: String]
 
-    /// - Parameter named: the file that a person named; `nil` for the first of the others that exists.
+    /// - Parameter named: the file that a person named. If it is `nil`, the file is `$FANFARE_CONFIG`, or else the
+    ///   first of the others that exists.
     package init(named: String?, environment: [String: String]) {
-        self.named = named
+        self.named = named ?? environment["FANFARE_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         self.environment = environment
     }
 
-    private var candidates: [String] {
-        [environment["FANFARE_CONFIG"], "fanfare.yaml", "/etc/fanfare/fanfare.yaml"].compactMap(\.self)
-    }
+    private let candidates = ["fanfare.yaml", "/etc/fanfare/fanfare.yaml"]
 
     /// The file that ``read()`` reads; `nil` if there is none.
     package var path: String? { named ?? candidates.first { FileManager.default.fileExists(atPath: $0) } }

@@ -62,7 +62,7 @@ struct StoreChecks {
             let obstacle = try await store.audienceSQLObstacle()
             return [.ok(.store, words)] + [obstacle].compactMap(\.self).map { .warning(.store, "audience_sql: \($0)") }
                 + missingTokens(try await opened.store.accessTokens())
-                + (try await server(of: store)) + [daemon(opened.senders)]
+                + (try await server(of: store)) + [try await daemon(opened.senders, store)]
         } catch StoreError.noStore where StoreAddress(address).isURL {
             return [missing]
         } catch {
@@ -92,8 +92,12 @@ struct StoreChecks {
         return ServerChecks(server: server, senders: try await store.senders()).warnings
     }
 
-    private func daemon(_ senders: SenderFolder) -> Finding {
+    /// On a database server the daemon may be on another machine.
+    private func daemon(_ senders: SenderFolder, _ store: any SenderLog) async throws -> Finding {
         guard let daemon = senders.daemon() else {
+            if let other = try await store.senders().first(where: { $0.isCoordinator && $0.state == .alive }) {
+                return .ok(.daemon, "running: \(ProcessName.shown(other.name))")
+            }
             return .ok(.daemon, "none is running; runs are started by timers or by hand")
         }
         return .ok(.daemon, "running: \(daemon.words)")

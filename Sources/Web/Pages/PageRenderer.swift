@@ -36,6 +36,7 @@ enum PageRenderer {
         ("/", "Runs", .read), ("/campaigns", "Campaigns", .read), ("/calendar", "Calendar", .read),
         ("/approvals", "Approvals", .read), ("/segments", "Segments", .read), ("/devices", "Devices", .read),
         ("/audit", "Audit", .read), ("/health", "Health", .read), ("/tokens", "Tokens", .tokens),
+        ("/guide", "Guide", .read),
     ]
 
     private static let headers: HTTPFields = [

@@ -24,6 +24,9 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case audit, health, tokens
     case approvals, approval
     case changes
+    case guide
+    /// A page of the guide as a file of its own, without a server.
+    case guideSite = "guide-site"
     case report
     case reportFacts = "report-facts"
     case reportSum = "report-sum"
@@ -62,6 +65,8 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .approvals: PackageResources.approvals_mustache
         case .changes: PackageResources.changes_mustache
         case .approval: PackageResources.approval_mustache
+        case .guide: PackageResources.guide_mustache
+        case .guideSite: PackageResources.guide_site_mustache
         case .report: PackageResources.report_mustache
         case .reportFacts: PackageResources.report_facts_mustache
         case .reportSum: PackageResources.report_sum_mustache

@@ -91,7 +91,7 @@ struct FileManualPages {
             name: "fanfare-devices", text: text("fanfare-devices", "files of devices for fanfare(1)", body + columns))
     }
 
-    private static let columns = [
+    static let columns = [
         "token": "The device token of APNs, in hex.",
         "environment": "production or sandbox.",
         "topic": "The bundle id of the app, with its suffix where the token is of one, such as .voip.",

@@ -1,3 +1,4 @@
+import APNs
 import Campaigns
 import Daemon
 import Foundation
@@ -76,17 +77,34 @@ enum Operations {
         private var tokenAges: GaugeFamily {
             let names = Set(
                 configuration().apps.flatMap { app in PushEnvironment.allCases.map { app.credential.name(in: $0) } })
-            let ages = tokens.ages().filter { names.contains("key \($0.key.keyID) of team \($0.key.teamID)") }
-            return GaugeFamily(
-                "fanfare_provider_token_age_seconds", "Age of the provider token in use, by its key.",
-                ages.map { key, age in
-                    let labels = [
-                        MetricLabel("team_id", key.teamID), MetricLabel("key_id", key.keyID),
-                        MetricLabel("fingerprint", String(key.fingerprint.prefix(8))),
-                    ]
-                    return MetricSample(labels, age.inSeconds)
-                })
+            return Operations.tokenAges(
+                tokens.ages().filter { names.contains("key \($0.key.keyID) of team \($0.key.teamID)") })
         }
+    }
+
+    private static func tokenAges(_ ages: [(key: ProviderKey, age: Duration)]) -> GaugeFamily {
+        GaugeFamily(
+            "fanfare_provider_token_age_seconds", "Age of the provider token in use, by its key.",
+            ages.map { key, age in
+                let labels = [
+                    MetricLabel("team_id", key.teamID), MetricLabel("key_id", key.keyID),
+                    MetricLabel("fingerprint", String(key.fingerprint.prefix(8))),
+                ]
+                return MetricSample(labels, age.inSeconds)
+            })
+    }
+
+    /// The help texts of all gauges, by name.
+    static var helps: [(name: String, help: String)] {
+        let store = ObservationResult(
+            StoreObservation(runs: [:], queues: [], logBytes: 0), now: Timestamp(milliseconds: 0))
+        let sharing = SharingResult(senders: [], server: ServerObservation())
+        let families =
+            GaugeFamily.of(store) + GaugeFamily.of(sharing)
+            + GaugeFamily.files(loaded: 0, scheduled: 0, problems: 0, nextStart: nil)
+            + ServiceGauges.all(verifiedAt: nil, folder: "/") + ServiceGauges.credentials([])
+            + [tokenAges([]), coordinator(false), stopped(StopOrders()), reachable([]), up(1)]
+        return families.map { ($0.name, $0.help) }
     }
 
     private static func gauges(

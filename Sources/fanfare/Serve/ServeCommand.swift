@@ -2,6 +2,7 @@ import ArgumentParser
 import Campaigns
 import Daemon
 import Foundation
+import Guide
 import Logging
 import Model
 import Senders
@@ -95,7 +96,8 @@ struct ServeCommand: AsyncParsableCommand {
             let server = try Operations.server(
                 configuration,
                 studio: Studio(
-                    cases: cases, link: OneTimeLink(code) { cases.uptime }, version: Fanfare.configuration.version),
+                    cases: cases, link: OneTimeLink(code) { cases.uptime }, version: Fanfare.configuration.version,
+                    guide: .complete),
                 observer: cases.observing, now: { cases.now },
                 scrape: scrape, logger: logger, isCoordinator: { daemon.isCoordinator },
                 stops: { daemon.stopsInForce }, outages: { daemon.outages },

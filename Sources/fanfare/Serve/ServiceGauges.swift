@@ -10,14 +10,21 @@ import Web
 /// The gauges of this process, its machine and the files beside the store.
 enum ServiceGauges {
     static func all(_ senders: SenderFolder) -> [GaugeFamily] {
+        all(
+            verifiedAt: LastGoodVerify.moment(senders),
+            folder: URL(fileURLWithPath: senders.path).deletingLastPathComponent().path)
+    }
+
+    /// - Parameter folder: the folder with the senders' folder and journals. A store in a file is there too.
+    static func all(verifiedAt: Timestamp?, folder: String) -> [GaugeFamily] {
         let version = MetricSample([MetricLabel("version", Fanfare.configuration.version)], 1)
-        let verified = LastGoodVerify.moment(senders).map { Double($0.milliseconds) / 1000 } ?? 0
+        let verified = verifiedAt.map { Double($0.milliseconds) / 1000 } ?? 0
         return [
             GaugeFamily("fanfare_build_info", "1, by the version of this program.", [version]),
             GaugeFamily(
                 "fanfare_last_good_verify_timestamp_seconds",
                 "When `fanfare verify` last found every promise kept on this machine; 0: never.", verified),
-        ] + disk(senders) + process()
+        ] + disk(folder) + process()
     }
 
     static func credentials(_ states: [CredentialWatch.State]) -> [GaugeFamily] {
@@ -36,10 +43,9 @@ enum ServiceGauges {
         ]
     }
 
-    /// Returns the free space of the file system with the senders' folder and journals. A store in a file is there too.
-    private static func disk(_ senders: SenderFolder) -> [GaugeFamily] {
+    /// Returns the free space of the folder's file system.
+    private static func disk(_ folder: String) -> [GaugeFamily] {
         var facts = statvfs()
-        let folder = URL(fileURLWithPath: senders.path).deletingLastPathComponent().path
         guard statvfs(folder, &facts) == 0 else { return [] }
         let free = Double(facts.f_bavail) * Double(facts.f_frsize)
         return [

@@ -48,6 +48,25 @@ enum ExitStatus: Int32, CaseIterable {
             }
     }
 
+    /// What the code means, and what to do.
+    var meaning: String {
+        switch self {
+        case .done: "done"
+        case .refused:
+            "refused by a guard, missed, or finished without reaching a device, unless it was left out on purpose"
+        case .invalidData: "invalid file or data"
+        case .notFound: "no such campaign or run"
+        case .unavailable: "APNs unreachable"
+        case .internalError: "internal error"
+        case .cannotMake: "a file cannot be written there"
+        case .inputOutput: "the disk failed"
+        case .tryAgain: "busy or stopped early: run it again"
+        case .halted: "stopped, a breaker is open, or the run is late: a person must look"
+        case .credentialRefused: "credential refused"
+        case .configuration: "configuration"
+        }
+    }
+
     var exitCode: ExitCode { ExitCode(rawValue) }
 }
 

@@ -22,6 +22,12 @@ struct DemoWithPages {
         link = String(try #require(found).0)
     }
 
+    /// As Ctrl-C does.
+    func stop() throws {
+        program.signal(SIGINT)
+        _ = try program.finish()
+    }
+
     /// What a command prints, which succeeds.
     @discardableResult
     func fanfare(_ arguments: String...) throws -> String {

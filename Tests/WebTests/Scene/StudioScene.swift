@@ -1,5 +1,6 @@
 import Campaigns
 import Foundation
+import Guide
 import Logging
 import Model
 import SQLiteStore
@@ -68,7 +69,9 @@ struct StudioScene: Sendable {
         let final = configuration
         let cases = UseCases(store: sending.store, senders: senders, clock: clock.clock) { final }
         let secrets = try await Secrets(ManageAccess(store: sending.store), now: clock.now)
-        let studio = try Studio(cases: cases, link: OneTimeLink(link) { cases.uptime }, version: "1.2.3")
+        let studio = try Studio(
+            cases: cases, link: OneTimeLink(link) { cases.uptime }, version: "1.2.3",
+            guide: Guide(reference: [GuidePage(name: "Reference.md", text: "# Reference\n\nNone.")]))
         let server = HTTPServer(
             host: "127.0.0.1", port: 0, sources: sources, studio: studio,
             limits: limits, logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })

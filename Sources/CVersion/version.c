@@ -1,0 +1,3 @@
+#include "version.h"
+
+const char *fanfare_version(void) { return FANFARE_VERSION; }

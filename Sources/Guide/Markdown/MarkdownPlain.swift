@@ -1,0 +1,106 @@
+/// Writes blocks as plain lines for a terminal.
+package struct MarkdownPlain {
+    private let width: Int
+    /// Whether headings and strong words are bold.
+    private let isStyled: Bool
+
+    package init(width: Int, isStyled: Bool = false) {
+        self.width = max(40, width)
+        self.isStyled = isStyled
+    }
+
+    package func text(_ blocks: some Sequence<MarkdownBlock>) -> String {
+        blocks.map { lines($0).joined(separator: "\n") }.joined(separator: "\n\n") + "\n"
+    }
+
+    private func lines(_ block: MarkdownBlock) -> [String] {
+        switch block {
+        case .heading(let level, let spans):
+            let title = level == 1 ? spans.plain.uppercased() : spans.plain
+            return [isStyled ? "\u{1B}[1m\(title)\u{1B}[0m" : title]
+        case .paragraph(let spans): return wrapped(words(spans), width)
+        case .code(_, let file, let lines): return (file.map { ["    # \($0):"] } ?? []) + lines.map { "    " + $0 }
+        case .list(let isOrdered, let items):
+            return items.enumerated().flatMap { number, spans in
+                let mark = isOrdered ? "\(number + 1). " : "- "
+                return hanging(wrapped(words(spans), width - mark.count), under: mark)
+            }
+        case .table(let head, let rows): return table([head] + rows)
+        case .quote(let blocks): return blocks.flatMap(lines).map { "  " + $0 }
+        }
+    }
+
+    /// The words of spans. A link to the web shows its address behind its words.
+    private func words(_ spans: [MarkdownSpan]) -> String {
+        spans.map { span in
+            switch span {
+            case .text(let text): text
+            case .code(let text): isStyled ? text : "`\(text)`"
+            case .strong(let spans): isStyled ? "\u{1B}[1m\(spans.plain)\u{1B}[0m" : spans.plain
+            case .emphasis(let spans): words(spans)
+            case .link(let spans, let target):
+                target.hasPrefix("http")
+                    ? "\(words(spans)) (\(target))"
+                    : GuidePage.name(ofFile: target).map { "\(words(spans)) (`fanfare guide \($0)`)" } ?? words(spans)
+            }
+        }.joined()
+    }
+
+    private func hanging(_ lines: [String], under mark: String) -> [String] {
+        lines.enumerated().map { ($0 == 0 ? mark : String(repeating: " ", count: mark.count)) + $1 }
+    }
+
+    private func wrapped(_ text: String, _ width: Int) -> [String] {
+        var lines: [String] = []
+        var line = ""
+        for word in text.split(separator: " ") {
+            if !line.isEmpty, line.shownCount + 1 + String(word).shownCount > width {
+                lines.append(line)
+                line = ""
+            }
+            line += (line.isEmpty ? "" : " ") + word
+        }
+        return lines + [line]
+    }
+
+    /// Sets the columns side by side. The widest columns share the width that the narrow ones leave, and wrap.
+    private func table(_ rows: [[[MarkdownSpan]]]) -> [String] {
+        let cells = rows.map { $0.map(words) }
+        let columns = cells.map(\.count).max() ?? 0
+        let widths = fitted((0..<columns).map { column in cells.map { $0.at(column).shownCount }.max() ?? 0 })
+        let lines = cells.map { row in
+            let parts = (0..<columns).map { wrapped(row.at($0), widths[$0]) }
+            return (0..<(parts.map(\.count).max() ?? 0)).map { line in
+                zip(parts, widths).map { part, width in
+                    let text = line < part.count ? part[line] : ""
+                    return text + String(repeating: " ", count: max(0, width - text.shownCount))
+                }.joined(separator: "  ").withoutTrailingBlanks
+            }
+        }
+        guard let head = lines.first else { return [] }
+        let rule = widths.map { String(repeating: "-", count: $0) }.joined(separator: "  ")
+        return head + [rule] + lines.dropFirst().flatMap(\.self)
+    }
+
+    private func fitted(_ wanted: [Int]) -> [Int] {
+        var widths = wanted
+        let room = max(12 * wanted.count, width - 2 * max(0, wanted.count - 1))
+        while widths.reduce(0, +) > room, let widest = widths.indices.max(by: { widths[$0] < widths[$1] }) {
+            widths[widest] -= 1
+        }
+        return widths
+    }
+}
+
+extension [String] {
+    fileprivate func at(_ index: Int) -> String { index < count ? self[index] : "" }
+}
+
+extension String {
+    /// The number of characters without the marks for bold.
+    fileprivate var shownCount: Int {
+        contains("\u{1B}") ? replacing("\u{1B}[1m", with: "").replacing("\u{1B}[0m", with: "").count : count
+    }
+
+    fileprivate var withoutTrailingBlanks: String { String(reversed().drop { $0 == " " }.reversed()) }
+}

@@ -1,0 +1,77 @@
+import Guide
+import Hummingbird
+import Model
+
+/// The guide as pages, with a search.
+struct GuidePages: Sendable {
+    struct Page: Sendable {
+        struct Entry: Sendable {
+            var address: String
+            var title: String
+            var isCurrent: Bool
+        }
+
+        struct Match: Sendable {
+            var address: String
+            var title: String
+            var line: String
+        }
+
+        var entries: [Entry]
+        /// What the visitor searches for, or nothing.
+        var search = ""
+        var matches: [Match] = []
+        var findsNothing = false
+        /// The text of the page as HTML, or nothing while matches are shown.
+        var html = ""
+        var previous: Entry?
+        var next: Entry?
+    }
+
+    let guide: Guide
+
+    var routes: [PageRoute] { [.get("/guide", .read, show), .get("/guide/{name}", .read, show)] }
+
+    @Sendable private func show(_ request: PageRequest) async throws -> Response {
+        let name = request.path("name")
+        guard let page = name.isEmpty ? guide.entry : guide.page(named: name) else {
+            throw Problem.notFound("the guide has no page \(name); its list is at /guide")
+        }
+        if let search = request.query("q") {
+            return try request.page(.guide, title: "Guide: \(search)", matches(search))
+        }
+        return try request.page(.guide, title: page.title, shown(page))
+    }
+
+    private func entries(current: GuidePage?) -> [Page.Entry] {
+        guide.pages.map { entry($0, isCurrent: $0.name == current?.name) }
+    }
+
+    private func entry(_ page: GuidePage, isCurrent: Bool = false) -> Page.Entry {
+        Page.Entry(address: Self.address(of: page), title: page.title, isCurrent: isCurrent)
+    }
+
+    private static func address(of page: GuidePage) -> String { "/guide/\(page.name)" }
+
+    private func shown(_ page: GuidePage) -> Page {
+        let html = GuideHTML { target in
+            if target.hasPrefix("http") { return target }
+            let anchor = target.firstIndex(of: "#").map { String(target[$0...]) } ?? ""
+            return GuidePage.name(ofFile: target).map { "/guide/\($0)\(anchor)" }
+        }
+        let (previous, next) = guide.neighbours(of: page)
+        return Page(
+            entries: entries(current: page), html: html.text(page.blocks), previous: previous.map { entry($0) },
+            next: next.map { entry($0) })
+    }
+
+    private func matches(_ search: String) -> Page {
+        let matches = guide.search(search).map { match in
+            Page.Match(
+                address: Self.address(of: match.page) + (match.heading.map { "#\($0.anchor)" } ?? ""),
+                title: match.page.title + (match.heading.map { ": \($0)" } ?? ""), line: String(match.line.prefix(300)))
+        }
+        return Page(
+            entries: entries(current: nil), search: search, matches: matches, findsNothing: matches.isEmpty)
+    }
+}

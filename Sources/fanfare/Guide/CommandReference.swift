@@ -1,0 +1,38 @@
+import Guide
+
+/// The reference page of all commands, from their definitions.
+enum CommandReference {
+    static var page: GuidePage {
+        let sections = (try? CommandDefinition.fanfare()).map { root in
+            root.shown.flatMap { blocks($0, under: "fanfare") }
+        }
+        let head: [MarkdownBlock] = [
+            .heading(level: 1, [.text("Commands")]),
+            .paragraph([.text("Every command with its arguments and options, as `--help` shows them.")]),
+        ]
+        return GuidePage(name: "reference-commands", blocks: head + (sections ?? []))
+    }
+
+    private static func blocks(_ command: CommandDefinition, under parent: String) -> [MarkdownBlock] {
+        let name = "\(parent) \(command.commandName)"
+        if !command.shown.isEmpty { return command.shown.flatMap { blocks($0, under: name) } }
+        let arguments = command.ownArguments
+        let rows: [[[MarkdownSpan]]] = arguments.map { argument in
+            [[.code(argument.usage)], [.text(argument.explanation)]]
+        }
+        let texts = [command.abstract].compactMap(\.self).map { MarkdownBlock.paragraph([.text($0)]) }
+        let table = MarkdownBlock.table(head: [[.text("argument")], [.text("meaning")]], rows: rows)
+        return [.heading(level: 2, [.text(name)])] + texts + discussion(command.discussion ?? "")
+            + (rows.isEmpty ? [] : [table])
+    }
+
+    /// Lines that start with blanks keep their layout, and other lines flow.
+    private static func discussion(_ text: String) -> [MarkdownBlock] {
+        text.split(separator: "\n\n").map { part in
+            let lines = part.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+            return lines.allSatisfy { $0.hasPrefix("  ") }
+                ? .code(language: "", file: nil, lines.map { String($0.dropFirst(2)) })
+                : .paragraph([.text(lines.joined(separator: " "))])
+        }
+    }
+}
