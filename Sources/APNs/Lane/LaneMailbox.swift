@@ -267,7 +267,7 @@ final class ThreadLane: Lane {
 
 /// Completions for the receiver. They are delivered when many are ready, or when the first has waited too long.
 struct CompletionBuffer {
-    static let countMax = 256
+    static let countMax = 1000
     static let waitMaxNanoseconds: UInt64 = 20_000_000
 
     var completions: [PushCompletion] = []
