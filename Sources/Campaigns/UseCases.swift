@@ -16,10 +16,10 @@ package struct UseCases: Sendable {
     private let givenDevices = GivenDevices()
     private let recentTokens = RecentTokens()
     private let waitingCampaigns = WaitingCampaigns()
-    private let readTurns = ReadTurns()
+    private let readQueue = ReadQueue()
     private let testLimit: TestSendLimit
     /// The gate of all counts that run in the background.
-    package let gate = CountingGate()
+    package let gate = CountQueue()
     /// The number of devices.
     package let deviceCounts: CachedDeviceCounts
     /// The reports of unfinished runs.
@@ -146,7 +146,7 @@ extension UseCases {
     ///     concurrently.
     ///   - presence: returns when the caller is gone, which ends the read; `nil` if a caller's leaving ends nothing.
     package func requestReads(of caller: String, presence: (@Sendable () async -> Void)?) -> RequestReads {
-        RequestReads(allowance: ReadAllowance(turns: readTurns, caller: caller, presence: presence))
+        RequestReads(allowance: ReadAllowance(queue: readQueue, caller: caller, presence: presence))
     }
 
     /// Returns sentences that say what a run's deliveries wait for, with times in this machine's zone.

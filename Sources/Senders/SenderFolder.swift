@@ -66,7 +66,7 @@ package struct SenderFolder: Sendable {
 
     /// Registers this process as a sender, under a number never used before. Throws ``SenderError`` if the file system
     /// has no such locks, or the folder cannot be written.
-    package func take() throws -> SenderPost {
+    package func take() throws -> SenderRegistration {
         try makeFolder()
         let (file, name) = try drawing { file in try draw(file) }
         do {
@@ -77,7 +77,7 @@ package struct SenderFolder: Sendable {
             throw error
         }
         stopFile.keepSpare()
-        return SenderPost(name, file, folder: self, locks)
+        return SenderRegistration(name, file, folder: self, locks)
     }
 
     /// Returns whether the sender that owns a run is alive.
@@ -323,7 +323,7 @@ extension SenderFolder {
 /// The registration of a process as a sender of a store. A kernel lock holds it until the process leaves or exits.
 ///
 /// The lock belongs to an open file description that programs started by this process do not inherit.
-package final class SenderPost: Sendable {
+package final class SenderRegistration: Sendable {
     package let number: Int64
     /// The name of the owner in a run. ``ProcessName/shown(_:)`` makes it readable.
     package let name: String
@@ -349,7 +349,7 @@ package final class SenderPost: Sendable {
     package var isIntact: Bool { file.withLock { $0 >= 0 && LockFile.isAt(folder.lockPath, $0) } }
 
     package func requireIntact() throws {
-        guard isIntact else { throw SenderError.postLost(path: folder.lockPath) }
+        guard isIntact else { throw SenderError.registrationLost(path: folder.lockPath) }
     }
 
     /// Makes this process the store's only daemon. Returns `false` if another process is the daemon.

@@ -26,19 +26,19 @@ package struct Pipeline: Sendable {
     private let jitter: @Sendable () -> Double
     let logger: Logger
     /// The identity that the owner's name stands for. `nil` in tests of a single process.
-    private let post: SenderPost?
+    private let registration: SenderRegistration?
 
     /// Creates a pipeline for runs that share lanes. The caller must run the lanes, see ``LaneGroup/run()``.
     package init(
         store: any SendingStore, lanes: LaneGroup, clock: WallClock, jitter: @escaping @Sendable () -> Double,
-        logger: Logger, post: SenderPost? = nil
+        logger: Logger, registration: SenderRegistration? = nil
     ) {
         self.store = store
         self.lanes = lanes
         self.clock = clock
         self.jitter = jitter
         self.logger = logger
-        self.post = post
+        self.registration = registration
     }
 
     /// Sends a recorded run, and continues from its present state.
@@ -100,7 +100,7 @@ package struct Pipeline: Sendable {
         let heartbeat = Heartbeat(
             store: store, run: run.id, campaign: run.campaign, owner: actor.name, control: control,
             endpointHolds: { lanes.lookAtEndpoints() }, clock: clock,
-            logger: logger, post: post, lead: isLead ? lead(of: run, actor.name, control) : nil,
+            logger: logger, registration: registration, lead: isLead ? lead(of: run, actor.name, control) : nil,
             recoverForgotten: { try await recoverForgotten($0, of: run, actor.name, control) })
         try await heartbeat.beat {
             @Sendable func freezeIfLeft() async {
@@ -144,7 +144,7 @@ package struct Pipeline: Sendable {
         case .joined:
             try await store.leave(run.id, by: actor, now: clock.now())
             return .credentialRefused(reason)
-        case .lead where try await hasCompany(run, actor):
+        case .lead where try await hasOtherParticipants(run, actor):
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: clock.now())
             return .credentialRefused(reason)
         case .lead: break
@@ -196,9 +196,9 @@ package struct Pipeline: Sendable {
     }
 
     /// Whether other senders take part in the run. A fault of this machine does not stop them.
-    private func hasCompany(_ run: Run, _ actor: Actor) async throws -> Bool {
+    private func hasOtherParticipants(_ run: Run, _ actor: Actor) async throws -> Bool {
         guard store.isShared else { return false }
-        return try await store.company(of: run.id, apartFrom: actor.name).others > 0
+        return try await store.participants(of: run.id, apartFrom: actor.name).others > 0
     }
 
     /// The pause between two checks of a run whose lead has gone.
@@ -240,7 +240,7 @@ package struct Pipeline: Sendable {
                         }
                         control.progress.froze(counts)
                     }
-                } catch let grown as GrownRun {
+                } catch let grown as AudienceGrew {
                     logger.warning("\(grown)", metadata: .facts([.run: "\(run.id)"]))
                     control.stop(.stateChanged(.paused))
                 } catch let delayed as FreezeDelayed {
@@ -287,10 +287,10 @@ package struct Pipeline: Sendable {
         case .storeTooSlow(let reason):
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .unreachable(reason)
-        case .unreachable(let reason) where try await hasCompany(run, actor):
+        case .unreachable(let reason) where try await hasOtherParticipants(run, actor):
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .unreachable(reason)
-        case .credential(let reason) where try await hasCompany(run, actor):
+        case .credential(let reason) where try await hasOtherParticipants(run, actor):
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .credentialRefused(reason)
         case .unreachable(let reason):

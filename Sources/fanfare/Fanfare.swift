@@ -67,10 +67,10 @@ struct Fanfare: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
-            await OwnPost.leave()
+            await OwnRegistration.leave()
             Failure.exit(with: error)
         }
-        await OwnPost.leave()
+        await OwnRegistration.leave()
         ThisProcess.leave(ExitStatus.done.rawValue)
     }
 }

@@ -84,7 +84,7 @@ struct ListingTests {
             _ = try await Self.run(store, devices: 3)
             let manual = ManualClock(Self.noon)
             let clock = WallClock(now: { manual.now }, uptime: { manual.uptime }, sleep: { _ in })
-            let gate = CountingGate()
+            let gate = CountQueue()
             let counts = CachedDeviceCounts(store: store, gate: gate, clock: clock, atOnceBytesMax: 0)
             #expect(try await counts.latest() == nil)
             await gate.settle()
@@ -111,8 +111,8 @@ struct ListingTests {
     @Test func `few devices are counted at each look, and whoever needs to know of many waits`() async throws {
         try await Self.withStore { store, _ in
             _ = try await Self.run(store, devices: 3)
-            let few = CachedDeviceCounts(store: store, gate: CountingGate(), clock: Self.clock)
-            let many = CachedDeviceCounts(store: store, gate: CountingGate(), clock: Self.clock, atOnceBytesMax: 0)
+            let few = CachedDeviceCounts(store: store, gate: CountQueue(), clock: Self.clock)
+            let many = CachedDeviceCounts(store: store, gate: CountQueue(), clock: Self.clock, atOnceBytesMax: 0)
             #expect(try await few.latest()?.counts.map(\.count) == [3])
             async let one = many.awaited()
             async let other = many.awaited()
@@ -127,8 +127,8 @@ struct ListingTests {
     @Test func `what cannot be counted says why, to all who wait at once, and is counted when it can be`() async throws
     {
         struct Broken: Error {}
-        let gate = CountingGate()
-        let counted = CountedBehind<Int, String>(gate, clock: Self.clock, every: .seconds(10))
+        let gate = CountQueue()
+        let counted = BackgroundCountCache<Int, String>(gate, clock: Self.clock, every: .seconds(10))
         let tries = Mutex(0)
         let (opened, open) = AsyncStream.makeStream(of: Void.self)
         let breaking: @Sendable () async throws -> String = {
@@ -150,9 +150,9 @@ struct ListingTests {
     }
 
     @Test func `what two figures need is counted one after the other`() async throws {
-        let gate = CountingGate()
-        let words = CountedBehind<Int, String>(gate, clock: Self.clock, every: nil)
-        let numbers = CountedBehind<Int, Int>(gate, clock: Self.clock, every: nil)
+        let gate = CountQueue()
+        let words = BackgroundCountCache<Int, String>(gate, clock: Self.clock, every: nil)
+        let numbers = BackgroundCountCache<Int, Int>(gate, clock: Self.clock, every: nil)
         let (opened, open) = AsyncStream.makeStream(of: Void.self)
         let isCounting = Mutex(false)
         #expect(
@@ -170,8 +170,8 @@ struct ListingTests {
     }
 
     @Test func `what is found to be true no more is counted once more at once, and then rests`() async throws {
-        let gate = CountingGate()
-        let counted = CountedBehind<Int, Int>(gate, clock: Self.clock, every: .seconds(10))
+        let gate = CountQueue()
+        let counted = BackgroundCountCache<Int, Int>(gate, clock: Self.clock, every: .seconds(10))
         let counts = Mutex(0)
         let count: @Sendable () async throws -> Int = {
             counts.withLock {
@@ -188,8 +188,8 @@ struct ListingTests {
 
     @Test func `of what was counted the latest hundred are kept`() async throws {
         struct Broken: Error {}
-        let gate = CountingGate()
-        let counted = CountedBehind<Int, Int>(gate, clock: Self.clock, every: nil)
+        let gate = CountQueue()
+        let counted = BackgroundCountCache<Int, Int>(gate, clock: Self.clock, every: nil)
         for number in 0...100 { _ = try await counted.awaited(number) { number } }
         var kept = 0
         for number in 0...100 where try await counted.latest(number, count: { throw Broken() })?.figure == number {
@@ -204,7 +204,7 @@ struct ListingTests {
             let run = try await Self.run(store, devices: 3)
             let manual = ManualClock(Self.noon)
             let clock = WallClock(now: { manual.now }, uptime: { manual.uptime }, sleep: { _ in })
-            let gate = CountingGate()
+            let gate = CountQueue()
             let reports = RunningReports(store: store, gate: gate, clock: clock, atOnceMax: 2)
             let few = RunningReports(store: store, gate: gate, clock: clock, atOnceMax: 3)
             #expect(try await few.report(of: run)?.figure.counts.pending == 3)

@@ -12,7 +12,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct `A sender's post` {
+@Suite(.timeLimit(.minutes(10))) struct `A sender's registration` {
     private let folder: TemporaryDirectory
     private let senders: SenderFolder
 
@@ -48,9 +48,9 @@ import Testing
 
     @Test func `is named before a migration for as long as it is held`() throws {
         #expect(senders.livingSender() == nil)
-        let post = try senders.take()
+        let registration = try senders.take()
         #expect(senders.livingSender() == "sender 16 (run)")
-        post.leave()
+        registration.leave()
         #expect(senders.livingSender() == nil)
     }
 
@@ -61,17 +61,17 @@ import Testing
         #expect(throws: SenderError.lockFileBusy(path: senders.lockPath)) { try senders.holdStarts() }
         #expect(senders.livingSender() == nil)
         hold.release()
-        let post = try senders.take()
-        #expect(post.number == 16 && senders.livingSender() != nil)
+        let registration = try senders.take()
+        #expect(registration.number == 16 && senders.livingSender() != nil)
         try senders.holdStarts().release()
     }
 
     @Test func `lies with its files beside the store, for its owner's eyes alone`() throws {
-        let post = try senders.take()
+        let registration = try senders.take()
         #expect(senders.path == folder.file("s.sqlite-senders"))
-        #expect(post.journalPath == senders.path + "/16.journal")
-        #expect(senders.journalPath(ofOwner: post.name) == post.journalPath)
-        #expect(ProcessName.shown(post.name) == "\(ProcessInfo.processInfo.hostName):\(getpid())")
+        #expect(registration.journalPath == senders.path + "/16.journal")
+        #expect(senders.journalPath(ofOwner: registration.name) == registration.journalPath)
+        #expect(ProcessName.shown(registration.name) == "\(ProcessInfo.processInfo.hostName):\(getpid())")
         #expect(try mode(senders.path) == 0o700)
         for name in ["lock", "16.sender"] { #expect(try mode("\(senders.path)/\(name)") == 0o600) }
     }
@@ -122,31 +122,31 @@ import Testing
     }
 
     @Test func `says who holds it, since when and in which state`() throws {
-        let post = try senders.take()
-        let holder = senders.holder(post.name)
+        let registration = try senders.take()
+        let holder = senders.holder(registration.name)
         #expect(holder.state == .running && holder.since == Timestamp(milliseconds: 1_800_000_000_000))
         #expect(holder.words == "\(holder.process) (fanfare run, since 2027-01-15T08:00:00Z, running)")
         // Another process of that number, or none that can be seen.
         try Data(#"{"start":1,"beganAt":5,"command":"run"}"#.utf8).write(
             to: URL(filePath: senders.path + "/16.sender"))
-        #expect(senders.holder(post.name).state == .unseen)
+        #expect(senders.holder(registration.name).state == .unseen)
         senders.remove(16)
-        #expect(senders.holder(post.name).state == .unseen)
-        #expect(senders.holder(post.name).words.contains("cannot be seen from here"))
-        let name = post.name
-        post.leave()
+        #expect(senders.holder(registration.name).state == .unseen)
+        #expect(senders.holder(registration.name).words.contains("cannot be seen from here"))
+        let name = registration.name
+        registration.leave()
         #expect(senders.holder(name).state == .ended)
     }
 
     @Test func `is not lost when something else in the process opens and closes the lock file`() throws {
-        let post = try senders.take()
+        let registration = try senders.take()
         for _ in 0..<3 { _ = try String(contentsOfFile: senders.lockPath, encoding: .utf8) }
-        #expect(senders.liveness(of: post.name) == .held)
+        #expect(senders.liveness(of: registration.name) == .held)
     }
 
     @Test func `is not passed on to a program that the process starts`() async throws {
-        let post = try senders.take()
-        let name = post.name
+        let registration = try senders.take()
+        let name = registration.name
         // Foundation's Process would close everything by itself.
         let (into, out) = (try Self.pipe(), try Self.pipe())
         var actions = posix_spawn_file_actions_t()
@@ -161,7 +161,7 @@ import Testing
         // It is another program once it answers.
         var byte: UInt8 = 7
         #expect(write(into.write, &byte, 1) == 1 && read(out.read, &byte, 1) == 1)
-        post.leave()
+        registration.leave()
         #expect(senders.liveness(of: name) == .gone)
         for end in [into.read, into.write, out.read, out.write] { close(end) }
         var status: Int32 = -1
@@ -178,30 +178,30 @@ import Testing
 
     @Test func `has a number of its own, however many are taken at once`() async throws {
         let senders = senders
-        let posts = try await withThrowingTaskGroup(of: SenderPost.self) { group in
+        let registrations = try await withThrowingTaskGroup(of: SenderRegistration.self) { group in
             for _ in 0..<40 { group.addTask { try senders.take() } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(Set(posts.map(\.number)) == Set(16..<56))
-        #expect(posts.allSatisfy { senders.liveness(of: $0.name) == .held })
+        #expect(Set(registrations.map(\.number)) == Set(16..<56))
+        #expect(registrations.allSatisfy { senders.liveness(of: $0.name) == .held })
     }
 
     @Test func `says nothing about numbers of a lock file that was deleted, and notices that it was`() throws {
-        let post = try senders.take()
-        #expect(post.isIntact)
+        let registration = try senders.take()
+        #expect(registration.isIntact)
         try FileManager.default.removeItem(atPath: senders.lockPath)
-        #expect(!post.isIntact)
-        #expect(throws: SenderError.postLost(path: senders.lockPath)) { try post.requireIntact() }
-        #expect(senders.liveness(of: post.name) == .gone)
+        #expect(!registration.isIntact)
+        #expect(throws: SenderError.registrationLost(path: senders.lockPath)) { try registration.requireIntact() }
+        #expect(senders.liveness(of: registration.name) == .gone)
         let next = try senders.take()
         // What it left lies there under its number.
-        #expect(next.number == 17 && next.isIntact && !post.isIntact)
-        #expect(senders.liveness(of: post.name) == .gone && senders.liveness(of: next.name) == .held)
-        #expect(senders.journalPath(ofOwner: post.name) == nil)
+        #expect(next.number == 17 && next.isIntact && !registration.isIntact)
+        #expect(senders.liveness(of: registration.name) == .gone && senders.liveness(of: next.name) == .held)
+        #expect(senders.journalPath(ofOwner: registration.name) == nil)
     }
 
     @Test func `is one folder's, by whatever links the store is named`() throws {
-        let post = try senders.take()
+        let registration = try senders.take()
         try FileManager.default.createDirectory(atPath: folder.file("real/inner"), withIntermediateDirectories: true)
         let links = [
             ("direct.sqlite", "s.sqlite"), ("twice.sqlite", "./direct.sqlite"), ("way", "."), ("deep", "real/inner"),
@@ -214,7 +214,7 @@ import Testing
             "deep/../../s.sqlite",
         ] {
             #expect(Self.senders(folder, store: name).path == senders.path, "\(name)")
-            #expect(Self.senders(folder, store: name).liveness(of: post.name) == .held)
+            #expect(Self.senders(folder, store: name).liveness(of: registration.name) == .held)
         }
     }
 
@@ -233,19 +233,19 @@ import Testing
     }
 
     @Test func `is held, for all anybody knows, where too many files are open`() throws {
-        let post = try senders.take()
+        let registration = try senders.take()
         var locks = FileLocks.kernel
         for code in [EMFILE, ENFILE, EACCES, EIO] {
             locks.open = { _, _ in -code }
             let blind = Self.senders(folder, locks: locks)
             let reason = "\(senders.lockPath): \(String(cString: strerror(code)))"
-            #expect(blind.liveness(of: post.name) == .unknown(reason))
-            #expect(blind.isAlive(post.name))
-            #expect(blind.holder(post.name).words.contains("counts as alive: \(reason)"))
+            #expect(blind.liveness(of: registration.name) == .unknown(reason))
+            #expect(blind.isAlive(registration.name))
+            #expect(blind.holder(registration.name).words.contains("counts as alive: \(reason)"))
             #expect(throws: SenderError.self) { try blind.take() }
         }
-        let name = post.name
-        post.leave()
+        let name = registration.name
+        registration.leave()
         #expect(Self.senders(folder, locks: locks).isAlive(name) && !senders.isAlive(name))
     }
 
@@ -276,12 +276,12 @@ import Testing
     func `outlives what was written in the lock file, which is written anew only when nobody is there`(
         text: String
     ) throws {
-        let post = try senders.take()
+        let registration = try senders.take()
         try Data(text.utf8).write(to: URL(filePath: senders.lockPath), options: [])
-        #expect(post.isIntact && senders.isAlive(post.name))
+        #expect(registration.isIntact && senders.isAlive(registration.name))
         #expect(throws: SenderError.lockFileDamaged(path: senders.lockPath)) { try senders.take() }
-        let name = post.name
-        post.leave()
+        let name = registration.name
+        registration.leave()
         let next = try senders.take()
         #expect(next.number == 17 && senders.liveness(of: name) == .gone)
     }
@@ -290,12 +290,12 @@ import Testing
         let lock = URL(filePath: senders.lockPath)
         _ = try senders.take()
         let copy = try Data(contentsOf: lock)
-        let posts = try (0..<3).map { _ in try senders.take() }
+        let registrations = try (0..<3).map { _ in try senders.take() }
         try copy.write(to: lock, options: [])
         senders.remove(19)
         // 19 is held, and has no file any more.
         #expect(try senders.take().number == 20)
-        #expect(posts.map(\.number) == [17, 18, 19])
+        #expect(registrations.map(\.number) == [17, 18, 19])
     }
 
     @Test func `of the daemon is one at a time`() throws {
@@ -314,14 +314,14 @@ import Testing
     @Test func `leaves files that are deleted when it is gone and no run and no lease is its own`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<10)
-        let posts = try (0..<4).map { _ in try senders.take() }
-        for post in posts { try Data().write(to: URL(filePath: post.journalPath)) }
-        for (number, post) in posts[0...1].enumerated() {
+        let registrations = try (0..<4).map { _ in try senders.take() }
+        for registration in registrations { try Data().write(to: URL(filePath: registration.journalPath)) }
+        for (number, registration) in registrations[0...1].enumerated() {
             let run = try await scene.start(try scene.definition(), occurrence: "\(number)")
-            let claim = try await scene.store.claim(run.id, by: Actor(post.name), now: scene.clock.now)
+            let claim = try await scene.store.claim(run.id, by: Actor(registration.name), now: scene.clock.now)
             #expect(claim == .claimed)
         }
-        for post in posts[1...2] { post.leave() }
+        for registration in registrations[1...2] { registration.leave() }
         try await senders.removeUnneeded(scene.store)
         let names = try FileManager.default.contentsOfDirectory(atPath: senders.path).sorted()
         // 16 lives and sends, 17 is gone and has a run, 18 is gone, 19 lives.
@@ -333,13 +333,13 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(10))) struct `A sender whose post is lost` {
+@Suite(.timeLimit(.minutes(10))) struct `A sender whose registration is lost` {
     @Test func `stops, records what it has heard, and says why`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<100)
         let senders = SenderFolder(
             besideStore: scene.folder.file("store.sqlite"), command: "run", now: { scene.clock.now })
-        let post = try senders.take()
+        let registration = try senders.take()
         let control = Mutex<RunControl?>(nil)
         let transport = SlowTransport(answersAtOnce: 10) {
             try? FileManager.default.removeItem(atPath: senders.lockPath)
@@ -352,11 +352,12 @@ import Testing
         let run = try await scene.start(try scene.definition())
         let pipeline = LonePipeline(
             store: scene.store, sender: sender, clock: scene.clock.clock, jitter: { 0 }, logger: Logger(label: "test"),
-            post: post)
+            registration: registration)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await scene.clock.run(inStepsOf: .seconds(1)) }
-            await #expect(throws: SenderError.postLost(path: senders.lockPath)) {
-                try await pipeline.execute(run, as: Actor(post.name)) { started, _ in control.withLock { $0 = started }
+            await #expect(throws: SenderError.registrationLost(path: senders.lockPath)) {
+                try await pipeline.execute(run, as: Actor(registration.name)) { started, _ in
+                    control.withLock { $0 = started }
                 }
             }
             scene.clock.release()

@@ -272,10 +272,10 @@ import Testing
 
     /// On a disk without room its block takes the words.
     @Test func `has a spare file beside it once a sender has started`() throws {
-        let post = try senders.take()
+        let registration = try senders.take()
         let spare = senders.path + "/STOP.spare"
         #expect(try Data(contentsOf: URL(filePath: spare)).count == 4096)
-        withExtendedLifetime(post) {}
+        withExtendedLifetime(registration) {}
     }
 
     @Test func `is heard of by whoever watches, and so is its end`() async throws {
@@ -283,8 +283,8 @@ import Testing
         try await withStore { store in
             let watch = StopWatch.following(senders)
             let control = RunControl(counts: DeliveryCounts(), isFrozen: true)
-            let seat = watch.join(try await run(in: store)) { control.stop(.stopped($0), since: $1) }
-            defer { watch.leave(seat) }
+            let registration = watch.join(try await run(in: store)) { control.stop(.stopped($0), since: $1) }
+            defer { watch.leave(registration) }
             _ = try file.put(StopOrder(.all, by: "anna", at: Self.noon))
             await control.decision.halted()
             #expect(control.decision.reason == .stopped(StopOrder(.all, by: "anna", at: Self.noon)))

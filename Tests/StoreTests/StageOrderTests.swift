@@ -17,14 +17,14 @@ import Testing
         var isBad: Bool { isRefused || isGone }
     }
 
-    /// A stage of 500 that is sent as ``StageGate`` allows.
+    /// A stage of 500 that is sent as ``StageController`` allows.
     private struct Broadcast {
         let share: Double
         let order: Order
         /// Whether those in flight are counted.
         var countsFlying = true
-        var most: (Int) -> Int = { StageGate.most(afterAnswers: $0) }
-        private let judge = StageJudge(Stage(.share(1)), goneTolerated: 0.05)
+        var most: (Int) -> Int = { StageController.most(afterAnswers: $0) }
+        private let judge = StageEvaluator(Stage(.share(1)), goneTolerated: 0.05)
         private var flying: [Push] = []
         private var groups: [StageGroup: StageAnswers] = [:]
         private(set) var answered = 0
@@ -109,7 +109,7 @@ import Testing
     @Test func `of 500 texts the first are judged by themselves, the others together, and the limit is shared by all`()
         throws
     {
-        let judge = StageJudge(Stage(.share(1)), goneTolerated: nil)
+        let judge = StageEvaluator(Stage(.share(1)), goneTolerated: nil)
         let moment = Timestamp(seconds: 0)
         let healthy = groups { _ in StageAnswers(answered: 1_000, failed: 10) }
         #expect(Set(healthy.keys.map(\.judged)).count <= StageGroup.judgedMax)
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test func `what is in flight of a text is taken to be its share of the answers`() throws {
-        let judge = StageJudge(Stage(.share(1)), goneTolerated: nil)
+        let judge = StageEvaluator(Stage(.share(1)), goneTolerated: nil)
         let broken = StageGroup(environment: .production, locale: 1)
         let groups = [
             StageGroup(environment: .production, locale: 0): StageAnswers(answered: 490),

@@ -26,10 +26,10 @@ package struct ApprovePlans: Sendable {
     /// - Parameters:
     ///   - occurrence: the occurrence of the campaign's schedule; empty for a run that a person starts.
     ///   - files: the hashes of the files that the definition was read from, by path.
-    ///   - brokenGlass: the reason to start in an emergency without all signatures; `nil` for a normal start.
+    ///   - emergencyOverride: the reason to start in an emergency without all signatures; `nil` for a normal start.
     package func demand(
         _ definition: RunDefinition, occurrence: String, reach: Int, by actor: Actor, now: Timestamp,
-        files: [String: String] = [:], brokenGlass: String? = nil
+        files: [String: String] = [:], emergencyOverride: String? = nil
     ) async throws -> ApprovalDemand? {
         guard let rules else { return nil }
         let rule = rules.rule(forReach: reach)
@@ -45,15 +45,15 @@ package struct ApprovePlans: Sendable {
         }
         let people = try await rules.people(in: store)
         let person = people.person(actor.identity)
-        if brokenGlass != nil, !rules.mayBreakGlass(person) { throw refuse(.glassNotBroken(person: person)) }
-        let authors = try await PlanAuthors(store: store, rules: rules).authors(of: definition, files: files)
+        if emergencyOverride != nil, !rules.mayBreakGlass(person) { throw refuse(.mayNotOverride(person: person)) }
+        let authors = try await ContributorLookup(store: store, rules: rules).authors(of: definition, files: files)
         let request = ApprovalRequest(
             definition: definition, occurrence: occurrence, plan: plan,
             digest: digest.text, reach: reach, needs: rule.needs,
             authors: authors.union([actor.identity]).sorted(), askedBy: actor.identity, askedAt: now)
         return ApprovalDemand(
             policy: ApprovalPolicy(rule: rule, reach: reach, authors: Set(authors.map(people.person))),
-            people: people, request: request, brokenGlass: brokenGlass, segments: digest.segments)
+            people: people, request: request, emergencyOverride: emergencyOverride, segments: digest.segments)
     }
 
     /// Throws if a person rejected the plan, even if it now reaches fewer devices or the rules have changed.
@@ -356,7 +356,7 @@ package struct ApprovePlans: Sendable {
         }
         let made = EventFilter(run: run.id, kind: EventKind.runCreated.rawValue)
         let event = try await store.events(made, before: nil, limit: 1).events.first
-        var authors = try await PlanAuthors(store: store, rules: rules)
+        var authors = try await ContributorLookup(store: store, rules: rules)
             .authors(of: run.definition, files: event?.files ?? [:])
         if let event { authors.insert(event.actor.identity) }
         guard authors.contains(where: { people.person($0) == person }) else { return }

@@ -214,7 +214,7 @@ package struct CheckFiles: Sendable {
     /// Adds a problem that says where the app's devices are, if there are none where the campaign sends.
     private func withTopics(_ check: CampaignCheck) -> CampaignCheck {
         guard let source = check.loaded?.source, check.isRight,
-            let other = OtherTopics(source.campaign, devices)
+            let other = TopicMismatch(source.campaign, devices)
         else { return check }
         var check = check
         check.diagnostics.append(other.diagnostic(of: source))

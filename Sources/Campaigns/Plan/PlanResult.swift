@@ -132,7 +132,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
     /// are none.
     package var otherTopics: [String: Int]?
     /// Absent if any device is reached.
-    package var nobodyReached: NobodyReached?
+    package var nobodyReached: EmptyReach?
     package var byZone: [Zone]
     package var byVariant: [Variant]
     /// Absent in a campaign without stages.
@@ -179,7 +179,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
         otherTopics = plan.otherTopics.map { other in
             Dictionary(other.found.map { ($0.name, $0.devices) }) { $0 + $1 }
         }
-        nobodyReached = plan.nobody
+        nobodyReached = plan.emptyReach
         if !plan.keyless.isEmpty {
             withoutKey = Dictionary(plan.keyless.map { ($0.environment.rawValue, $0.devices) }) { $0 + $1 }
         }

@@ -28,7 +28,7 @@ package struct PlannedStage: Hashable, Sendable {
     static func all(_ campaign: Campaign, _ reach: Reach) -> [PlannedStage] {
         guard let stages = campaign.stages, stages.count > 1 else { return [] }
         return stages.enumerated().map { index, stage in
-            let judge = StageJudge(stages, index, goneTolerated: nil)
+            let judge = StageEvaluator(stages, index, goneTolerated: nil)
             return PlannedStage(
                 number: index + 1, stage: stage,
                 devices: reach.stages.first { $0.index == index } ?? Reach.StageSlice(index: index),

@@ -83,7 +83,7 @@ package struct ControlRun: Sendable {
             return Failure(
                 .invalidData, "run \(id) waits for no approval of a stage; it is \(RunResult(run).stateWords)")
         }
-        let name = StageWords(run, waiting).name
+        let name = StageSummary(run, waiting).name
         let devices = waiting.size.counted("device")
         let command = "`fanfare approve \(id) --stage \(waiting.index + 1)`"
         guard let stage else {

@@ -42,7 +42,7 @@ package struct CorrectRun: Sendable {
         package let warnings: [String]
         fileprivate let files: [String: String]
         /// The reason to start without the approvals that a run of this size needs; `nil` if it needs none.
-        fileprivate let brokenGlass: String?
+        fileprivate let emergencyOverride: String?
     }
 
     private let store: any CorrectableStore
@@ -96,7 +96,7 @@ package struct CorrectRun: Sendable {
             definition: definition, occurrence: try await occurrence(campaign.name, run, isAgain: order.isAgain),
             devices: devices, sentTo: reached.environmentWords,
             warnings: warnings(run, reached, template, order.kind) + definition.lint().map(\.description), files: files,
-            brokenGlass: needsReason ? try RecordedReason.checked(order.reason) : nil)
+            emergencyOverride: needsReason ? try RecordedReason.checked(order.reason) : nil)
     }
 
     /// Records the correction as a run, which a sender still has to send.
@@ -105,7 +105,9 @@ package struct CorrectRun: Sendable {
         try await runs.requireNoStop(campaign: prepared.definition.campaign.name)
         let (run, isNew) = try await store.createRun(
             prepared.definition, occurrence: prepared.occurrence, now: now, by: actor,
-            notes: prepared.brokenGlass.map { [EventNote(kind: .glassBroken, detail: BrokenGlass.words($0))] } ?? [],
+            notes: prepared.emergencyOverride.map {
+                [EventNote(kind: .emergencyOverrideUsed, detail: EmergencyOverride.words($0))]
+            } ?? [],
             files: prepared.files)
         guard isNew else {
             throw Failure(

@@ -120,7 +120,7 @@ extension RunEnd {
     package func failure(of run: Run, _ runs: FollowRuns) -> Failure? {
         switch self {
         case .finished, .cancelled: nil
-        case .nobodyReached(let reason):
+        case .noDeviceReached(let reason):
             Failure(
                 .refused,
                 "run \(run.id) finished without a push: \(reason); correct the audience or the texts, or set "

@@ -58,7 +58,7 @@ package struct StageResult: Codable, Hashable, Sendable {
         needsApproval = stage.needsApproval
         approvedBy = record.approvedBy
         releasedBy = record.releasedBy
-        let words = StageWords(run, record).finding
+        let words = StageSummary(run, record).finding
         verdict = words.isEmpty ? nil : words
     }
 

@@ -119,7 +119,7 @@ package struct StopSending: Sendable {
     }
 
     /// A sender at a run.
-    private struct Seat: Hashable {
+    private struct Participation: Hashable {
         var run: Int64
         var name: String
 
@@ -130,17 +130,17 @@ package struct StopSending: Sendable {
     /// most.
     package func whatWent(in order: StopOrder) async throws -> Went {
         var looks = 0
-        var seen: [Seat: SenderAtRun] = [:]
+        var seen: [Participation: SenderAtRun] = [:]
         while true {
             let runs = try await open(in: order)
             let left = try await store.senders(at: runs.map(\.id))
-            let seats = Set(left.map(Seat.init))
-            for sender in left { seen[Seat(sender)] = sender }
+            let present = Set(left.map(Participation.init))
+            for sender in left { seen[Participation(sender)] = sender }
             let isBusy =
                 store.isShared
                 ? left.contains(where: \.mayStart) : runs.contains { $0.owner.map(senders.isAlive) ?? false }
             if !isBusy || looks >= Self.looksMax {
-                let gone = try await goneWithoutAWord(seen.filter { !seats.contains($0.key) }.values, order, of: runs)
+                let gone = try await goneWithoutAWord(seen.filter { !present.contains($0.key) }.values, order, of: runs)
                 let names = Dictionary(grouping: left + gone, by: \.name).sorted { $0.key < $1.key }
                 return Went(
                     isQuiet: !isBusy, runs: try await told(of: order),

@@ -40,8 +40,8 @@ package struct DueRuns: Sendable {
 
     /// The number of campaigns whose occurrences ``make(_:now:)`` starts at the same time: one that is slow to count
     /// delays no other. A daemon starts one campaign in each call. `run --due` starts all in one call, in a process
-    /// without outside callers. It reads as many audiences at the same time as ``ReadTurns`` lets such callers read.
-    private static let campaignsAtOnce = ReadTurns.atOnceMax
+    /// without outside callers. It reads as many audiences at the same time as ``ReadQueue`` lets such callers read.
+    private static let campaignsAtOnce = ReadQueue.atOnceMax
 
     private static let awaitedMax = 1000
 

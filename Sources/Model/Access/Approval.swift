@@ -229,7 +229,7 @@ package struct ApprovalRecord: Hashable, Sendable {
 }
 
 /// The record of a run that was started without its required signatures: when, by whom, and why.
-package struct BrokenGlass: Hashable, Sendable {
+package struct EmergencyOverride: Hashable, Sendable {
     package var at: Timestamp
     package var by: String
     package var reason: String

@@ -72,7 +72,7 @@ struct LeaseTransaction {
         case .open(let stage, let isLast, let most)?:
             takenMax = min(takenMax, most)
             due += try candidates.held(
-                upTo: stage, limit: StageGate.looked(isLast, taken: takenMax, limit: request.limit - due.count))
+                upTo: stage, limit: StageController.looked(isLast, taken: takenMax, limit: request.limit - due.count))
             guard takenMax > 0 else { return (Lease(id: 0, deliveries: [], cursor: request.after), true) }
             if due.isEmpty, !isLast { return try goOn(asked: asked, steps) }
             if !isLast { request.limit = due.count }
@@ -107,14 +107,14 @@ struct LeaseTransaction {
     /// Returns `nil` if the run has no stages.
     ///
     /// - Parameter isWriting: whether responses may be added although the last stage has begun.
-    private func gate(_ steps: [ClockStep], isWriting: Bool) throws -> StageGate? {
+    private func gate(_ steps: [ClockStep], isWriting: Bool) throws -> StageController? {
         guard request.hasStages else { return nil }
         if isWriting {
             try RunStages.lock(db, run: request.run)
         } else {
             try RunStages.lockUnlessOver(db, run: request.run)
         }
-        return try StageGate.of(request.run, for: request.owner, at: request.now, after: steps, db)
+        return try StageController.of(request.run, for: request.owner, at: request.now, after: steps, db)
     }
 
     /// Moves the run's stages forward, and returns a lease without deliveries. Called when no delivery of the stages
@@ -158,7 +158,7 @@ struct LeaseTransaction {
             if case .send = decision { caps?.reserve(candidate.delivery, user: candidate.user) }
             decisions.add(decision, for: candidate)
         }
-        if let caps { try CapLedger(db).write(caps.book) }
+        if let caps { try CapLedger(db).write(caps.usage) }
         decisions.replaced = try coalescing.replaceOlder(
             decisions.putOff.filter { $0.cause == .silentBudget }.map(\.device))
         return decisions

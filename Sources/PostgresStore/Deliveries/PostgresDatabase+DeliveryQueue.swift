@@ -26,7 +26,7 @@ extension PostgresDatabase {
         }
         do {
             try await reading
-        } catch let grown as GrownRun {
+        } catch let grown as AudienceGrew {
             try await write(.durable) { db in try grown.pause(db, owner: owner, now: db.moment(now)) }
             throw grown
         }
@@ -53,7 +53,7 @@ extension PostgresDatabase {
                 }
             }
             let source = FreezeSource(db, run, analyst: analyst, now: now)
-            let grown = try GrownRun.found(run, db) {
+            let grown = try AudienceGrew.found(run, db) {
                 var pending = 0
                 try source.read { batch in pending += batch.change.pending }
                 return pending
@@ -76,7 +76,7 @@ extension PostgresDatabase {
         var request = request
         let limit = max(1, request.limit)
         request.limit = limit
-        var turn = LeaseTurn()
+        var round = LeaseRound()
         let start = ContinuousClock.now
         while true {
             try await giveBackUnheardLeases(now: request.now)
@@ -93,13 +93,13 @@ extension PostgresDatabase {
                 }
             }
             dueBounds.found(firstDue, asked)
-            if var lease = turn.end(with: lease, isExhausted: isExhausted, afterLooking: asked.limit) {
+            if var lease = round.add(lease, isExhausted: isExhausted, afterLooking: asked.limit) {
                 // The time of the earlier transactions is no difference between the clocks.
                 if pool.time == .database { lease.storeAhead -= before }
                 return lease
             }
             request.after = lease.cursor
-            request.limit = turn.limit(limit)
+            request.limit = round.limit(limit)
         }
     }
 

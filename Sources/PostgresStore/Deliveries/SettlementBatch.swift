@@ -55,7 +55,7 @@ struct SettlementBatch {
             if settlement.stage != nil { staged.append((settlement, lease.environment)) }
         }
         try write(outcomes)
-        if !staged.isEmpty { try StageGate.of(run, at: moment, db)?.count(staged) }
+        if !staged.isEmpty { try StageController.of(run, at: moment, db)?.count(staged) }
         let gone = outcomes.gone.map(\.settlement).filter { $0.verdict == .rejected }.map(\.device)
         change.reopen(try UserFallbacks(db, run: run, at: moment).replace(gone))
         return (change, attempts)

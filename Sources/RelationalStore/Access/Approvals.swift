@@ -238,7 +238,7 @@ package struct ApprovalRows<Session: SQLSession> {
             "UPDATE approval SET state = $2, run_id = $3, evidence = $4 WHERE id = $1", id,
             ApprovalRequest.State.used.rawValue, run, try StoredJSON.text(evidence))
         try db.record(
-            evidence.brokenGlass == nil ? .approvalUsed : .glassBroken, run: run, by: actor,
+            evidence.emergencyOverride == nil ? .approvalUsed : .emergencyOverrideUsed, run: run, by: actor,
             "\(demand.request.plan) " + evidence.words, now: now)
         return evidence
     }

@@ -90,7 +90,7 @@ package struct MismatchedDeliveries<Session: SQLSession> {
                 """), values: [device, last, environment.code, reasons, now])
         if count > 0 {
             try RunStages.lock(db, run: run)
-            try StageGate.of(run, at: now, db)?.recount()
+            try StageController.of(run, at: now, db)?.recount()
             try OutcomeSummary(db, run).drop()
         }
         var change = DeliveryCounts()

@@ -86,7 +86,7 @@ package struct RunStateChange<Session: SQLSession> {
             WHERE \(Session.dialect.isOf(parameter: 1)) AND device_id > $2 AND device_id <= $3
                 AND state = \(DeliveryState.pending.code) AND NOT (device_id \(Session.dialect.isAny(5)))
             """, run, device, last, now,
-            try db.leasesLeft(of: run).flatMap { $0.deliveries.map(\.device) })
+            try db.abandonedLeases(of: run).flatMap { $0.deliveries.map(\.device) })
         var change = DeliveryCounts()
         change.pending = -count
         change.suppressed = count

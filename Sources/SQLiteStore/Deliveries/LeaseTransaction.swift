@@ -45,7 +45,7 @@ struct LeaseTransaction {
         case .open(let stage, let isLast, let most)?:
             takenMax = min(takenMax, most)
             due += try candidates.held(
-                upTo: stage, limit: StageGate.looked(isLast, taken: takenMax, limit: request.limit - due.count))
+                upTo: stage, limit: StageController.looked(isLast, taken: takenMax, limit: request.limit - due.count))
             guard takenMax > 0 else { return (Lease(id: 0, deliveries: [], cursor: request.after), true) }
             if due.isEmpty, !isLast { return try goOn(steps) }
             if !isLast { request.limit = due.count }
@@ -68,7 +68,7 @@ struct LeaseTransaction {
         fresh.removeLast(fresh.count - looked)
         if !chunk.leftOut.isEmpty { try gate(steps)?.leaveOut(chunk.leftOut) }
         if chunk.hasMovedAsked { try gate(steps)?.recount() }
-        if let caps { try CapLedger(db).write(caps.book) }
+        if let caps { try CapLedger(db).write(caps.usage) }
         let id = try record(chunk.taken, freshUntil: fresh.last?.delivery.device ?? 0)
         try paces.take(chunk.taken.count)
         let replaced = try UserFallbacks(db, run: request.run, at: request.now).replace(chunk.gone)
@@ -87,7 +87,7 @@ struct LeaseTransaction {
 
     /// Returns `nil` if the run has no stages. For most of a run the last stage has begun, and then one statement
     /// decides.
-    private func pass(_ steps: [ClockStep]) throws -> StagePass? {
+    private func pass(_ steps: [ClockStep]) throws -> StagePermit? {
         if request.hasStages, let last = try SQLiteStages.lastBegun(db, run: request.run, of: request.stages) {
             return .open(stage: last, isLast: true, most: .max)
         }
@@ -95,9 +95,9 @@ struct LeaseTransaction {
     }
 
     /// Returns `nil` if the run has no stages.
-    private func gate(_ steps: [ClockStep]) throws -> StageGate? {
+    private func gate(_ steps: [ClockStep]) throws -> StageController? {
         guard request.hasStages else { return nil }
-        return try StageGate.of(request.run, for: request.owner, at: request.now, after: steps, db)
+        return try StageController.of(request.run, for: request.owner, at: request.now, after: steps, db)
     }
 
     /// Continues when no delivery of the stages that have begun can be sent now.

@@ -34,7 +34,7 @@ struct SettlementBatch {
             try record(settlements[start..<end], ofLease: id, &effects)
             start = end
         }
-        if !effects.staged.isEmpty { try StageGate.of(run, at: now, db)?.count(effects.staged) }
+        if !effects.staged.isEmpty { try StageController.of(run, at: now, db)?.count(effects.staged) }
         try caps.settle(effects.capped, run: run, at: now)
         try TokenProofs.record(effects.proofs, db)
         try FoundGone(db, run: run).note(effects.gone)

@@ -95,10 +95,10 @@ extension Database: SQLSession {
 
     package func recordedBudgets() throws -> RecordedBudgets? { try SilentLedger(self).recordedBudgets() }
 
-    package func caps(of keys: Set<CapKey>) throws -> CapBook {
-        var book = CapBook()
-        try CapLedger(self).read(Array(keys), into: &book)
-        return book
+    package func caps(of keys: Set<CapKey>) throws -> CapUsage {
+        var usage = CapUsage()
+        try CapLedger(self).read(Array(keys), into: &usage)
+        return usage
     }
 
     /// Prepares a statement with its values. Reset it after its last row.

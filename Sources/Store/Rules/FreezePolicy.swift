@@ -306,7 +306,7 @@ package struct UserFallback {
 }
 
 /// The order of a correction: the device that got the wrong text last is corrected first.
-package struct CorrectionTurns: Sendable {
+package struct CorrectionSequence: Sendable {
     private let start: Timestamp
     private let plannedAt: Timestamp
 
@@ -318,7 +318,7 @@ package struct CorrectionTurns: Sendable {
         self.plannedAt = plannedAt
     }
 
-    package func give(_ decision: inout FreezePolicy.Decision, settledAt: Timestamp?) {
+    package func schedule(_ decision: inout FreezePolicy.Decision, settledAt: Timestamp?) {
         guard decision.suppression == nil, let settledAt else { return }
         decision.turn = NotBefore.newestFirst(settledAt: settledAt, since: start, plannedAt: plannedAt)
     }

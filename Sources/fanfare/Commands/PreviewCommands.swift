@@ -117,7 +117,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let session = try await settings.session(configuration)
         let definition = try arguments.definition(configuration, plannedAt: session.now)
         let prepared = try await session.useCases.start.prepare(definition, occurrence: nil)
-        var sending = SendingHere.testing(session, log)
+        var sending = CommandSender.testing(session, log)
         let isOwn = try await sending.prepare(prepared.app)
         let test = session.useCases.tests
         let (run, found) = try await test.start(

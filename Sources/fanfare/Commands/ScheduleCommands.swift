@@ -146,7 +146,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session()
-        let sending = try await SendingHere.reporting(session, log)
+        let sending = try await CommandSender.reporting(session, log)
         let poller = FeedPoller(
             store: session.store, web: .feeds(session.configuration), actor: session.actor,
             approvals: { session.configuration.approvals },
@@ -167,7 +167,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
 
     /// Polls one feed if it is due, and sends the runs that it has started. Returns what is wrong with the feed.
     private func poll(
-        _ source: CampaignSource, _ poller: FeedPoller, _ session: Session, _ sending: SendingHere
+        _ source: CampaignSource, _ poller: FeedPoller, _ session: Session, _ sending: CommandSender
     ) async throws -> Failure? {
         let name = source.campaign.name
         let now = session.clock.now()
@@ -202,7 +202,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
         return sources
     }
 
-    private func execute(_ runs: [Run], _ session: Session, _ sending: SendingHere) async throws {
+    private func execute(_ runs: [Run], _ session: Session, _ sending: CommandSender) async throws {
         for run in runs {
             let end = try await sending.send(run)
             if case .busy = end { continue }

@@ -38,14 +38,14 @@ struct DemoCommand: AsyncParsableCommand {
                 try await FailoverDemo(programs: programs, folder: folder, isNamed: dir != nil, devices: devices).play()
             }
         }
-        let simulator = try folder.furnish(devices: devices)
+        let simulator = try folder.prepare(devices: devices)
         defer { simulator.stop() }
         try folder.writeConfiguration(simulator)
         try folder.enter()
         let scene = DemoScene(simulator: simulator)
         try await scene.broadcast()
         try await scene.silentPushes()
-        farewell(folder)
+        printSummary(folder)
         if stay { try await serve(folder, simulator) }
     }
 
@@ -72,7 +72,7 @@ struct DemoCommand: AsyncParsableCommand {
         try await DemoScene(simulator: simulator).play("serve", "--link", "--log-level", "warning")
     }
 
-    private func farewell(_ folder: DemoFolder) {
+    private func printSummary(_ folder: DemoFolder) {
         Console.print(
             """
 
@@ -196,7 +196,7 @@ struct DemoFolder {
     }
 
     /// Writes what an installation needs except the configuration, and starts a simulator that knows the devices.
-    func furnish(devices: Int) throws -> Simulator {
+    func prepare(devices: Int) throws -> Simulator {
         let key = try writeExamples()
         Console.print("# \(devices.grouped) WenderCast devices in 8 locales, 6 time zones and both environments")
         for (trouble, count) in try writeDevices(count: devices, now: Timestamp(Date())) {

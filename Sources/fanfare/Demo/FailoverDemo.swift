@@ -39,7 +39,7 @@ struct FailoverDemo: Sendable {
         // The server's user may pass through the folder but not list it.
         if programs.owner != nil { chmod(folder.path, 0o711) }
         let cluster = try DemoCluster(programs, in: server, processes)
-        let simulator = try folder.furnish(devices: devices)
+        let simulator = try folder.prepare(devices: devices)
         defer { simulator.stop() }
         Console.print("# A PostgreSQL server, reached over a socket in \(server) alone")
         try await cluster.start()

@@ -46,7 +46,7 @@ struct PlanText {
             "Reach",
             "\(plan.reach.total.devices)" + (left > 0 ? ", of \(plan.selected.grouped) that the audience selects" : ""),
             Console.warned(plan.reach.environmentWords, on: .results))
-        if let nobody = plan.nobody { page.row("No device", nobody.detail) }
+        if let emptyReach = plan.emptyReach { page.row("No device", emptyReach.detail) }
         for keyless in plan.keyless { page.row("No key", keyless.description) }
         let reasons = plan.reach.suppressed.filter { $0.value > 0 }.sorted {
             ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue)

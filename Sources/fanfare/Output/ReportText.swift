@@ -21,7 +21,7 @@ struct ReportText {
                 + (run.isTest ? " (a test, to one device)" : "")
         ]
         lines.append("State      \(RunStatus.state(run))")
-        if let broken = report.brokenGlass { lines.append("Unsigned   \(broken.words)") }
+        if let broken = report.emergencyOverride { lines.append("Unsigned   \(broken.words)") }
         if let correction = run.definition.correction {
             lines.append("Corrects   run \(correction.run) (\(correction.kind.rawValue))")
         }

@@ -42,7 +42,7 @@ struct RunStatus {
         var page = Page()
         page.line("Run \(run.id): \(run.campaign), occurrence \(run.occurrence)")
         page.row("State", Self.state(run))
-        if let broken = held.brokenGlass { page.row("Unsigned", broken.words) }
+        if let broken = held.emergencyOverride { page.row("Unsigned", broken.words) }
         if let holder = held.holder {
             let heard = run.heartbeatAt.map { ", heard of at \($0.iso8601)" } ?? ""
             page.row("Process", holder.words + heard)
@@ -69,10 +69,10 @@ struct RunStatus {
         let holder = held.holder.flatMap {
             $0.state == .running ? nil : ", held by \($0.process) (\($0.state.rawValue))"
         }
-        let nobody = held.isLeft ? ", no process sends it" : ""
+        let noSender = held.isLeft ? ", no process sends it" : ""
         let wait = held.holder?.storeWait == nil ? "" : ", waiting for the store"
         let holds = WaitsText(held.waits, now: now).holds.map { ", \($0)" }.joined()
-        return state(held.run) + (holder ?? nobody) + wait + holds
+        return state(held.run) + (holder ?? noSender) + wait + holds
     }
 }
 

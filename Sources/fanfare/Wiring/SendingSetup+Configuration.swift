@@ -132,13 +132,15 @@ extension LocalSender {
     ///
     /// - Parameter setup: the setup of the one app that is sent for, if it is loaded already.
     static func of(
-        _ session: Session, actor: Actor, post: SenderPost, tokens: ProviderTokens, setup: SendingSetup? = nil,
+        _ session: Session, actor: Actor, registration: SenderRegistration, tokens: ProviderTokens,
+        setup: SendingSetup? = nil,
         logger: Logger, configuration: @escaping @Sendable () -> Configuration
     ) throws -> LocalSender {
         let (journals, stops) = (try session.journals(), try session.stops())
         return LocalSender(
             store: session.store, actor: actor, clock: session.clock,
-            jitter: { Double.random(in: 0...1) }, logger: logger, post: post, journals: journals, stops: stops
+            jitter: { Double.random(in: 0...1) }, logger: logger, registration: registration, journals: journals,
+            stops: stops
         ) { topic in
             let configuration = configuration()
             return try (setup ?? SendingSetup(configuration.app(for: topic), tokens, logger: logger))

@@ -37,11 +37,11 @@ enum ThisProcess {
     static var command: String { CommandLine.arguments.dropFirst().first { !$0.hasPrefix("-") } ?? "" }
 
     /// Returns this process as a sender of runs. Other processes that read a run see its name.
-    static func sender(_ post: SenderPost) -> Actor { actor.named(post.name) }
+    static func sender(_ registration: SenderRegistration) -> Actor { actor.named(registration.name) }
 
     /// Returns this process as the sender of `serve`.
-    static func daemon(_ post: SenderPost) -> Actor {
-        var daemon = sender(post)
+    static func daemon(_ registration: SenderRegistration) -> Actor {
+        var daemon = sender(registration)
         daemon.origin = .daemon
         return daemon
     }
@@ -114,9 +114,9 @@ enum RecordedCommand {
 }
 
 /// The registration of this process as a sender of a store, from the start of sending until a normal exit.
-enum OwnPost {
+enum OwnRegistration {
     private struct Taken {
-        var post: SenderPost
+        var registration: SenderRegistration
         var journal: PushJournal
         var stops: StopWatch
         var folder: SenderFolder
@@ -128,19 +128,19 @@ enum OwnPost {
     /// Registers this process, with its journal, the journals of other senders, and the stops that it obeys.
     static func take(
         _ folder: SenderFolder, _ store: any SendingStore
-    ) throws -> (post: SenderPost, journals: SenderJournals, stops: StopWatch) {
+    ) throws -> (registration: SenderRegistration, journals: SenderJournals, stops: StopWatch) {
         let own = try taken.withLock { taken in
             if let known = taken[folder.path] { return known }
-            let post = try folder.take()
+            let registration = try folder.take()
             let space = PushID(high: store.namespace.high, low: store.namespace.low)
             let journal = try PushJournal(
-                path: post.journalPath, identity: .current(store: space, sender: post.number))
+                path: registration.journalPath, identity: .current(store: space, sender: registration.number))
             let own = Taken(
-                post: post, journal: journal, stops: .following(folder), folder: folder, store: store)
+                registration: registration, journal: journal, stops: .following(folder), folder: folder, store: store)
             taken[folder.path] = own
             return own
         }
-        return (own.post, folder.journals(of: store, own: own.journal), own.stops)
+        return (own.registration, folder.journals(of: store, own: own.journal), own.stops)
     }
 
     /// Leaves all stores, and deletes the unneeded files of dead senders, including this one's.
@@ -152,8 +152,8 @@ enum OwnPost {
         for entry in left {
             // Retire before the lock is released: while the store has a heartbeat of this sender, the store cannot be
             // moved.
-            try? await entry.store.retire(entry.post.name)
-            entry.post.leave()
+            try? await entry.store.retire(entry.registration.name)
+            entry.registration.leave()
             // The next sender deletes what cannot be deleted now.
             try? await entry.folder.removeUnneeded(entry.store)
         }

@@ -82,7 +82,7 @@ struct RunPage: Sendable {
     /// The runs that correct this one.
     var correctedBy: [String]
     /// The person who started the run without its signatures, and the reason.
-    var brokenGlass: String?
+    var emergencyOverride: String?
 
     init(
         _ view: RunView, _ run: Run, _ counted: RunningReports.Counted?, charts: String,
@@ -97,9 +97,9 @@ struct RunPage: Sendable {
         sum = Chart.closedSum(CountsResult(run.counts)).picture
         corrects = run.definition.correction.map { "\($0.run)" }
         correctedBy = (counted?.figure.correctedBy ?? []).map { "\($0)" }
-        brokenGlass =
-            events.lazy.filter { $0.kind == EventKind.glassBroken.rawValue }.compactMap { event in
-                BrokenGlass.reason(in: event.detail).map {
+        emergencyOverride =
+            events.lazy.filter { $0.kind == EventKind.emergencyOverrideUsed.rawValue }.compactMap { event in
+                EmergencyOverride.reason(in: event.detail).map {
                     "Started without its signatures by \(event.actorShown): \($0)"
                 }
             }.first

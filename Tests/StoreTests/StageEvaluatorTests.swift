@@ -3,7 +3,7 @@ import Store
 import Testing
 
 /// The verdict on a stage: its error rates, by simulation with fixed seeds.
-@Suite struct StageJudgeTests {
+@Suite struct StageEvaluatorTests {
     private static let halts = SequentialTest(tolerated: 0.05, falseHaltMax: 0.001)
 
     /// After how many of 10,000 answers each of some runs is halted; those that never are left out.
@@ -42,7 +42,7 @@ import Testing
     {
         var generator = SeededGenerator(seed: 42)
         func run(_ failures: Double) -> Int? {
-            let judge = StageJudge(Stage(.share(1)), goneTolerated: 0.05)
+            let judge = StageEvaluator(Stage(.share(1)), goneTolerated: 0.05)
             var whole = StageAnswers()
             var groups: [Int: StageAnswers] = [:]
             for number in 1...1_000 {
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test func `one text in fifty that is broken is found by its own few answers`() throws {
-        let judge = StageJudge(Stage(.share(1)), goneTolerated: nil)
+        let judge = StageEvaluator(Stage(.share(1)), goneTolerated: nil)
         let group = StageGroup(environment: .production, locale: 7)
         let seen = (1...20).first { bad in
             // 1 of 50 devices has this text: the whole stage fails by 2 %, which is put up with.
@@ -83,7 +83,7 @@ import Testing
 
     @Test func `devices that are gone are held against the last run, not against the refusals`() {
         let group = StageGroup(environment: .production, locale: 0)
-        let usual = StageJudge(Stage(.share(1)), goneTolerated: StageJudge.goneTolerated(after: [(20, 1_000)]))
+        let usual = StageEvaluator(Stage(.share(1)), goneTolerated: StageEvaluator.goneTolerated(after: [(20, 1_000)]))
         let answers = StageAnswers(answered: 200, gone: 8)
         #expect(usual.halt(answers, answers, of: group, at: Timestamp(seconds: 0)) == nil)
         #expect(usual.end(answers, at: Timestamp(seconds: 0)).verdict == .go)
@@ -94,7 +94,7 @@ import Testing
 
     @Test func `a stage in which far more devices are gone than tolerated does not prove itself`() {
         func end(_ gone: Int, tolerated: Double?) -> StageDecision {
-            let judge = StageJudge(Stage(.share(1)), goneTolerated: tolerated)
+            let judge = StageEvaluator(Stage(.share(1)), goneTolerated: tolerated)
             let decision = judge.end(StageAnswers(answered: 552, gone: gone), at: Timestamp(seconds: 0))
             #expect(judge.confirms(decision))
             return decision
@@ -109,7 +109,7 @@ import Testing
         // Recorded before this was judged.
         let old = StageDecision(
             .go, at: Timestamp(seconds: 0), StageAnswers(answered: 552, gone: 218), tolerated: 0.05, look: .last)
-        #expect(StageJudge(Stage(.share(1)), goneTolerated: nil).confirms(old))
+        #expect(StageEvaluator(Stage(.share(1)), goneTolerated: nil).confirms(old))
     }
 
     @Test(
@@ -120,7 +120,7 @@ import Testing
     func `twice the most gone of the last runs is put up with, of those that say anything`(
         runs: [(gone: Int, answered: Int)], tolerated: Double?
     ) {
-        #expect(StageJudge.goneTolerated(after: runs) == tolerated)
+        #expect(StageEvaluator.goneTolerated(after: runs) == tolerated)
     }
 
     @Test(arguments: [
@@ -133,7 +133,7 @@ import Testing
     func `what was answered decides whether a stage may pass, and silence never does`(
         answers: StageAnswers, verdict: StageVerdict
     ) {
-        let judge = StageJudge(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
+        let judge = StageEvaluator(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
         let decision = judge.end(answers, at: Timestamp(seconds: 0))
         #expect(decision.verdict == verdict)
         #expect(judge.confirms(decision))
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test func `a verdict of an earlier version is confirmed by the test that it was made with`() {
-        let judge = StageJudge(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
+        let judge = StageEvaluator(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
         for (answered, verdict) in [(59, StageVerdict.go), (58, .undecided)] {
             let old = StageDecision(
                 verdict, at: Timestamp(seconds: 0), StageAnswers(answered: answered), tolerated: 0.05)
@@ -156,11 +156,11 @@ import Testing
         }
     }
 
-    /// 24 waves of 60 deliveries, a look after each, as a run by each device's clock has them. Returns the share of runs
-    /// that are let go.
+    /// 24 waves of 60 deliveries, a look after each, as a run by each device's clock has them. Returns the share of
+    /// runs that are let go.
     private static func letGo(trueShare: Double, runs: Int) -> Double {
         var random = Draws()
-        let judge = StageJudge(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
+        let judge = StageEvaluator(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
         let passed = (0..<runs).count { _ in
             var answers = StageAnswers()
             for wave in 1...24 {
@@ -184,7 +184,7 @@ import Testing
     }
 
     @Test func `a good stage need not wait for its last wave`() {
-        let judge = StageJudge(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
+        let judge = StageEvaluator(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
         func verdict(_ answers: StageAnswers) -> StageVerdict {
             judge.end(answers, look: .interim, at: Timestamp(seconds: 0)).verdict
         }
@@ -194,7 +194,7 @@ import Testing
     }
 
     @Test func `a few seeds pass when each was answered and none refused`() {
-        let judge = StageJudge(Stage(.seeds(.segment("staff"))), goneTolerated: nil)
+        let judge = StageEvaluator(Stage(.seeds(.segment("staff"))), goneTolerated: nil)
         func verdict(_ answers: StageAnswers) -> StageVerdict { judge.end(answers, at: Timestamp(seconds: 0)).verdict }
         #expect(verdict(StageAnswers(answered: 3)) == .go)
         #expect(verdict(StageAnswers(answered: 3, failed: 1)) == .undecided)
@@ -204,7 +204,7 @@ import Testing
     }
 
     @Test func `a plan can say how soon each share of failures would be noticed`() throws {
-        let judge = StageJudge(Stage(.share(1)), goneTolerated: nil)
+        let judge = StageEvaluator(Stage(.share(1)), goneTolerated: nil)
         #expect(judge.answersToNotice(share: 0.04) == nil)
         #expect(try #require(judge.answersToNotice(share: 1)) <= 4)
         #expect((300...600).contains(try #require(judge.answersToNotice(share: 0.1))))

@@ -5,7 +5,7 @@ package import Model
 ///
 /// A false halt of a run has a probability of at most 0.001. It is divided among the run's stages and three questions:
 /// do too many fail, are too many devices gone, and do too many fail with one text in one environment.
-package struct StageJudge: Sendable {
+package struct StageEvaluator: Sendable {
     package static let falseHaltMax = 0.001
     private static let ofWhole = 0.8
     private static let ofGone = 0.1

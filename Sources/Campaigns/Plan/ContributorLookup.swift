@@ -15,7 +15,7 @@ import Store
 /// A file that has not changed since that run has no authors: the run's record has its hash. A run that was too small
 /// to need signatures does not count, because no second person saw it. If authorship cannot be determined, an author
 /// "unknown" is listed, so that approvers see it.
-struct PlanAuthors: Sendable {
+struct ContributorLookup: Sendable {
     private static let eventsMax = 1000
     private static let unknownPrefix = "unknown: "
 
@@ -118,7 +118,7 @@ struct PlanAuthors: Sendable {
     }
 }
 
-extension PlanAuthors {
+extension ContributorLookup {
     /// Returns the people who committed a file since it was sent. Includes the file's owner if its content was neither
     /// committed nor written by a known person.
     ///
@@ -302,7 +302,7 @@ private struct GitFile {
             ["timeout", "10", "git", "--no-replace-objects", "--literal-pathspecs", "-C", root]
             + Self.settings.flatMap { ["-c", $0] }
             + words
-        process.environment = PlanAuthors.gitEnvironment(ProcessInfo.processInfo.environment)
+        process.environment = ContributorLookup.gitEnvironment(ProcessInfo.processInfo.environment)
         let output = Pipe()
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice

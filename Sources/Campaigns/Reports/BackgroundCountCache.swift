@@ -3,7 +3,7 @@ package import Store
 import Synchronization
 
 /// Allows one count of many rows at a time. A count reads the store for seconds, and the sender needs the store too.
-package final class CountingGate: Sendable {
+package final class CountQueue: Sendable {
     private struct State {
         var isTaken = false
         var waiting: [CheckedContinuation<Void, Never>] = []
@@ -45,7 +45,7 @@ package final class CountingGate: Sendable {
 ///
 /// - The counts run in the background, one at a time, and take only a small share of the time.
 /// - Every page shows the last figure and when it was counted.
-package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
+package actor BackgroundCountCache<Key: Hashable & Sendable, Figure: Sendable> {
     /// A figure, and when it was counted.
     package struct Counted: Sendable {
         package var figure: Figure
@@ -72,7 +72,7 @@ package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
     private static var overdueMax: Duration { .seconds(600) }
     private static var keptMax: Int { 100 }
 
-    private let gate: CountingGate
+    private let gate: CountQueue
     private let clock: WallClock
     private let every: Duration?
     private var known: [Key: Counted] = [:]
@@ -85,7 +85,7 @@ package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
     /// - Parameters:
     ///   - gate: shared by all counts of this store.
     ///   - every: the minimum interval between counts; `nil` if a figure never changes once it is counted.
-    package init(_ gate: CountingGate, clock: WallClock, every: Duration?) {
+    package init(_ gate: CountQueue, clock: WallClock, every: Duration?) {
         self.gate = gate
         self.clock = clock
         self.every = every
