@@ -150,7 +150,7 @@ extension UseCases {
     }
 
     /// Returns sentences that say what a run's deliveries wait for, with times in this machine's zone.
-    package func waitWords(of held: FollowRuns.Held) -> [String] {
+    package func waitSummaries(of held: FollowRuns.Held) -> [String] {
         WaitsText(held.waits, held.holder?.storeWait, now: now).sentences
     }
 }

@@ -237,7 +237,7 @@ extension SenderFolder {
     private func reading(missing: SenderLiveness, _ look: (Int32) throws -> SenderLiveness) -> SenderLiveness {
         let file = locks.open(lockPath, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
-            return [ENOENT, ENOTDIR].contains(-file) ? missing : .unknown("\(lockPath): \(LockFile.words(-file))")
+            return [ENOENT, ENOTDIR].contains(-file) ? missing : .unknown("\(lockPath): \(LockFile.summary(-file))")
         }
         defer { close(file) }
         do { return try look(file) } catch { return .unknown("\(error)") }

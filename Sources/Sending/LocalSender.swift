@@ -124,7 +124,7 @@ package final class LocalSender: Sendable {
             logger.warning("sending is stopped", metadata: .facts([.reason: "\(order.refusal)"]))
         }
         for order in before.orders where now[order.scope] == nil {
-            logger.notice("a stop is lifted", metadata: .facts([.reason: "\(order.scope.words)"]))
+            logger.notice("a stop is lifted", metadata: .facts([.reason: "\(order.scope.summary)"]))
         }
         return now
     }

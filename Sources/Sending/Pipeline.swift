@@ -314,7 +314,7 @@ package struct Pipeline: Sendable {
         try await sender.stops.record(in: store, now: now)
         try await store.recordEvent(
             kind: .runStopped, run: run.id, actor: actor,
-            detail: StopNote(order, left: control.decision.startedAfterStop).words, now: now)
+            detail: StopNote(order, left: control.decision.startedAfterStop).summary, now: now)
     }
 
     /// Records why a person must look at the run. Deliveries refused because of a wrong host or topic become pending

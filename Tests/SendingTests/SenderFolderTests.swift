@@ -98,7 +98,7 @@ import Testing
             guard case .unknown = here.liveness(of: name) else { return #expect(Bool(false), "\(name)") }
             #expect(here.isAlive(name) && here.holder(name).since == nil && here.journalPath(ofOwner: name) == nil)
         }
-        #expect(here.holder(otherName).words.contains("a sender of another machine, which `fanfare status` shows"))
+        #expect(here.holder(otherName).summary.contains("a sender of another machine, which `fanfare status` shows"))
         for (state, shown, words) in [
             (SenderOnRecord.State.alive, RunHolder.State.running, "on another machine, running)"),
             (.silent, .unseen, "on another machine, not heard of since 1970-01-01T00:00:09Z)"),
@@ -111,7 +111,7 @@ import Testing
                     name: otherName, term: 3, since: Timestamp(milliseconds: 5_000),
                     heardAt: Timestamp(milliseconds: 9_000), state: state, isCoordinator: false, facts: facts))
             #expect(told.state == shown)
-            #expect(told.words.hasSuffix(" (fanfare serve, since 1970-01-01T00:00:05Z, \(words)"), "\(told.words)")
+            #expect(told.summary.hasSuffix(" (fanfare serve, since 1970-01-01T00:00:05Z, \(words)"), "\(told.summary)")
             // What this machine knows itself, nobody tells it.
             #expect(here.holder(ownName).told(by: nil) == here.holder(ownName))
         }
@@ -125,14 +125,14 @@ import Testing
         let registration = try senders.take()
         let holder = senders.holder(registration.name)
         #expect(holder.state == .running && holder.since == Timestamp(milliseconds: 1_800_000_000_000))
-        #expect(holder.words == "\(holder.process) (fanfare run, since 2027-01-15T08:00:00Z, running)")
+        #expect(holder.summary == "\(holder.process) (fanfare run, since 2027-01-15T08:00:00Z, running)")
         // Another process of that number, or none that can be seen.
         try Data(#"{"start":1,"beganAt":5,"command":"run"}"#.utf8).write(
             to: URL(filePath: senders.path + "/16.sender"))
         #expect(senders.holder(registration.name).state == .unseen)
         senders.remove(16)
         #expect(senders.holder(registration.name).state == .unseen)
-        #expect(senders.holder(registration.name).words.contains("cannot be seen from here"))
+        #expect(senders.holder(registration.name).summary.contains("cannot be seen from here"))
         let name = registration.name
         registration.leave()
         #expect(senders.holder(name).state == .ended)
@@ -241,7 +241,7 @@ import Testing
             let reason = "\(senders.lockPath): \(String(cString: strerror(code)))"
             #expect(blind.liveness(of: registration.name) == .unknown(reason))
             #expect(blind.isAlive(registration.name))
-            #expect(blind.holder(registration.name).words.contains("counts as alive: \(reason)"))
+            #expect(blind.holder(registration.name).summary.contains("counts as alive: \(reason)"))
             #expect(throws: SenderError.self) { try blind.take() }
         }
         let name = registration.name

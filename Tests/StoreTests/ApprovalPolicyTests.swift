@@ -182,7 +182,7 @@ struct ApprovalPolicyTests {
         if needs == 3 {
             #expect(rule?.within == .seconds(60) && rule?.driftPercent == 1 && rule?.notByAuthor == true)
             // Above 10 alone, one signature is enough.
-            #expect(rules.words(forReach: reach)?.hasPrefix("above 100 it needs the signatures of 3 people") == true)
+            #expect(rules.summary(forReach: reach)?.hasPrefix("above 100 it needs the signatures of 3 people") == true)
         }
     }
 

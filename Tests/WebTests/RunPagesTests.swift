@@ -66,8 +66,8 @@ struct RunPagesTests {
             // A run without an audience yet has no numbers to be read out.
             (result.counts, result.frozen) = (CountsResult(DeliveryCounts()), false)
             let empty = RunView(result, rate: nil)
-            #expect(empty.live.announcement == "\(empty.words).")
-            #expect([empty].live.announcement == "\(empty.campaign): \(empty.words)")
+            #expect(empty.live.announcement == "\(empty.summary).")
+            #expect([empty].live.announcement == "\(empty.campaign): \(empty.summary)")
         }
     }
 
@@ -78,7 +78,7 @@ struct RunPagesTests {
             let page = try await scene.page("/runs/\(run.id)", as: .viewer)
             #expect(page.status == 200)
             #expect(page.text.contains("<span data-value=\"audience\">\(api.counts.audience)</span>"))
-            #expect(page.text.contains("data-value=\"words\">\(api.stateWords)</span>"))
+            #expect(page.text.contains("data-value=\"summary\">\(api.stateSummary)</span>"))
             #expect(page.header("content-security-policy")?.contains("script-src 'self'") ?? false)
             let list = try await scene.page("/", as: .viewer)
             #expect(list.text.contains("<a href=\"/runs/\(run.id)\">c</a>"))

@@ -233,8 +233,8 @@ extension LaneDriver {
         case .cutOff(let status): respond(cutOff: entry, status)
         case .refused: refused(entry, on: connection)
         case .notProcessed: queue.giveBack(entry)
-        case .lost(let words):
-            respond(entry.tag, .unknown(.connectionLost(words)), startedAt: entry.allowedAt)
+        case .lost(let summary):
+            respond(entry.tag, .unknown(.connectionLost(summary)), startedAt: entry.allowedAt)
         }
     }
 
@@ -350,15 +350,15 @@ extension LaneDriver {
         log(machine.missedDeadline(on: connection.id, at: loop.roundStart), "missed deadlines")
     }
 
-    func lost(on connection: Connection, _ words: String) {
-        plan.logger.debug("request lost", metadata: ["reason": "\(words)"])
-        log(machine.lost(on: connection.id, .afterConnect(plan, words), at: loop.roundStart), words)
+    func lost(on connection: Connection, _ summary: String) {
+        plan.logger.debug("request lost", metadata: ["reason": "\(summary)"])
+        log(machine.lost(on: connection.id, .afterConnect(plan, summary), at: loop.roundStart), summary)
     }
 
-    func closed(_ connection: Connection, _ words: String) {
+    func closed(_ connection: Connection, _ summary: String) {
         connections.removeAll { $0 === connection }
-        plan.logger.debug("connection closed", metadata: ["endpoint": "\(plan.endpoint)", "reason": "\(words)"])
-        log(machine.closed(connection.id, .afterConnect(plan, words), at: loop.roundStart), words)
+        plan.logger.debug("connection closed", metadata: ["endpoint": "\(plan.endpoint)", "reason": "\(summary)"])
+        log(machine.closed(connection.id, .afterConnect(plan, summary), at: loop.roundStart), summary)
     }
 
     func fail(_ error: TransportError) { machine.fail(error, at: loop.roundStart) }

@@ -106,7 +106,7 @@ final class NativeClientSettings: Sendable {
         do throws(TLSError) {
             return try TLSContext(clientTrusting: trust, identity: identity)
         } catch {
-            if MemoryProbe.isShort { throw .unreachable(endpoint, reason: MemoryProbe.words) }
+            if MemoryProbe.isShort { throw .unreachable(endpoint, reason: MemoryProbe.summary) }
             switch error {
             case .badAuthorities, .unreadableAuthorities, .noContext:
                 throw .untrusted(endpoint, reason: error.description)

@@ -149,7 +149,7 @@ package struct ApprovePlans: Sendable {
             correction: rules?.correctionPath(record.request.definition).flatMap {
                 TemplateFile.load(path: $0).0?.template
             },
-            sentTo: try await store.reach(of: campaign, budget: nil, now: now).environmentWords,
+            sentTo: try await store.reach(of: campaign, budget: nil, now: now).environmentSummary,
             previous: try await PreviousRun.find(campaign: record.request.campaign, in: store))
     }
 
@@ -209,7 +209,7 @@ package struct ApprovePlans: Sendable {
         if let rule = rules?.rule(forReach: record.request.reach), now - record.request.askedAt > rule.within {
             throw Failure(
                 .refused,
-                "\(record.request.words), was asked for at \(record.request.askedAt.iso8601), and a key's signature has "
+                "\(record.request.summary), was asked for at \(record.request.askedAt.iso8601), and a key's signature has "
                     + "lapsed \(WrittenDuration.text(rule.within)) later; ask anew with `fanfare plan "
                     + "\(record.request.campaign) --for-approval`, and sign that")
         }
@@ -282,7 +282,7 @@ package struct ApprovePlans: Sendable {
                     + "what waits")
         }
         guard found.count == 1 else {
-            let names = found.map { "\($0.request.digest.prefix(Self.digestDigitsMin)) (\($0.request.words))" }
+            let names = found.map { "\($0.request.digest.prefix(Self.digestDigitsMin)) (\($0.request.summary))" }
             throw Failure(.invalidData, "\(plan) names \(found.count) plans: give \(names.joined(separator: " or "))")
         }
         return first
@@ -305,7 +305,7 @@ package struct ApprovePlans: Sendable {
         guard token.reach != current.reach else { return }
         throw Failure(
             .refused,
-            "\(request.words), was shown for \(token.reach.counted("device")) and would reach "
+            "\(request.summary), was shown for \(token.reach.counted("device")) and would reach "
                 + "\(current.reach.grouped) by now; look at it again with `fanfare approvals \(digits)`")
     }
 
@@ -314,7 +314,7 @@ package struct ApprovePlans: Sendable {
         guard try await digest(request.definition, request.occurrence, [:]).text != request.digest else { return }
         throw Failure(
             .refused,
-            "\(request.words), is not as it was asked for: a segment that it names, or its prepared correction, has changed; "
+            "\(request.summary), is not as it was asked for: a segment that it names, or its prepared correction, has changed; "
                 + "ask anew with `fanfare plan \(request.campaign) --for-approval`, and look at it again")
     }
 
@@ -325,13 +325,13 @@ package struct ApprovePlans: Sendable {
             throw Failure(
                 .refused,
                 "\(actor.identity) has no entry in `people`, and cannot approve "
-                    + "\(record.request.words); the configuration says whose it is")
+                    + "\(record.request.summary); the configuration says whose it is")
         }
         let other = record.signatures.first { $0.identity != actor.identity && people.person($0.identity) == person }
         if let other {
             throw Failure(
                 .refused,
-                "\(person) has signed \(record.request.words), with another account (\(other.name)); another person must"
+                "\(person) has signed \(record.request.summary), with another account (\(other.name)); another person must"
             )
         }
     }
@@ -342,7 +342,7 @@ package struct ApprovePlans: Sendable {
         guard request.authors.contains(where: { people.person($0) == person }) else { return }
         throw Failure(
             .refused,
-            "\(person) had a hand in \(request.words), or asked for it, and cannot approve it; another person must")
+            "\(person) had a hand in \(request.summary), or asked for it, and cannot approve it; another person must")
     }
 
     /// Throws if the actor wrote or started the run, or if `people` does not list the actor's account. Applies only if

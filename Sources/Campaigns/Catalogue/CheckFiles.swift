@@ -175,7 +175,7 @@ package struct CheckFiles: Sendable {
         check.diagnostics.append(
             Diagnostic(
                 path: check.path, line: location.line, column: location.column,
-                severity: past.isDue ? .warning : .error, what: "schedule: \(past.words)",
+                severity: past.isDue ? .warning : .error, what: "schedule: \(past.summary)",
                 advice: past.isDue
                     ? "the next daemon or `fanfare run --due` starts it; set a later time if it is not to start now"
                     : "set a time to come, or leave `at` out and start it with `fanfare run \(source.campaign.name)`"

@@ -39,11 +39,11 @@ package struct PlannedStage: Hashable, Sendable {
     }
 
     /// The stage in words, such as `12 devices: en 10, de 2`, and what it needs to pass.
-    package var words: [String] {
+    package var summary: [String] {
         let languages = devices.byLocale.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
             .map { "\($0.key.isEmpty ? "no language" : $0.key) \($0.value.grouped)" }
         let shown = languages.prefix(6).joined(separator: ", ") + (languages.count > 6 ? ", ..." : "")
-        let size = "\(stage.words), \(devices.count.counted("device"))"
+        let size = "\(stage.summary), \(devices.count.counted("device"))"
         let first = size + (isRest || shown.isEmpty ? "" : ": \(shown)")
         let approval = stage.needsApproval ? "begins when a person approves it" : nil
         if isRest { return [first, approval].compactMap(\.self) }

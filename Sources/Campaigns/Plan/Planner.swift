@@ -58,7 +58,7 @@ package struct PlanCampaign: Sendable {
         {
             plan.brake = try await store.volumeHold(request, now: max(now, shown.plannedAt))?.facts
         }
-        plan.approval = approvals?.words(forReach: plan.reach.total)
+        plan.approval = approvals?.summary(forReach: plan.reach.total)
         let exclusions = definition.campaign.audience.expression.segmentsLeftOut
         if !exclusions.isEmpty {
             plan.emptyExclusions = try await store.segments(now: now).filter { $0.count == 0 }.map(\.name)

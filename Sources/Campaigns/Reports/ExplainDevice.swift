@@ -171,10 +171,10 @@ package struct Explanation: Hashable, Sendable {
 
     private static func standing(_ history: DeviceHistory, _ cap: FrequencyCap, _ now: Timestamp) -> String {
         let (used, nextSlot) = history.frequencyCap(cap, now: now)
-        guard let nextSlot, nextSlot > now else { return "frequency cap of \(cap.words): \(used) used" }
+        guard let nextSlot, nextSlot > now else { return "frequency cap of \(cap.summary): \(used) used" }
         // The cap reserves some slots for these classes.
         let classes = cap.reserve.keys.sorted().joined(separator: ", ")
-        return "frequency cap of \(cap.words): \(used) used; the next may leave at \(nextSlot.iso8601)"
+        return "frequency cap of \(cap.summary): \(used) used; the next may leave at \(nextSlot.iso8601)"
             + (classes.isEmpty ? "" : ", except of the class \(classes)")
     }
 

@@ -81,7 +81,7 @@ package struct ControlRun: Sendable {
         let waiting = try await store.stages(of: id).first { $0.openedAt == nil }
         guard run.state == .paused, run.halt == .approval, let waiting else {
             return Failure(
-                .invalidData, "run \(id) waits for no approval of a stage; it is \(RunResult(run).stateWords)")
+                .invalidData, "run \(id) waits for no approval of a stage; it is \(RunResult(run).stateSummary)")
         }
         let name = StageSummary(run, waiting).name
         let devices = waiting.size.counted("device")

@@ -94,7 +94,7 @@ package struct CorrectRun: Sendable {
         try await runs.requireNoStop(campaign: definition.campaign.name)
         return Prepared(
             definition: definition, occurrence: try await occurrence(campaign.name, run, isAgain: order.isAgain),
-            devices: devices, sentTo: reached.environmentWords,
+            devices: devices, sentTo: reached.environmentSummary,
             warnings: warnings(run, reached, template, order.kind) + definition.lint().map(\.description), files: files,
             emergencyOverride: needsReason ? try RecordedReason.checked(order.reason) : nil)
     }
@@ -106,7 +106,7 @@ package struct CorrectRun: Sendable {
         let (run, isNew) = try await store.createRun(
             prepared.definition, occurrence: prepared.occurrence, now: now, by: actor,
             notes: prepared.emergencyOverride.map {
-                [EventNote(kind: .emergencyOverrideUsed, detail: EmergencyOverride.words($0))]
+                [EventNote(kind: .emergencyOverrideUsed, detail: EmergencyOverride.summary($0))]
             } ?? [],
             files: prepared.files)
         guard isNew else {

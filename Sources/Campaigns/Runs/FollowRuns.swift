@@ -228,7 +228,7 @@ package struct LeftRun: Hashable, Sendable {
     package var owner: String?
     package var leased: Int
 
-    package var words: String {
+    package var summary: String {
         let counted = leased.counted("delivery still counts", "deliveries still count")
         let rest = leased > 0 ? "\(counted) as in flight" : "nothing was in flight"
         let what = owner.map { "was left by \(ProcessName.shown($0)), which has ended: \(rest)" }

@@ -92,7 +92,7 @@ package struct MoveStore: Sendable {
                 throw StoreError.inUse(
                     path: paths.old,
                     reason:
-                        "\(order.words), by its STOP file alone; remove that line there, and pause \(order.scope.words) first"
+                        "\(order.summary), by its STOP file alone; remove that line there, and pause \(order.scope.summary) first"
                 )
             case .all, .campaign: break
             }

@@ -176,8 +176,8 @@ struct AnswerRate {
 extension Scheduler.CampaignSnapshot {
     /// The summary for the audit.
     var summary: String {
-        var words = "\(hashes.count) changed, \(campaigns.count.counted("campaign"))"
-        if !problems.isEmpty { words += "; not taken over: " + problems.map(\.path).joined(separator: ", ") }
-        return words
+        var text = "\(hashes.count) changed, \(campaigns.count.counted("campaign"))"
+        if !problems.isEmpty { text += "; not taken over: " + problems.map(\.path).joined(separator: ", ") }
+        return text
     }
 }

@@ -213,7 +213,7 @@ extension Scheduler {
                 for found in try await senders.recoverAbandoned() {
                     logger.warning(
                         "put in order",
-                        metadata: .facts([.run: "\(found.run)", .reason: "\(found.recovered.words)"]))
+                        metadata: .facts([.run: "\(found.run)", .reason: "\(found.recovered.summary)"]))
                 }
             }
         }

@@ -370,7 +370,7 @@ extension ClientConnection: ConnectionRole {
         switch end {
         case .local: .local
         case .handshake(let fault): .handshake(fault)
-        case .peer(let words): .lost(words ?? "the peer closed the connection")
+        case .peer(let summary): .lost(summary ?? "the peer closed the connection")
         case .finished: .lost("the connection was ended by GOAWAY or a fault of the protocol")
         }
     }

@@ -9,11 +9,11 @@ extension RelationalStore {
     }
 
     package func approvals(in states: Set<ApprovalRequest.State>?, limit: Int) async throws -> [ApprovalRecord] {
-        let words = (states ?? Set(ApprovalRequest.State.allCases)).map(\.rawValue)
+        let names = (states ?? Set(ApprovalRequest.State.allCases)).map(\.rawValue)
         return try await snapshot(.short) { db in
             let rows = ApprovalRows(db)
             return try rows.list(
-                "state \(Session.dialect.isAny(1)) ORDER BY id DESC LIMIT $2", words, limit
+                "state \(Session.dialect.isAny(1)) ORDER BY id DESC LIMIT $2", names, limit
             ).map(rows.record)
         }
     }
@@ -163,7 +163,7 @@ package struct ApprovalRows<Session: SQLSession> {
             // Another process has made the same request at the same time.
             return try latest(request) ?? ApprovalRecord(request, [])
         }
-        try db.record(.approvalRequested, by: actor, made.words, now: request.askedAt)
+        try db.record(.approvalRequested, by: actor, made.summary, now: request.askedAt)
         return ApprovalRecord(made, [])
     }
 
@@ -203,7 +203,7 @@ package struct ApprovalRows<Session: SQLSession> {
         }
         guard request.state == .open else { throw StoreError.approvalClosed(request.state) }
         let event = try db.record(
-            signature.isRejection ? .planRejected : .planSigned, by: actor, request.words(of: signature, by: actor),
+            signature.isRejection ? .planRejected : .planSigned, by: actor, request.summary(of: signature, by: actor),
             now: now)
         try db.execute(
             """
@@ -239,7 +239,7 @@ package struct ApprovalRows<Session: SQLSession> {
             ApprovalRequest.State.used.rawValue, run, try StoredJSON.text(evidence))
         try db.record(
             evidence.emergencyOverride == nil ? .approvalUsed : .emergencyOverrideUsed, run: run, by: actor,
-            "\(demand.request.plan) " + evidence.words, now: now)
+            "\(demand.request.plan) " + evidence.summary, now: now)
         return evidence
     }
 

@@ -179,7 +179,7 @@ package struct SQLiteFields: SQLFields {
     ) throws {
         let found = row.storage(Int32(column))
         guard found != storage, found != other else { return }
-        throw UnreadableValue("a stored value is \(found.words), and not \(what): column \(column) of \(row.sql)")
+        throw UnreadableValue("a stored value is \(found.summary), and not \(what): column \(column) of \(row.sql)")
     }
 }
 

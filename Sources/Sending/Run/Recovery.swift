@@ -21,7 +21,7 @@ package struct RecoveryCounts: Hashable, Sendable {
     package init() {}
 
     /// The counts as a sentence for a person, after "which has ended: ".
-    package var words: String {
+    package var summary: String {
         var parts: [String] = []
         if notStarted > 0 { parts.append("\(notStarted.counted("delivery was", "deliveries were")) not started") }
         if answered > 0 { parts.append("\(answered.counted("was", "were")) answered") }
@@ -41,8 +41,8 @@ package struct AbandonedRun: Hashable, Sendable {
     package var recovered: RecoveryCounts
 
     /// The abandoned run as a sentence for a person.
-    package var words: String {
-        "run \(run) was left by \(ProcessName.shown(owner)), which has ended: \(recovered.words)"
+    package var summary: String {
+        "run \(run) was left by \(ProcessName.shown(owner)), which has ended: \(recovered.summary)"
     }
 }
 
@@ -113,7 +113,7 @@ package struct Recovery: Sendable {
         try await store.recordEvent(
             kind: .runRecovered, run: run.id, actor: Actor(owner),
             detail: "left by \(Set(left.map(\.owner)).map(ProcessName.shown).sorted().joined(separator: ", ")): "
-                + counts.words, now: now)
+                + counts.summary, now: now)
         return counts
     }
 

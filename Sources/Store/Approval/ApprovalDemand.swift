@@ -74,8 +74,8 @@ package struct ApprovalEvidence: Hashable, Sendable, Codable {
     }
 
     /// The summary for the audit log, for instance `signed by anna, ben`.
-    package var words: String {
-        if let emergencyOverride { return EmergencyOverride.words(emergencyOverride) }
+    package var summary: String {
+        if let emergencyOverride { return EmergencyOverride.summary(emergencyOverride) }
         return "signed by " + signatures.map(\.name).joined(separator: ", ")
     }
 }
@@ -169,7 +169,7 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
         guard let rule else { return "its plan is not approved" }
         let good = judged.filter { $0.fault == nil }.map(\.signature.name)
         let bad = judged.compactMap { entry in
-            entry.fault.map { "; that of \(entry.signature.name) does not count: \($0.words)" }
+            entry.fault.map { "; that of \(entry.signature.name) does not count: \($0.summary)" }
         }
         return "above \(rule.above.grouped) its plan needs the signatures of \(rule.needs) "
             + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write it" : "")

@@ -81,7 +81,7 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
 }
 
 extension ApprovalPolicy.Fault {
-    package var words: String {
+    package var summary: String {
         switch self {
         case .byAuthor: "they had a hand in the plan"
         case .unknownAccount(let account): "\(account) has no entry in `people`"

@@ -76,8 +76,8 @@ package struct ReachedDevices: Hashable, Sendable {
     }
 
     /// `PRODUCTION: 18,812 devices, sandbox: 3 devices`.
-    package var environmentWords: String {
+    package var environmentSummary: String {
         [(PushEnvironment.production, production), (.sandbox, all - gone - production)].filter { $0.1 > 0 }
-            .map { $0.words(devices: $1) }.joined(separator: ", ")
+            .map { $0.summary(devices: $1) }.joined(separator: ", ")
     }
 }

@@ -270,7 +270,7 @@ package struct StageController {
     }
 
     private func pause(_ halt: RunHalt, _ record: StageRecord) throws {
-        let words = StageSummary(run, record)
-        try store.pause(halt, reason: halt == .approval ? words.approval : words.verdict, at: now)
+        let summary = StageSummary(run, record)
+        try store.pause(halt, reason: halt == .approval ? summary.approval : summary.verdict, at: now)
     }
 }

@@ -14,7 +14,7 @@ package struct StageSummary {
     }
 
     /// `stage 2 (1 %)`.
-    package var name: String { "stage \(record.index + 1) (\(stage.words))" }
+    package var name: String { "stage \(record.index + 1) (\(stage.summary))" }
 
     /// The number of devices is known only after the freeze.
     var opened: String {

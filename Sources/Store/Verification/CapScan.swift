@@ -76,7 +76,7 @@ package struct CapScan {
             fault(
                 push,
                 "a push of class \(rule.pushClass) at \(push.reservedAt.iso8601) followed \(others) others under the cap "
-                    + "\(cap.words), \(limit) in all are allowed to that class"))
+                    + "\(cap.summary), \(limit) in all are allowed to that class"))
     }
 
     private func fault(_ push: CapPush, _ what: String) -> StoreFault {

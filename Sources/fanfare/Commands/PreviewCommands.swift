@@ -126,7 +126,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let environment = found.record.environment
         Console.note(
             Console.warned(
-                "sending to \(environment.words(devices: 1)), \(found.record.installationID ?? found.record.token.redacted), "
+                "sending to \(environment.summary(devices: 1)), \(found.record.installationID ?? found.record.token.redacted), "
                     + "and to no other", on: .notes))
         if definition.campaign.pushType == .background { noteBudget(prepared.app.silentBudget) }
         let end = isOwn ? try await sending.send(run) : try await sending.handedOver(run)

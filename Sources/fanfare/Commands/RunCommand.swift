@@ -201,7 +201,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     private func note(_ run: Run, isOther: Bool = false) {
-        let words =
+        let summary =
             switch run.state {
             case _ where run.state.isFinal && isOther:
                 "it was made with other words, and nothing is sent; give another --occurrence to send these"
@@ -213,7 +213,7 @@ struct RunCommand: AsyncParsableCommand {
                     ? "this call continues it, unless another process sends it"
                     : "it comes first, and this call makes no other"
             }
-        Console.note("occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); \(words)")
+        Console.note("occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); \(summary)")
     }
 
     private func confirm(
@@ -222,8 +222,8 @@ struct RunCommand: AsyncParsableCommand {
         guard !yes, Console.isInteractive else { return }
         let name = prepared.definition.campaign.name
         let reach = try await starting.reach(of: &prepared, now: session.now)
-        let words = reach.total == 0 ? "no device" : reach.environmentWords
-        guard Console.confirms(Console.warned("Send \(name) to \(words)?", on: .notes)) else {
+        let summary = reach.total == 0 ? "no device" : reach.environmentSummary
+        guard Console.confirms(Console.warned("Send \(name) to \(summary)?", on: .notes)) else {
             throw Failure(.refused, "not sent; `fanfare plan \(name)` shows what it would do")
         }
     }
@@ -328,7 +328,7 @@ extension RunDueOnce {
         try await session.recoverAbandoned()
         try await session.runs.requireNoStop(campaign: nil)
         if let daemon = try await session.runs.daemon() {
-            Console.note("the daemon does this already: \(daemon.holder.words)")
+            Console.note("the daemon does this already: \(daemon.holder.summary)")
             if json { Console.print(try ResultJSON.text(DueResult(ended: []))) }
             return
         }

@@ -84,12 +84,12 @@ struct DemoCommand: AsyncParsableCommand {
             # Try next, there:
             """)
         Console.print("cd \(folder.path)")
-        for words in [
+        for command in [
             "report new-podcast --format csv",
             "plan breaking-news --var headline='WenderCast wins' --var link_url=https://example.com/7",
             "devices show install-1",
         ] {
-            Console.print("\(Self.program) \(words)")
+            Console.print("\(Self.program) \(command)")
         }
     }
 
@@ -108,11 +108,11 @@ struct DemoScene {
         try await play("devices", "import", "devices.csv")
         try await play("segments", "import", "podcast-fans", "fans.csv")
         try await play("validate")
-        let words = [
+        let arguments = [
             "--var", "title=The Long Way Home", "--var", "link_url=https://example.com/42",
         ]
-        try await play(["plan", "new-podcast"] + words)
-        try await watched { try await play(["run", "new-podcast", "--occurrence", "episode-42", "--yes"] + words) }
+        try await play(["plan", "new-podcast"] + arguments)
+        try await watched { try await play(["run", "new-podcast", "--occurrence", "episode-42", "--yes"] + arguments) }
         try await play("report", "new-podcast", "--check")
     }
 

@@ -309,7 +309,7 @@ extension Session {
     fileprivate func daemonRegistration() throws -> SenderRegistration {
         let registration = try registration()
         guard try registration.becomeDaemon() || store.isShared else {
-            throw SenderError.otherDaemon(senders.daemon()?.words ?? "just starting or stopping")
+            throw SenderError.otherDaemon(senders.daemon()?.summary ?? "just starting or stopping")
         }
         return registration
     }

@@ -105,14 +105,14 @@ enum UnreadableSecret {
         do {
             return try body()
         } catch CredentialError.unreadable(let path, let reason) {
-            guard let words = words(path, environment, isRoot: isRoot) else {
+            guard let summary = summary(path, environment, isRoot: isRoot) else {
                 throw CredentialError.unreadable(path: path, reason: reason)
             }
-            throw Failure(.configuration, words)
+            throw Failure(.configuration, summary)
         }
     }
 
-    private static func words(_ path: String, _ environment: [String: String], isRoot: Bool) -> String? {
+    private static func summary(_ path: String, _ environment: [String: String], isRoot: Bool) -> String? {
         let url = URL(fileURLWithPath: path)
         let (name, folder) = (url.lastPathComponent, url.deletingLastPathComponent().path)
         if let copies = environment["CREDENTIALS_DIRECTORY"], !copies.isEmpty {

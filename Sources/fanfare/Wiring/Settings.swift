@@ -15,10 +15,10 @@ struct Settings: ParsableArguments {
     var config: String?
 
     /// Returns the settings of a command line that is being completed.
-    static func completing(_ words: [String]) -> Settings {
+    static func completing(_ arguments: [String]) -> Settings {
         var settings = Settings()
-        settings.config = words.firstIndex(of: "--config").flatMap { index in
-            words.indices.contains(index + 1) ? words[index + 1] : nil
+        settings.config = arguments.firstIndex(of: "--config").flatMap { index in
+            arguments.indices.contains(index + 1) ? arguments[index + 1] : nil
         }
         return settings
     }
@@ -130,10 +130,10 @@ struct Session: Sendable {
 
     func recoverAbandoned() async throws {
         guard access != .reading else {
-            for left in try await runs.leftInFlight() { Console.note(left.words) }
+            for left in try await runs.leftInFlight() { Console.note(left.summary) }
             return
         }
-        for found in try await runs.recoverAbandoned() { Console.note(found.words) }
+        for found in try await runs.recoverAbandoned() { Console.note(found.summary) }
     }
 }
 

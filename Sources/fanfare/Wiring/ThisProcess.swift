@@ -68,10 +68,10 @@ enum RecordedCommand {
         "secret", "password", "passphrase", "passwd", "token", "authorization", "api_key",
     ]
 
-    static func text(_ words: [String]) -> String {
-        words.enumerated().map { index, word in
+    static func text(_ arguments: [String]) -> String {
+        arguments.enumerated().map { index, word in
             // The value of an option is the next word, or part of the same word.
-            let isSecret = index > 0 && words[index - 1].hasPrefix("--") && isSecret(words[index - 1][...])
+            let isSecret = index > 0 && arguments[index - 1].hasPrefix("--") && isSecret(arguments[index - 1][...])
             return quoted(isSecret ? "…" : redacted(word))
         }.joined(separator: " ")
     }

@@ -106,7 +106,7 @@ struct RunPage: Sendable {
         self.charts = charts
         self.events = events.reversed().map {
             Event(
-                at: $0.at.shownTimeAndZone, kind: $0.kind.inWords, actor: $0.actorShown,
+                at: $0.at.shownTimeAndZone, kind: $0.kind.withSpaces, actor: $0.actorShown,
                 detail: $0.detail)
         }
         if !run.state.isFinal, run.state != .paused, caller.role.may(.halt) { stopAddress = "/runs/\(run.id)/stop" }
@@ -141,7 +141,7 @@ struct RunPage: Sendable {
     private static func environments(_ report: ReportResult, _ count: (CountsResult) -> Int) -> String {
         report.byEnvironment.compactMap { slice in
             let devices = count(slice.counts)
-            return devices > 0 ? PushEnvironment(rawValue: slice.name)?.words(devices: devices) : nil
+            return devices > 0 ? PushEnvironment(rawValue: slice.name)?.summary(devices: devices) : nil
         }.joined(separator: ", ")
     }
 

@@ -114,7 +114,7 @@ extension Session {
     /// Prints the emergency override prominently, so that no bystander misses it.
     func warnOfEmergencyOverride(_ run: Run) async throws {
         guard let broken = try await runs.emergencyOverride(of: run) else { return }
-        Console.note("WARNING: RUN \(run.id) IS SENT WITHOUT THE SIGNATURES THAT IT NEEDS: \(broken.words)")
+        Console.note("WARNING: RUN \(run.id) IS SENT WITHOUT THE SIGNATURES THAT IT NEEDS: \(broken.summary)")
     }
 
     /// Prints how to continue a resumed run if no daemon is running.

@@ -147,7 +147,7 @@ struct StopCommand: AsyncParsableCommand {
 
     private func notePending(_ order: StopOrder, _ path: String, _ why: String) {
         Console.note(
-            "\(order.scope.words) is stopped by \(path); the store has not taken it yet: \(why). "
+            "\(order.scope.summary) is stopped by \(path); the store has not taken it yet: \(why). "
                 + "A sender records it once the store does, and so does this command again")
     }
 
@@ -211,13 +211,13 @@ struct StopCommand: AsyncParsableCommand {
     }
 
     private static func noteUnrecorded(_ scope: StopOrder.Scope, _ why: String) {
-        Console.note("the store has not recorded that the stop of \(scope.words) is lifted: \(why)")
+        Console.note("the store has not recorded that the stop of \(scope.summary) is lifted: \(why)")
     }
 }
 
 private enum StopText {
     static func text(_ order: StopOrder, _ result: StopResult) -> String {
-        var lines = [order.words]
+        var lines = [order.summary]
         if let runs = result.runs {
             let left = runs.reduce(0) { $0 + $1.startedAfter }
             lines.append(
@@ -239,7 +239,7 @@ private enum StopText {
     }
 
     static func text(_ scope: StopOrder.Scope, _ result: LiftResult) -> String {
-        var lines = ["The stop of \(scope.words), by \(result.stop.by) since \(result.stop.at), is lifted."]
+        var lines = ["The stop of \(scope.summary), by \(result.stop.by) since \(result.stop.at), is lifted."]
         if scope.isOfOneRun { lines.append("If it is paused, `\(scope.remedy)` continues it.") }
         for order in result.still { lines.append("Still stopped: \(order.scope); `\(order.remedy)` lets it go on.") }
         return lines.joined(separator: "\n")
