@@ -19,7 +19,7 @@ package struct UseCases: Sendable {
     private let readQueue = ReadQueue()
     private let testLimit: TestSendLimit
     /// The gate of all counts that run in the background.
-    package let gate = CountQueue()
+    package let countQueue = CountQueue()
     /// The number of devices.
     package let deviceCounts: CachedDeviceCounts
     /// The reports of unfinished runs.
@@ -35,8 +35,8 @@ package struct UseCases: Sendable {
         self.configuration = configuration
         testLimit = TestSendLimit { clock.uptime() }
         registrations = RegistrationQueue(store: store) { clock.now() }
-        deviceCounts = CachedDeviceCounts(store: store, gate: gate, clock: clock)
-        runningReports = RunningReports(store: store, gate: gate, clock: clock)
+        deviceCounts = CachedDeviceCounts(store: store, countQueue: countQueue, clock: clock)
+        runningReports = RunningReports(store: store, countQueue: countQueue, clock: clock)
     }
 
     package var now: Timestamp { clock.now() }

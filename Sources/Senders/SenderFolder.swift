@@ -66,7 +66,7 @@ package struct SenderFolder: Sendable {
 
     /// Registers this process as a sender, under a number never used before. Throws ``SenderError`` if the file system
     /// has no such locks, or the folder cannot be written.
-    package func take() throws -> SenderRegistration {
+    package func register() throws -> SenderRegistration {
         try makeFolder()
         let (file, name) = try drawing { file in try draw(file) }
         do {
@@ -329,7 +329,7 @@ package final class SenderRegistration: Sendable {
     package let name: String
     private let folder: SenderFolder
     private let locks: FileLocks
-    /// The open lock file. Negative after ``leave()``.
+    /// The open lock file. Negative after ``release()``.
     private let file: Mutex<Int32>
 
     init(_ name: SenderName, _ file: Int32, folder: SenderFolder, _ locks: FileLocks) {
@@ -340,7 +340,7 @@ package final class SenderRegistration: Sendable {
         self.file = Mutex(file)
     }
 
-    deinit { leave() }
+    deinit { release() }
 
     package var journalPath: String { folder.journalPath(number) }
 
@@ -362,7 +362,7 @@ package final class SenderRegistration: Sendable {
     }
 
     /// Releases the lock, so that this sender is dead. ``SenderFolder/removeUnneeded(_:)`` deletes its files.
-    package func leave() {
+    package func release() {
         file.withLock { file in
             guard file >= 0 else { return }
             // Unlock before closing: a child forked a moment ago, that has not called exec yet, still has the file

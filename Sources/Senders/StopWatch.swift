@@ -159,7 +159,7 @@ package final class StopWatch: Sendable {
         return number
     }
 
-    package func leave(_ number: Int) { state.withLock { _ = $0.runs.removeValue(forKey: number) } }
+    package func remove(_ number: Int) { state.withLock { _ = $0.runs.removeValue(forKey: number) } }
 
     /// Returns the moment of a stop by ``BootClock``. Requests that started later started despite the stop.
     private func moment(of order: StopOrder) -> UInt64 {

@@ -166,7 +166,7 @@ package final class LocalSender: Sendable {
         } catch {
             return try await pipeline(nil).refuse(run, as: actor, reason: "\(error)")
         }
-        defer { leave(entered.number) }
+        defer { releaseLanes(entered.number) }
         return try await pipeline(entered.lanes).execute(run, as: actor, idleLimit: idleLimit, watch: watch)
     }
 
@@ -194,7 +194,7 @@ package final class LocalSender: Sendable {
         return (number, lanes)
     }
 
-    private func leave(_ number: Int) {
+    private func releaseLanes(_ number: Int) {
         let last = state.withLock { state -> LaneGroup? in
             guard var lane = state.lanes[number] else { return nil }
             lane.runs -= 1

@@ -66,7 +66,7 @@ package struct Pipeline: Sendable {
         _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
     ) async throws -> RunEnd? {
         let isLead: Bool
-        switch try await take(run, as: actor) {
+        switch try await claim(run, as: actor) {
         case .lead: isLead = true
         case .joined: isLead = false
         case .free: return nil
@@ -93,14 +93,15 @@ package struct Pipeline: Sendable {
         // APNs has not answered since the run paused itself.
         if claimed.haltedAt != nil { lanes.probeFirst() }
         let watched = sender.stops.join(run) { control.stop(.stopped($0), since: $1) }
-        defer { sender.stops.leave(watched) }
+        defer { sender.stops.remove(watched) }
         let latencies = LatencyRecorder()
         let time = await SettlementClock.following(store, clock: clock, actor: actor, logger: logger)
         watch(control, latencies)
         let heartbeat = Heartbeat(
             store: store, run: run.id, campaign: run.campaign, owner: actor.name, control: control,
             endpointHolds: { lanes.lookAtEndpoints() }, clock: clock,
-            logger: logger, registration: registration, lead: isLead ? lead(of: run, actor.name, control) : nil,
+            logger: logger, registration: registration,
+            takeoverHook: isLead ? takeoverHook(of: run, actor.name, control) : nil,
             recoverForgotten: { try await recoverForgotten($0, of: run, actor.name, control) })
         try await heartbeat.beat {
             @Sendable func freezeIfLeft() async {
@@ -138,7 +139,7 @@ package struct Pipeline: Sendable {
 
     /// Pauses a run that cannot be sent with this machine's configuration, and recovers what was in flight.
     package func refuse(_ run: Run, as actor: Actor, reason: String) async throws -> RunEnd {
-        switch try await take(run, as: actor) {
+        switch try await claim(run, as: actor) {
         case .refused(let end): return end
         case .free: return .credentialRefused(reason)
         case .joined:
@@ -164,7 +165,7 @@ package struct Pipeline: Sendable {
         case refused(RunEnd)
     }
 
-    private func take(_ run: Run, as actor: Actor) async throws -> Taken {
+    private func claim(_ run: Run, as actor: Actor) async throws -> Taken {
         let order = sender.stops.orders.order(of: run)
         // Record stops of other runs too. A stop of a run that is over or absent is removed from the STOP file. Any
         // other stop blocks only its own run.

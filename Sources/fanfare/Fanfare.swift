@@ -67,10 +67,10 @@ struct Fanfare: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
-            await OwnRegistration.leave()
+            await OwnRegistration.releaseAll()
             Failure.exit(with: error)
         }
-        await OwnRegistration.leave()
-        ThisProcess.leave(ExitStatus.done.rawValue)
+        await OwnRegistration.releaseAll()
+        ThisProcess.exitImmediately(ExitStatus.done.rawValue)
     }
 }

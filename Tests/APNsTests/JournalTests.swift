@@ -136,10 +136,10 @@ import Testing
         let folder = try TemporaryDirectory()
         let journal = try PushJournal(path: folder.file("j"), identity: Self.identity)
         let first = try journal.segment(entries: 64)
-        journal.giveBack(first)
+        journal.release(first)
         #expect(try journal.segment(entries: 64) === first)
         let open = first.enterAll([(1, nil)], lease: 1)
-        journal.giveBack(first)
+        journal.release(first)
         let other = try journal.segment(entries: 64)
         #expect(other !== first)
         #expect(

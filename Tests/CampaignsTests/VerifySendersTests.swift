@@ -22,7 +22,7 @@ struct VerifySendersTests {
     private static func leased(
         _ scene: PipelineScene, _ senders: SenderFolder
     ) async throws -> (registration: SenderRegistration, journal: PushJournal, run: Int64) {
-        let registration = try senders.take()
+        let registration = try senders.register()
         let space = PushID(high: scene.store.namespace.high, low: scene.store.namespace.low)
         let journal = try PushJournal(
             path: registration.journalPath, identity: .current(store: space, sender: registration.number))
@@ -45,7 +45,7 @@ struct VerifySendersTests {
             let found = try await maintain.verify(nil, senders: senders, faultsMax: 20)
             #expect(found.isSound, "\(found.checks.filter { $0.faultCount > 0 })")
             #expect(found["ownership"]?.compared == 1 && found["journals"]?.compared == 1)
-            registration.leave()
+            registration.release()
         }
     }
 
@@ -60,7 +60,7 @@ struct VerifySendersTests {
         let (registration, journal, run) = try await Self.leased(scene, senders)
         _ = try journal.segment(entries: 64)
         let file = URL(filePath: registration.journalPath)
-        registration.leave()
+        registration.release()
         switch corruption {
         case .deleted: try FileManager.default.removeItem(at: file)
         case .cut: try Data(contentsOf: file).prefix(5000).write(to: file)

@@ -100,7 +100,7 @@ struct SharedServerTests {
                 store: store, run: run, campaign: "new-podcast", owner: Self.sender,
                 control: RunControl(counts: DeliveryCounts(), isFrozen: true), clock: clock,
                 logger: Logger(label: "test"),
-                lead: TakeoverHook {
+                takeoverHook: TakeoverHook {
                     waits.finish()
                     try await Task.sleep(for: .seconds(3600))
                 })

@@ -21,7 +21,7 @@ struct BenchmarkSender {
     init(path: String, journal: Bool) throws {
         let folder = SenderFolder(besideStore: path, command: "benchmark", now: { Timestamp(Date()) })
         store = try SQLiteFileStore(path: path, isAlive: folder.isAlive)
-        registration = try folder.take()
+        registration = try folder.register()
         let space = PushID(high: store.namespace.high, low: store.namespace.low)
         let own = try PushJournal(
             path: registration.journalPath, identity: .current(store: space, sender: registration.number))

@@ -97,7 +97,7 @@ import Testing
     @Test func `says so where other processes can read it`() throws {
         let folder = try TemporaryDirectory()
         let senders = SenderFolder(besideStore: folder.file("s.sqlite"), command: "run", now: { [clock] in clock.now })
-        let registration = try senders.take()
+        let registration = try senders.register()
         let journal = try PushJournal(
             path: registration.journalPath,
             identity: .current(store: PushID(high: 1, low: 2), sender: registration.number))
@@ -108,6 +108,6 @@ import Testing
         #expect(senders.holder(registration.name).storeWait == StoreWait(since: clock.now, reason: .diskFull))
         control.renewTrust(from: .now())
         #expect(senders.holder(registration.name).storeWait == nil)
-        registration.leave()
+        registration.release()
     }
 }

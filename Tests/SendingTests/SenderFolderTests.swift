@@ -34,40 +34,40 @@ import Testing
     }
 
     @Test func `is held until it is left, and its number is never drawn again`() throws {
-        let first = try senders.take()
-        let second = try senders.take()
+        let first = try senders.register()
+        let second = try senders.register()
         #expect([first.number, second.number] == [16, 17])
         #expect(senders.liveness(of: first.name) == .held && senders.liveness(of: second.name) == .held)
         let name = first.name
-        first.leave()
+        first.release()
         #expect(senders.liveness(of: name) == .gone && senders.liveness(of: second.name) == .held)
         #expect(!senders.isAlive(name) && senders.isAlive(second.name))
         senders.remove(16)
-        #expect(try senders.take().number == 18)
+        #expect(try senders.register().number == 18)
     }
 
     @Test func `is named before a migration for as long as it is held`() throws {
         #expect(senders.livingSender() == nil)
-        let registration = try senders.take()
+        let registration = try senders.register()
         #expect(senders.livingSender() == "sender 16 (run)")
-        registration.leave()
+        registration.release()
         #expect(senders.livingSender() == nil)
     }
 
     @Test func `is not taken while a restore holds the senders still`() throws {
         let hold = try senders.holdStarts()
-        #expect(throws: SenderError.lockFileBusy(path: senders.lockPath)) { try senders.take() }
+        #expect(throws: SenderError.lockFileBusy(path: senders.lockPath)) { try senders.register() }
         // Two restores at once, too.
         #expect(throws: SenderError.lockFileBusy(path: senders.lockPath)) { try senders.holdStarts() }
         #expect(senders.livingSender() == nil)
         hold.release()
-        let registration = try senders.take()
+        let registration = try senders.register()
         #expect(registration.number == 16 && senders.livingSender() != nil)
         try senders.holdStarts().release()
     }
 
     @Test func `lies with its files beside the store, for its owner's eyes alone`() throws {
-        let registration = try senders.take()
+        let registration = try senders.register()
         #expect(senders.path == folder.file("s.sqlite-senders"))
         #expect(registration.journalPath == senders.path + "/16.journal")
         #expect(senders.journalPath(ofOwner: registration.name) == registration.journalPath)
@@ -85,14 +85,14 @@ import Testing
                 now: { Timestamp(milliseconds: 1_800_000_000_000) })
         }
         let (here, there) = (senders("a/b"), senders("c"))
-        let (own, other) = (try here.take(), try there.take())
+        let (own, other) = (try here.register(), try there.register())
         #expect(here.path == folder.file("a/b/senders-00abcdef"))
         for path in ["a", "a/b", "a/b/senders-00abcdef"] { #expect(try mode(folder.file(path)) == 0o700) }
         // Both have the number 16, each of a lock file of its own.
         let (ownName, otherName) = (own.name, other.name)
         #expect(here.liveness(of: ownName) == .held && here.holder(ownName).since != nil)
-        own.leave()
-        other.leave()
+        own.release()
+        other.release()
         #expect(here.liveness(of: ownName) == .gone)
         for name in [otherName, "web1:7:16:\(UUID())"] {
             guard case .unknown = here.liveness(of: name) else { return #expect(Bool(false), "\(name)") }
@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test func `says who holds it, since when and in which state`() throws {
-        let registration = try senders.take()
+        let registration = try senders.register()
         let holder = senders.holder(registration.name)
         #expect(holder.state == .running && holder.since == Timestamp(milliseconds: 1_800_000_000_000))
         #expect(holder.summary == "\(holder.process) (fanfare run, since 2027-01-15T08:00:00Z, running)")
@@ -134,18 +134,18 @@ import Testing
         #expect(senders.holder(registration.name).state == .unseen)
         #expect(senders.holder(registration.name).summary.contains("cannot be seen from here"))
         let name = registration.name
-        registration.leave()
+        registration.release()
         #expect(senders.holder(name).state == .ended)
     }
 
     @Test func `is not lost when something else in the process opens and closes the lock file`() throws {
-        let registration = try senders.take()
+        let registration = try senders.register()
         for _ in 0..<3 { _ = try String(contentsOfFile: senders.lockPath, encoding: .utf8) }
         #expect(senders.liveness(of: registration.name) == .held)
     }
 
     @Test func `is not passed on to a program that the process starts`() async throws {
-        let registration = try senders.take()
+        let registration = try senders.register()
         let name = registration.name
         // Foundation's Process would close everything by itself.
         let (into, out) = (try Self.pipe(), try Self.pipe())
@@ -161,7 +161,7 @@ import Testing
         // It is another program once it answers.
         var byte: UInt8 = 7
         #expect(write(into.write, &byte, 1) == 1 && read(out.read, &byte, 1) == 1)
-        registration.leave()
+        registration.release()
         #expect(senders.liveness(of: name) == .gone)
         for end in [into.read, into.write, out.read, out.write] { close(end) }
         var status: Int32 = -1
@@ -179,7 +179,7 @@ import Testing
     @Test func `has a number of its own, however many are taken at once`() async throws {
         let senders = senders
         let registrations = try await withThrowingTaskGroup(of: SenderRegistration.self) { group in
-            for _ in 0..<40 { group.addTask { try senders.take() } }
+            for _ in 0..<40 { group.addTask { try senders.register() } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
         #expect(Set(registrations.map(\.number)) == Set(16..<56))
@@ -187,13 +187,13 @@ import Testing
     }
 
     @Test func `says nothing about numbers of a lock file that was deleted, and notices that it was`() throws {
-        let registration = try senders.take()
+        let registration = try senders.register()
         #expect(registration.isIntact)
         try FileManager.default.removeItem(atPath: senders.lockPath)
         #expect(!registration.isIntact)
         #expect(throws: SenderError.registrationLost(path: senders.lockPath)) { try registration.requireIntact() }
         #expect(senders.liveness(of: registration.name) == .gone)
-        let next = try senders.take()
+        let next = try senders.register()
         // What it left lies there under its number.
         #expect(next.number == 17 && next.isIntact && !registration.isIntact)
         #expect(senders.liveness(of: registration.name) == .gone && senders.liveness(of: next.name) == .held)
@@ -201,7 +201,7 @@ import Testing
     }
 
     @Test func `is one folder's, by whatever links the store is named`() throws {
-        let registration = try senders.take()
+        let registration = try senders.register()
         try FileManager.default.createDirectory(atPath: folder.file("real/inner"), withIntermediateDirectories: true)
         let links = [
             ("direct.sqlite", "s.sqlite"), ("twice.sqlite", "./direct.sqlite"), ("way", "."), ("deep", "real/inner"),
@@ -228,12 +228,12 @@ import Testing
     func `tells of a name that no sender has what can be known`(
         name: String, expected: SenderLiveness
     ) throws {
-        _ = try senders.take()
+        _ = try senders.register()
         #expect(senders.liveness(of: name) == expected)
     }
 
     @Test func `is held, for all anybody knows, where too many files are open`() throws {
-        let registration = try senders.take()
+        let registration = try senders.register()
         var locks = FileLocks.kernel
         for code in [EMFILE, ENFILE, EACCES, EIO] {
             locks.open = { _, _ in -code }
@@ -242,10 +242,10 @@ import Testing
             #expect(blind.liveness(of: registration.name) == .unknown(reason))
             #expect(blind.isAlive(registration.name))
             #expect(blind.holder(registration.name).summary.contains("counts as alive: \(reason)"))
-            #expect(throws: SenderError.self) { try blind.take() }
+            #expect(throws: SenderError.self) { try blind.register() }
         }
         let name = registration.name
-        registration.leave()
+        registration.release()
         #expect(Self.senders(folder, locks: locks).isAlive(name) && !senders.isAlive(name))
     }
 
@@ -254,7 +254,7 @@ import Testing
         var locks = FileLocks.kernel
         locks.lock = { _, _, type, _, _ in (type, code) }
         do {
-            _ = try Self.senders(folder, locks: locks).take()
+            _ = try Self.senders(folder, locks: locks).register()
             Issue.record("taken")
         } catch {
             let words = "\(error)"
@@ -268,7 +268,7 @@ import Testing
         var locks = FileLocks.kernel
         locks.lock = { _, request, type, _, _ in (request == .get ? Int16(F_UNLCK) : type, 0) }
         #expect(throws: SenderError.noLocks(path: senders.path, reason: "a lock is granted, and then not kept")) {
-            try Self.senders(folder, locks: locks).take()
+            try Self.senders(folder, locks: locks).register()
         }
     }
 
@@ -276,36 +276,36 @@ import Testing
     func `outlives what was written in the lock file, which is written anew only when nobody is there`(
         text: String
     ) throws {
-        let registration = try senders.take()
+        let registration = try senders.register()
         try Data(text.utf8).write(to: URL(filePath: senders.lockPath), options: [])
         #expect(registration.isIntact && senders.isAlive(registration.name))
-        #expect(throws: SenderError.lockFileDamaged(path: senders.lockPath)) { try senders.take() }
+        #expect(throws: SenderError.lockFileDamaged(path: senders.lockPath)) { try senders.register() }
         let name = registration.name
-        registration.leave()
-        let next = try senders.take()
+        registration.release()
+        let next = try senders.register()
         #expect(next.number == 17 && senders.liveness(of: name) == .gone)
     }
 
     @Test func `has a number above all that left a file, also under a lock file put back from a copy`() throws {
         let lock = URL(filePath: senders.lockPath)
-        _ = try senders.take()
+        _ = try senders.register()
         let copy = try Data(contentsOf: lock)
-        let registrations = try (0..<3).map { _ in try senders.take() }
+        let registrations = try (0..<3).map { _ in try senders.register() }
         try copy.write(to: lock, options: [])
         senders.remove(19)
         // 19 is held, and has no file any more.
-        #expect(try senders.take().number == 20)
+        #expect(try senders.register().number == 20)
         #expect(registrations.map(\.number) == [17, 18, 19])
     }
 
     @Test func `of the daemon is one at a time`() throws {
-        let (first, second) = (try senders.take(), try senders.take())
+        let (first, second) = (try senders.register(), try senders.register())
         #expect(senders.daemon() == nil)
         #expect(try first.becomeDaemon())
         #expect(try first.becomeDaemon())
         #expect(try !second.becomeDaemon())
         #expect(senders.daemon() == senders.holder(first.name))
-        first.leave()
+        first.release()
         #expect(senders.daemon() == nil)
         #expect(try second.becomeDaemon())
         #expect(senders.daemon() == senders.holder(second.name))
@@ -314,14 +314,14 @@ import Testing
     @Test func `leaves files that are deleted when it is gone and no run and no lease is its own`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(0..<10)
-        let registrations = try (0..<4).map { _ in try senders.take() }
+        let registrations = try (0..<4).map { _ in try senders.register() }
         for registration in registrations { try Data().write(to: URL(filePath: registration.journalPath)) }
         for (number, registration) in registrations[0...1].enumerated() {
             let run = try await scene.start(try scene.definition(), occurrence: "\(number)")
             let claim = try await scene.store.claim(run.id, by: Actor(registration.name), now: scene.clock.now)
             #expect(claim == .claimed)
         }
-        for registration in registrations[1...2] { registration.leave() }
+        for registration in registrations[1...2] { registration.release() }
         try await senders.removeUnneeded(scene.store)
         let names = try FileManager.default.contentsOfDirectory(atPath: senders.path).sorted()
         // 16 lives and sends, 17 is gone and has a run, 18 is gone, 19 lives.
@@ -339,7 +339,7 @@ import Testing
         try await scene.addDevices(0..<100)
         let senders = SenderFolder(
             besideStore: scene.folder.file("store.sqlite"), command: "run", now: { scene.clock.now })
-        let registration = try senders.take()
+        let registration = try senders.register()
         let control = Mutex<RunControl?>(nil)
         let transport = SlowTransport(answersAtOnce: 10) {
             try? FileManager.default.removeItem(atPath: senders.lockPath)

@@ -334,7 +334,7 @@ struct OperatorPagesTests {
             let first = try await scene.page("/devices", as: .viewer)
             #expect(first.status == 200 && first.text.contains("being counted"))
             #expect(!first.text.contains(figures) && !first.text.contains("None yet"))
-            await scene.webConsole.cases.gate.settle()
+            await scene.webConsole.cases.countQueue.settle()
             let second = try await scene.page("/devices", as: .viewer)
             #expect(second.text.contains(figures) && second.text.contains("Counted at"))
             let counts: DeviceCountsResult = try await scene.api("GET", "/devices/counts", as: .viewer).result()

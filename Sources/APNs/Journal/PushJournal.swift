@@ -93,11 +93,11 @@ package final class PushJournal: Sendable {
     }
 
     /// Leaves a note for other processes while the store accepts no writes. `nil` removes the note.
-    package func leave(_ note: JournalNote?) { JournalHeader(words: header).setNote(note) }
+    package func recordNote(_ note: JournalNote?) { JournalHeader(words: header).setNote(note) }
 
     /// Returns a segment for the next lane's use. A segment with an entry that is not free stays as it is, because an
     /// outcome could not be recorded.
-    package func giveBack(_ segment: JournalSegment) {
+    package func release(_ segment: JournalSegment) {
         state.withLock { if segment.isFree { $0.spare.append(segment) } }
     }
 }

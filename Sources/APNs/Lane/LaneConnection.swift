@@ -108,11 +108,11 @@ struct SlotPool<Slot: RequestSlot> {
     var unanswered = 0
 
     /// Returns a free slot. `nil` if all are in use: create one and add it.
-    mutating func take() -> Slot? { free.popLast().map { all[$0] } }
+    mutating func acquire() -> Slot? { free.popLast().map { all[$0] } }
 
     mutating func add(_ slot: Slot) { all.append(slot) }
 
-    mutating func giveBack(_ slot: Slot) { free.append(slot.number) }
+    mutating func release(_ slot: Slot) { free.append(slot.number) }
 
     mutating func started(_ slot: Slot) {
         sequence.add(slot)
@@ -260,7 +260,7 @@ struct BatchQueue {
     }
 
     /// Returns a push that was certainly not processed. It is sent before the others.
-    mutating func giveBack(_ entry: Entry) {
+    mutating func requeue(_ entry: Entry) {
         entry.returned()
         returned.append(entry)
         count += 1

@@ -137,12 +137,12 @@ extension LaneDriver {
             let token = try plan.credential.token()
             while started < count, queue.count > 0 {
                 let slot = try takeSlot()
-                guard let entry = nextToStart() else { return slots.giveBack(slot) }
+                guard let entry = nextToStart() else { return slots.release(slot) }
                 entry.started()
                 slot.hold(entry, on: id, tokenGeneration: token?.generation ?? 0, at: now)
                 guard connection.start(slot, under: headers(of: entry.batch, token)) else {
-                    if let entry = slot.takeEntry() { queue.giveBack(entry) }
-                    slots.giveBack(slot)
+                    if let entry = slot.takeEntry() { queue.requeue(entry) }
+                    slots.release(slot)
                     machine.exhausted(id)
                     break
                 }
@@ -166,7 +166,7 @@ extension LaneDriver {
             case .open: return entry
             case .closed: respond(entry.tag, .notSent(.stopped))
             case .lapsed:
-                queue.giveBack(entry)
+                queue.requeue(entry)
                 machine.hold(at: loop.roundStart)
                 return nil
             }
@@ -175,7 +175,7 @@ extension LaneDriver {
     }
 
     private func takeSlot() throws(TransportError) -> Connection.Slot {
-        if let slot = slots.take() { return slot }
+        if let slot = slots.acquire() { return slot }
         let slot = try Connection.slot(number: slots.all.count, plan)
         slots.add(slot)
         return slot
@@ -218,7 +218,7 @@ extension LaneDriver {
 
     /// Records that the request's stream has ended, which frees its slot.
     func ended(_ slot: Connection.Slot, _ end: RequestEnd, on connection: Connection, isStale: Bool = false) {
-        slots.giveBack(slot)
+        slots.release(slot)
         machine.ended(on: connection.id)
         guard let entry = slot.takeEntry() else { return }
         slots.unanswered -= 1
@@ -232,7 +232,7 @@ extension LaneDriver {
             }
         case .cutOff(let status): respond(cutOff: entry, status)
         case .refused: refused(entry, on: connection)
-        case .notProcessed: queue.giveBack(entry)
+        case .notProcessed: queue.requeue(entry)
         case .lost(let summary):
             respond(entry.tag, .unknown(.connectionLost(summary)), startedAt: entry.allowedAt)
         }
@@ -267,14 +267,14 @@ extension LaneDriver {
 
     /// Sends the push again, unless the peer has refused it too often.
     private func refused(_ entry: BatchQueue.Entry, on connection: Connection) {
-        guard machine.isCurrent(connection.id) else { return queue.giveBack(entry) }
+        guard machine.isCurrent(connection.id) else { return queue.requeue(entry) }
         var entry = entry
         entry.refusals += 1
         guard entry.refusals < BatchQueue.refusalsMax else {
             entry.returned()
             return respond(entry.tag, .notSent(.streamRefused))
         }
-        queue.giveBack(entry)
+        queue.requeue(entry)
         log(machine.refused(on: connection.id, at: loop.roundStart), "it refuses every stream")
     }
 
@@ -287,9 +287,7 @@ extension LaneDriver {
             at: loop.roundStart)
     }
 
-    private func publishIfDue(_ now: UInt64) {
-        if slots.unanswered == 0 || outbox.isDue(at: now) { publish() }
-    }
+    private func publishIfDue(_ now: UInt64) { if slots.unanswered == 0 || outbox.isDue(at: now) { publish() } }
 
     private func publish() {
         status.inFlight = slots.unanswered

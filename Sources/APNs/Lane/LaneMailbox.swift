@@ -107,7 +107,7 @@ extension LaneMailbox {
 
     func completions() async -> [PushCompletion]? {
         while true {
-            switch take() {
+            switch takeDelivery() {
             case .completions(let completions, let senders):
                 for sender in senders { sender.resume() }
                 return completions
@@ -117,7 +117,7 @@ extension LaneMailbox {
         }
     }
 
-    private func take() -> Delivery {
+    private func takeDelivery() -> Delivery {
         state.withLock { state in
             if state.completions.isEmpty { return state.hasEnded ? .ended : .nothingYet }
             var completions: [PushCompletion] = []

@@ -45,7 +45,7 @@ package struct ApprovePlans: Sendable {
         }
         let people = try await rules.people(in: store)
         let person = people.person(actor.identity)
-        if emergencyOverride != nil, !rules.mayBreakGlass(person) { throw refuse(.mayNotOverride(person: person)) }
+        if emergencyOverride != nil, !rules.mayOverride(person) { throw refuse(.mayNotOverride(person: person)) }
         let authors = try await ContributorLookup(store: store, rules: rules).authors(of: definition, files: files)
         let request = ApprovalRequest(
             definition: definition, occurrence: occurrence, plan: plan,

@@ -48,7 +48,7 @@ package struct MemberLines {
 
     /// Makes the change, once all lines have arrived.
     package mutating func commit(now: Timestamp) async throws -> SegmentChangeResult {
-        arriving.end()
+        arriving.finish()
         try await read()
         try await flush()
         let counts = try await change.commit(now: now)

@@ -28,7 +28,7 @@ package struct EmptyReach: Codable, Hashable, Sendable, CustomStringConvertible 
     /// Returns the reason for a run that would start now; `nil` if any device is reached, even if only later.
     static func of(_ plan: Plan, in store: any DeviceRegistry, now: Timestamp) async throws -> EmptyReach? {
         guard plan.selected > 0 else {
-            return try await selectingNobody(plan.definition.campaign, plan.otherTopics, store)
+            return try await selectingNoDevice(plan.definition.campaign, plan.otherTopics, store)
         }
         var left = plan.reach.suppressed.reduce(into: [:]) { $0[$1.key.rawValue] = $1.value }
         if plan.tooLarge > 0, plan.tooLarge == plan.reach.total {
@@ -49,7 +49,7 @@ package struct EmptyReach: Codable, Hashable, Sendable, CustomStringConvertible 
         guard counts.audience > 0 else {
             let campaign = run.definition.campaign
             let other = try await TopicMismatch.selected(by: campaign, in: store, now: now)
-            return try await selectingNobody(campaign, other, store)
+            return try await selectingNoDevice(campaign, other, store)
         }
         let report = try await store.report(run.id)
         // A request was made, even if none was certainly accepted: APNs may have accepted one whose response was lost.
@@ -58,7 +58,7 @@ package struct EmptyReach: Codable, Hashable, Sendable, CustomStringConvertible 
             report.suppressed.reduce(into: [:]) { $0[$1.reason, default: 0] += $1.count }, of: counts.audience)
     }
 
-    private static func selectingNobody(
+    private static func selectingNoDevice(
         _ campaign: Campaign, _ other: TopicMismatch?, _ store: any DeviceRegistry
     ) async throws -> EmptyReach {
         if let other { return EmptyReach(.otherTopic, other.description) }

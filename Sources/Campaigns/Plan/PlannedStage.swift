@@ -28,13 +28,13 @@ package struct PlannedStage: Hashable, Sendable {
     static func all(_ campaign: Campaign, _ reach: Reach) -> [PlannedStage] {
         guard let stages = campaign.stages, stages.count > 1 else { return [] }
         return stages.enumerated().map { index, stage in
-            let judge = StageEvaluator(stages, index, goneTolerated: nil)
+            let evaluator = StageEvaluator(stages, index, goneTolerated: nil)
             return PlannedStage(
                 number: index + 1, stage: stage,
                 devices: reach.stages.first { $0.index == index } ?? Reach.StageSlice(index: index),
-                answersNeeded: judge.answersNeeded,
+                answersNeeded: evaluator.answersNeeded,
                 notices: stage.members == .rest
-                    ? [] : shares.map { Notice(percent: $0, answers: judge.answersToNotice(share: $0 / 100)) })
+                    ? [] : shares.map { Notice(percent: $0, answers: evaluator.answersToNotice(share: $0 / 100)) })
         }
     }
 

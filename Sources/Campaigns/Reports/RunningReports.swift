@@ -17,14 +17,14 @@ package struct RunningReports: Sendable {
     private let waves: BackgroundCountCache<Int64, [PlannedWave]>
 
     package init(
-        store: any RunLog & AuditLog & OutcomeReader & DeliveryQueue, gate: CountQueue, clock: WallClock,
+        store: any RunLog & AuditLog & OutcomeReader & DeliveryQueue, countQueue: CountQueue, clock: WallClock,
         atOnceMax: Int = countedAtOnceMax
     ) {
         reports = ReportRun(store: store)
         self.clock = clock
         self.atOnceMax = atOnceMax
-        counted = BackgroundCountCache(gate, clock: clock, every: Self.countEvery)
-        waves = BackgroundCountCache(gate, clock: clock, every: nil)
+        counted = BackgroundCountCache(countQueue, clock: clock, every: Self.countEvery)
+        waves = BackgroundCountCache(countQueue, clock: clock, every: nil)
     }
 
     /// Returns the report. `nil` while a large run is counted for the first time.

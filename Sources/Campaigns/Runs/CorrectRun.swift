@@ -42,7 +42,7 @@ package struct CorrectRun: Sendable {
         package let warnings: [String]
         fileprivate let files: [String: String]
         /// The reason to start without the approvals that a run of this size needs; `nil` if it needs none.
-        fileprivate let emergencyOverride: String?
+        fileprivate let reason: String?
     }
 
     private let store: any CorrectableStore
@@ -96,7 +96,7 @@ package struct CorrectRun: Sendable {
             definition: definition, occurrence: try await occurrence(campaign.name, run, isAgain: order.isAgain),
             devices: devices, sentTo: reached.environmentSummary,
             warnings: warnings(run, reached, template, order.kind) + definition.lint().map(\.description), files: files,
-            emergencyOverride: needsReason ? try RecordedReason.checked(order.reason) : nil)
+            reason: needsReason ? try RecordedReason.checked(order.reason) : nil)
     }
 
     /// Records the correction as a run, which a sender still has to send.
@@ -105,9 +105,7 @@ package struct CorrectRun: Sendable {
         try await runs.requireNoStop(campaign: prepared.definition.campaign.name)
         let (run, isNew) = try await store.createRun(
             prepared.definition, occurrence: prepared.occurrence, now: now, by: actor,
-            notes: prepared.emergencyOverride.map {
-                [EventNote(kind: .emergencyOverrideUsed, detail: EmergencyOverride.summary($0))]
-            } ?? [],
+            notes: prepared.reason.map { [EventNote(kind: .overridden, detail: EmergencyOverride.summary($0))] } ?? [],
             files: prepared.files)
         guard isNew else {
             throw Failure(
@@ -237,7 +235,7 @@ extension CorrectRun {
         let person = try await approvals.people(in: store).person(actor.identity)
         let what =
             "a correction that the campaign did not prepare would go to \(devices.counted("device")) without signatures"
-        guard approvals.mayBreakGlass(person) else {
+        guard approvals.mayOverride(person) else {
             throw Failure(
                 .refused,
                 what + ", and approvals.break_glass does not let \(person) send it; \(remedy(order, run))")

@@ -112,7 +112,7 @@ package struct EmergencyOverrideResult: Codable, Hashable, Sendable {
 extension EmergencyOverride {
     /// Returns the emergency override of a run. `nil` if the run had its approvals, or needed none.
     static func of(_ run: Run, in store: any AuditLog) async throws -> EmergencyOverride? {
-        let filter = EventFilter(run: run.id, kind: EventKind.emergencyOverrideUsed.rawValue)
+        let filter = EventFilter(run: run.id, kind: EventKind.overridden.rawValue)
         guard let event = try await store.events(filter, before: nil, limit: 1).events.first,
             let reason = reason(in: event.detail)
         else { return nil }

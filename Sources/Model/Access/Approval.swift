@@ -177,7 +177,7 @@ extension ApprovalRequest {
     }
 
     /// Takes over a new count of the same plan.
-    package mutating func take(_ other: ApprovalRequest) {
+    package mutating func merge(_ other: ApprovalRequest) {
         plan = other.plan
         reach = other.reach
         needs = other.needs
@@ -267,7 +267,7 @@ extension ApprovalRules {
     }
 
     /// Tells whether a person may start a run without its required signatures.
-    package func mayBreakGlass(_ person: String) -> Bool {
+    package func mayOverride(_ person: String) -> Bool {
         breakGlass && (breakGlassBy.isEmpty || breakGlassBy.contains { AccountName.isSame($0, person) })
     }
 }

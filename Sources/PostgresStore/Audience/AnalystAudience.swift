@@ -14,7 +14,7 @@ extension PostgresDatabase {
         let text = try AnalystText(sql)
         return try await ReadAllowance.spend { [self] in
             let own = PostgresPool(pool.address, writers: 0, readers: 1, time: pool.time)
-            defer { own.end() }
+            defer { own.shutDown() }
             let devices = try await read(.reading, from: own) { db in
                 try bounds.devices(text, app: campaign.topic, now: now, db)
             }

@@ -42,7 +42,7 @@ final class PostgresConnection: @unchecked Sendable {
     }
 
     /// Returns when the thread has ended.
-    func end() async {
+    func close() async {
         await withCheckedContinuation { continuation in
             let isOver = ended.withLock { ended in
                 ended?.append(continuation)

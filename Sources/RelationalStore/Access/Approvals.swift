@@ -169,7 +169,7 @@ package struct ApprovalRows<Session: SQLSession> {
 
     private func recount(_ known: ApprovalRecord, as request: ApprovalRequest) throws -> ApprovalRecord {
         var record = known
-        record.request.take(request)
+        record.request.merge(request)
         try db.execute(
             "UPDATE approval SET reach = $2, needs = $3, authors = $4, plan = $5 WHERE id = $1", record.request.id,
             record.request.reach, record.request.needs, StoredJSON.array(record.request.authors),
@@ -238,7 +238,7 @@ package struct ApprovalRows<Session: SQLSession> {
             "UPDATE approval SET state = $2, run_id = $3, evidence = $4 WHERE id = $1", id,
             ApprovalRequest.State.used.rawValue, run, try StoredJSON.text(evidence))
         try db.record(
-            evidence.emergencyOverride == nil ? .approvalUsed : .emergencyOverrideUsed, run: run, by: actor,
+            evidence.emergencyOverride == nil ? .approvalUsed : .overridden, run: run, by: actor,
             "\(demand.request.plan) " + evidence.summary, now: now)
         return evidence
     }

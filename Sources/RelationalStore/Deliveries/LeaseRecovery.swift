@@ -61,9 +61,9 @@ package struct LeaseRecovery<Session: SQLSession> {
     }
 
     /// Records the known outcomes, makes the other deliveries pending again, and removes the leases.
-    package func end(_ leases: [AbandonedLease], _ settlements: [Settlement]) throws -> DeliveryCounts {
+    package func endLeases(_ leases: [AbandonedLease], _ settlements: [Settlement]) throws -> DeliveryCounts {
         _ = try db.settle(settlements.map { dueAtOnce($0, of: leases) }, run: run, now: now)
-        return try remove(leases) { .givenBack($0, of: $1) }
+        return try remove(leases) { .released($0, of: $1) }
     }
 
     /// Settles all deliveries in flight as unknown.

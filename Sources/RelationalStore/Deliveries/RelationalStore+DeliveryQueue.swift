@@ -8,7 +8,7 @@ extension RelationalStore {
     ) async throws -> DeliveryCounts {
         try await transaction(.durableOnServer) { db in
             try RunOwner.requireRecord(owner, of: run, db)
-            return try LeaseRecovery(db, run, now: now).end(leases, settlements)
+            return try LeaseRecovery(db, run, now: now).endLeases(leases, settlements)
         }
     }
 

@@ -15,7 +15,7 @@ extension RelationalStore {
             }
             guard !current.state.isFinal else { return nil }
             if let refusal = try ClaimRow.refusal(db, run, remaining, for: owner, at: now) { return refusal }
-            try current.take(db, by: owner, isAlive, now: now)
+            try current.claim(db, by: owner, isAlive, now: now)
             return .claimed
         }
         guard let answer else {

@@ -70,7 +70,7 @@ package struct RunStateChange<Session: SQLSession> {
     /// the end. Millions of them in one transaction would block all settlements.
     package func suppressSlice(after device: Int64) throws -> Int64? {
         guard try RunOwner.alone(db, run).state == .cancelled,
-            let last = try DeliverySlice.end(db, run: run, after: device)
+            let last = try DeliverySlice.lastDevice(db, run: run, after: device)
         else { return nil }
         try suppress(upTo: last, after: device)
         return last
@@ -108,7 +108,8 @@ package enum DeliverySlice {
     private static let countMax = 20_000
 
     /// Returns the last device of the next slice; `nil` if there is none.
-    package static func end<Session: SQLSession>(_ db: Session, run: Int64, after device: Int64) throws -> Int64? {
+    package static func lastDevice<Session: SQLSession>(_ db: Session, run: Int64, after device: Int64) throws -> Int64?
+    {
         try db.first(
             """
             SELECT max(device_id) FROM (

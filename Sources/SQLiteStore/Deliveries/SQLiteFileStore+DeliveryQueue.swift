@@ -60,7 +60,7 @@ extension SQLiteFileStore {
         while true {
             let asked = request
             let (lease, isExhausted) = try await writeDurably(patience: .ofSenders) { db in
-                try LeaseTransaction(db, asked).take()
+                try LeaseTransaction(db, asked).takeLease()
             }
             if let lease = round.add(lease, isExhausted: isExhausted, afterLooking: asked.limit) { return lease }
             request.after = lease.cursor

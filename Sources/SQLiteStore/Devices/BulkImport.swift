@@ -170,7 +170,7 @@ final class KeyFilter {
     private static let bits = 1 << 29
     private static let probes = 4
 
-    private var words = [UInt64](repeating: 0, count: bits / 64)
+    private var blocks = [UInt64](repeating: 0, count: bits / 64)
 
     /// Adds the token and the installation of a record. Returns `false` if one of them may have been added before.
     func add(_ record: DeviceRecord) -> Bool {
@@ -193,9 +193,9 @@ final class KeyFilter {
         for _ in 0..<Self.probes {
             let bit = Int(probe >> 35)
             let (word, mask) = (bit >> 6, UInt64(1) << UInt64(bit & 63))
-            if words[word] & mask == 0 {
+            if blocks[word] & mask == 0 {
                 isNew = true
-                words[word] |= mask
+                blocks[word] |= mask
             }
             probe = (probe ^ probe >> 31) &* 0x9e37_79b9_7f4a_7c15
         }

@@ -122,7 +122,7 @@ package final class LaneGroup: Sendable {
             control.stop(.stopRequested)
         }
         for scheduler in schedulers.values {
-            scheduler.leave(run)
+            scheduler.remove(run)
             Self.tell(scheduler.takeFound(), scheduler, logger)
         }
         control.progress.changed.pass(on: nil)

@@ -35,7 +35,7 @@ struct LaneWorker: Sendable {
                 segment = try await first.run.control.storeBackoff.insisting(clock) { try newSegment(leasedMax) }
             } catch {
                 first.run.control.fail(error)
-                await first.run.giveBack(first.lease)
+                await first.run.release(first.lease)
                 continue
             }
             let lane = open(name)
@@ -50,7 +50,7 @@ struct LaneWorker: Sendable {
                 group.addTask { await feedWhileRunning(lane, first, inFlight) }
                 return await group.reduce(true) { $0 && $1 }
             }
-            if let segment { journal?.giveBack(segment) }
+            if let segment { journal?.release(segment) }
             failures = isWorking ? 0 : failures + 1
             // Other lanes continue meanwhile. If they cannot connect either, their runs are stopped.
             if !isWorking { await scheduler.rest(Self.restAfterFailure * min(failures, Self.restsMax)) }
@@ -143,7 +143,7 @@ struct LaneWorker: Sendable {
                 guard run.control.decision.reason(in: scheduler.environment) == nil, await lane.send(chunk.batch) else {
                     for chunk in composed.chunks[index...] { inFlight.drop(base: chunk.base) }
                     let unsent = composed.chunks[index...].flatMap(\.sent)
-                    if await run.giveBack(unsent) { inFlight.settled(unsent) } else { inFlight.abandoned(unsent) }
+                    if await run.release(unsent) { inFlight.settled(unsent) } else { inFlight.abandoned(unsent) }
                     if run.control.decision.reason(in: scheduler.environment) == nil { return }
                     break
                 }

@@ -218,6 +218,6 @@ package final class Pacer: Sendable {
     }
 
     func leased(_ count: Int) {
-        bucket.withLock { $0?.take(count) }
+        bucket.withLock { $0?.consume(count) }
     }
 }

@@ -23,7 +23,7 @@ struct Heartbeat: Sendable {
     /// The identity of this process, which other processes check. `nil` if no process checks it.
     var registration: SenderRegistration?
     /// `nil` if another sender leads the run and this sender takes part in it.
-    var lead: TakeoverHook?
+    var takeoverHook: TakeoverHook?
     /// Recovers leases under this sender's name that it does not know.
     var recoverForgotten: @Sendable (_ leases: Set<Int64>) async throws -> Void = { _ in }
 
@@ -75,8 +75,8 @@ struct Heartbeat: Sendable {
             logger.info("others are idle: what is not started is given back", metadata: .facts([.run: "\(run)"]))
             control.trust.gate.recall()
         }
-        if let lead {
-            if participants.gone > 0 { try await lead.takeOver() }
+        if let takeoverHook {
+            if participants.gone > 0 { try await takeoverHook.takeOver() }
         } else if !participants.hasOtherLead {
             control.stop(.leadGone)
         }

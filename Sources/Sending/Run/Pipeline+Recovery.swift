@@ -7,7 +7,7 @@ import Store
 extension Pipeline {
     var recovery: Recovery { Recovery(store: store, journals: sender.journals, clock: clock) }
 
-    func lead(of run: Run, _ owner: String, _ control: RunControl) -> TakeoverHook {
+    func takeoverHook(of run: Run, _ owner: String, _ control: RunControl) -> TakeoverHook {
         TakeoverHook {
             let counts = try await recovery.recoverLost(run, heldBy: owner)
             guard counts.leases > 0 else { return }

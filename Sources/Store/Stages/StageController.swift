@@ -87,7 +87,7 @@ package struct StageController {
     }
 
     /// Returns what may be leased. Call it before each lease.
-    package func pass() throws -> StagePermit {
+    package func permit() throws -> StagePermit {
         var records = try store.records()
         guard let last = records.indices.last, records.count == stages.count else {
             try store.pause(.stage, reason: "its stages are not on record; was the store changed by hand?", at: now)
@@ -96,7 +96,7 @@ package struct StageController {
         guard let current = Self.current(records) else {
             // The approver needs to know the number of devices, so the freeze comes first.
             if stages[0].needsApproval, !run.isFrozen { return .open(stage: 0, isLast: false, most: 0) }
-            return try begin(0, &records) ? try pass() : .paused
+            return try begin(0, &records) ? try permit() : .paused
         }
         if let halted = records.first(where: \.isHalted) {
             // The halt may have been found while the run was paused by a person.
@@ -146,7 +146,7 @@ package struct StageController {
         }
         if records[current].decision == nil {
             let look: StageLook = try store.isPending(stage: current) ? .interim : .last
-            var decision = judge(records[current]).end(records[current].answers, look: look, at: now)
+            var decision = evaluator(of: records[current]).decision(on: records[current].answers, look: look, at: now)
             // A verdict that is not *go* yet may become so with the deliveries that wait for a later time.
             if decision.verdict != .go, look == .interim { return .wait(until: nil) }
             let leftOut = try store.leftOut(of: current)
@@ -225,11 +225,11 @@ package struct StageController {
     }
 
     private func halt(_ record: StageRecord) throws -> StageDecision? {
-        let judge = judge(record)
+        let evaluator = evaluator(of: record)
         let groups = try store.groups(of: record.index)
         // Deliveries in flight can only improve the result, so evaluate without them first.
-        guard judge.halt(groups, unanswered: [:], at: now) != nil else { return nil }
-        return judge.halt(groups, unanswered: try store.unanswered(of: record.index), at: now)
+        guard evaluator.halt(groups, unanswered: [:], at: now) != nil else { return nil }
+        return evaluator.halt(groups, unanswered: try store.unanswered(of: record.index), at: now)
     }
 
     private static func current(_ records: [StageRecord]) -> Int? { records.lastIndex { $0.openedAt != nil } }
@@ -246,7 +246,7 @@ package struct StageController {
         }
     }
 
-    private func judge(_ record: StageRecord) -> StageEvaluator {
+    private func evaluator(of record: StageRecord) -> StageEvaluator {
         StageEvaluator(stages, record.index, goneTolerated: record.goneTolerated)
     }
 

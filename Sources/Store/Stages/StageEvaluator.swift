@@ -115,7 +115,7 @@ package struct StageEvaluator: Sendable {
     }
 
     /// Returns the decision on a stage that gets no more responses. Missing responses count as failures.
-    package func end(_ answers: StageAnswers, look: StageLook = .last, at now: Timestamp) -> StageDecision {
+    package func decision(on answers: StageAnswers, look: StageLook = .last, at now: Timestamp) -> StageDecision {
         let isGo = isGood(answers, look) && !isTooManyGone(answers, goneTolerated)
         var decision = StageDecision(
             isGo ? .go : .undecided, at: now, answers, tolerated: tolerated, look: look)

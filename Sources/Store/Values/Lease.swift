@@ -213,7 +213,7 @@ package struct AbandonedLease: Hashable, Sendable {
 extension Settlement {
     /// The settlement of a delivery that was leased and, as far as is known, never started. It is as if it had not been
     /// leased.
-    package static func givenBack(_ delivery: AbandonedLease.Delivery, of lease: AbandonedLease) -> Settlement {
+    package static func released(_ delivery: AbandonedLease.Delivery, of lease: AbandonedLease) -> Settlement {
         Settlement(
             lease: lease.id, device: delivery.device, generation: delivery.generation,
             leaseNumber: delivery.leaseNumber, attempt: delivery.attempt - 1,

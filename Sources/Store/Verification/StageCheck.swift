@@ -18,12 +18,12 @@ package enum StageCheck {
         var faults: [String] = []
         for (stage, record) in zip(stages, records) {
             let name = "stage \(record.index + 1)"
-            let judge = StageEvaluator(stages, record.index, goneTolerated: record.goneTolerated)
+            let evaluator = StageEvaluator(stages, record.index, goneTolerated: record.goneTolerated)
             for decision in [record.decision, record.afterGo].compactMap(\.self) {
                 if decision.verdict != .go, !record.answers.cover(decision.answers) {
                     faults.append("\(name): its verdict counts more answers than there were")
                 }
-                if record.index < stages.count - 1, !judge.confirms(decision) {
+                if record.index < stages.count - 1, !evaluator.confirms(decision) {
                     faults.append("\(name): its answers do not lead to the verdict \(decision.verdict.rawValue)")
                 }
             }

@@ -341,11 +341,11 @@ extension RunDueOnce {
             if let emptyReach { Console.note("run \(entry.run.id): \(emptyReach)") }
         }
         try await webhooks.drain(within: WebhookDispatcher.lastWait)
-        try leave(outcome, session.runs)
+        try throwGravestFailure(of: outcome, session.runs)
     }
 
     /// Throws the most serious end. What waits for the next pass is no failure.
-    private static func leave(_ outcome: DueOutcome, _ runs: FollowRuns) throws {
+    private static func throwGravestFailure(of outcome: DueOutcome, _ runs: FollowRuns) throws {
         let failures =
             outcome.runs.filter(isFailure).compactMap { $0.end.failure(of: $0.run, runs) }
             + outcome.faults.map(\.failure)

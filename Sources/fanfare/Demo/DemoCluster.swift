@@ -76,7 +76,7 @@ struct DemoCluster: Sendable {
     func start() async throws {
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-        if let owner = programs.owner { try await giveAway(to: owner) }
+        if let owner = programs.owner { try await changeOwner(to: owner) }
         try await run("initdb", ["-D", data, "-U", Self.user, "-A", "trust", "-E", "UTF8", "--locale=C", "-N"])
         let server = try processes.start(
             programs.command(
@@ -90,7 +90,7 @@ struct DemoCluster: Sendable {
     private var data: String { "\(folder)/data" }
 
     /// Gives the folder to the server's user, who must also be able to reach it through all parent folders.
-    private func giveAway(to owner: String) async throws {
+    private func changeOwner(to owner: String) async throws {
         try await processes.run(["chown", owner, folder], log: "postgres")
         do {
             try await processes.run(programs.asOwner(["test", "-w", folder]), log: "postgres")
@@ -238,7 +238,7 @@ final class DemoProcesses: Sendable {
     }
 
     /// Ends all remaining processes and removes the files. Returns when that is done.
-    func end() {
+    func terminateAll() {
         try? pipe.fileHandleForWriting.close()
         watcher.waitUntilExit()
     }

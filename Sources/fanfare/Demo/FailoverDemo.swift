@@ -24,9 +24,9 @@ struct FailoverDemo: Sendable {
             server: server, removing: [machines] + (isNamed ? [] : [folder.path]), logs: folder.path)
         do {
             try await play(processes)
-            processes.end()
+            processes.terminateAll()
         } catch {
-            processes.end()
+            processes.terminateAll()
             throw error
         }
         let left = "campaigns/, devices.csv, simulator.jsonl, and the logs of the senders and the server"

@@ -203,7 +203,7 @@ struct ForegroundRun: Sendable {
     /// Uses `_exit`, because threads that use the libraries must not see the libraries shut down.
     private static func leaveAtOnce() -> Never {
         Console.note("stopped at once; the next start puts in order what was on its way")
-        ThisProcess.leave(ExitStatus.tryAgain.rawValue)
+        ThisProcess.exitImmediately(ExitStatus.tryAgain.rawValue)
     }
 }
 

@@ -113,13 +113,13 @@ struct Session: Sendable {
     var runs: FollowRuns { useCases.runs }
 
     /// Registers this process as a sender, until it exits. Throws if other processes could not see that it is alive.
-    func registration() throws -> SenderRegistration { try OwnRegistration.take(senders, store).registration }
+    func registration() throws -> SenderRegistration { try OwnRegistration.register(senders, store).registration }
 
     /// Returns the stops that this process obeys immediately.
-    func stops() throws -> StopWatch { try OwnRegistration.take(senders, store).stops }
+    func stops() throws -> StopWatch { try OwnRegistration.register(senders, store).stops }
 
     /// Returns the journals of this process and of others.
-    func journals() throws -> SenderJournals { try OwnRegistration.take(senders, store).journals }
+    func journals() throws -> SenderJournals { try OwnRegistration.register(senders, store).journals }
 
     /// Returns the run that a person means, after it has recovered and reported what a crash left in flight. A store
     /// opened only for reading is reported and not changed.

@@ -181,7 +181,7 @@ struct RegistrationStream: Sendable {
         while !isEnded {
             let piece: [UInt8]?
             do {
-                piece = try await inbox.take(briefly: !lines.isEmpty)
+                piece = try await inbox.nextPiece(briefly: !lines.isEmpty)
             } catch {
                 // The client is gone. The complete lines are kept.
                 _ = await store(&lines, &counts)
@@ -189,7 +189,7 @@ struct RegistrationStream: Sendable {
             }
             if let piece {
                 isEnded = piece.isEmpty
-                if isEnded { lines.end() } else { lines.append(piece) }
+                if isEnded { lines.finish() } else { lines.append(piece) }
             }
             while lines.gather() { try await write(store(&lines, &counts), &writer) }
             if piece == nil || isEnded { try await write(store(&lines, &counts), &writer) }

@@ -98,7 +98,7 @@ struct RunPage: Sendable {
         corrects = run.definition.correction.map { "\($0.run)" }
         correctedBy = (counted?.figure.correctedBy ?? []).map { "\($0)" }
         emergencyOverride =
-            events.lazy.filter { $0.kind == EventKind.emergencyOverrideUsed.rawValue }.compactMap { event in
+            events.lazy.filter { $0.kind == EventKind.overridden.rawValue }.compactMap { event in
                 EmergencyOverride.reason(in: event.detail).map {
                     "Started without its signatures by \(event.actorShown): \($0)"
                 }

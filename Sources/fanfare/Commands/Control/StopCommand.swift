@@ -57,7 +57,7 @@ struct StopCommand: AsyncParsableCommand {
         if showsPath {
             return Console.print(try await StoreOpening.senders(configuration.store).stopFile.path)
         }
-        if lift { return try await end(configuration) }
+        if lift { return try await liftStop(configuration) }
         // First, a scope known without the store is stopped without the store.
         if let scope = knownScope(configuration) {
             let senders = try await StoreOpening.senders(configuration.store)
@@ -179,8 +179,8 @@ struct StopCommand: AsyncParsableCommand {
         }
     }
 
-    private func end(_ configuration: Configuration) async throws {
-        if let target, let scope = Self.scope(ofRun: target) { return try await end(scope, configuration) }
+    private func liftStop(_ configuration: Configuration) async throws {
+        if let target, let scope = Self.scope(ofRun: target) { return try await liftStop(scope, configuration) }
         let session = try await settings.session(configuration)
         let scope = target.map { StopOrder.Scope.campaign(catalogue(configuration).runName(of: $0) ?? $0) } ?? .all
         let lifted = try await session.useCases.stopping.lift(scope, reason: reason ?? "", by: session.actor)
@@ -188,7 +188,7 @@ struct StopCommand: AsyncParsableCommand {
     }
 
     /// Removes the stop of one run from the file, even if the store is unavailable or the run does not exist.
-    private func end(_ scope: StopOrder.Scope, _ configuration: Configuration) async throws {
+    private func liftStop(_ scope: StopOrder.Scope, _ configuration: Configuration) async throws {
         let senders = try await StoreOpening.senders(configuration.store)
         let (actor, reason) = (ThisProcess.actor, reason ?? "")
         guard let (order, result) = try StopSending.lift(ofRun: scope, reason: reason, by: actor, in: senders) else {
