@@ -39,8 +39,8 @@ protocol LaneConnection: AnyObject {
     /// Says goodbye and ends, together with all open requests.
     func close()
 
-    /// Ends immediately. `summary` is for the log.
-    func abort(_ summary: String)
+    /// Ends immediately. `reason` is for the log.
+    func abort(_ reason: String)
 
     /// Does the work that is due. Returns the time at which more work is due.
     func attend(_ now: UInt64) -> UInt64

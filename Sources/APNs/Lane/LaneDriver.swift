@@ -233,8 +233,8 @@ extension LaneDriver {
         case .cutOff(let status): respond(cutOff: entry, status)
         case .refused: refused(entry, on: connection)
         case .notProcessed: queue.requeue(entry)
-        case .lost(let summary):
-            respond(entry.tag, .unknown(.connectionLost(summary)), startedAt: entry.allowedAt)
+        case .lost(let reason):
+            respond(entry.tag, .unknown(.connectionLost(reason)), startedAt: entry.allowedAt)
         }
     }
 
@@ -348,15 +348,15 @@ extension LaneDriver {
         log(machine.missedDeadline(on: connection.id, at: loop.roundStart), "missed deadlines")
     }
 
-    func lost(on connection: Connection, _ summary: String) {
-        plan.logger.debug("request lost", metadata: ["reason": "\(summary)"])
-        log(machine.lost(on: connection.id, .afterConnect(plan, summary), at: loop.roundStart), summary)
+    func lost(on connection: Connection, _ reason: String) {
+        plan.logger.debug("request lost", metadata: ["reason": "\(reason)"])
+        log(machine.lost(on: connection.id, .afterConnect(plan, reason), at: loop.roundStart), reason)
     }
 
-    func closed(_ connection: Connection, _ summary: String) {
+    func closed(_ connection: Connection, _ reason: String) {
         connections.removeAll { $0 === connection }
-        plan.logger.debug("connection closed", metadata: ["endpoint": "\(plan.endpoint)", "reason": "\(summary)"])
-        log(machine.closed(connection.id, .afterConnect(plan, summary), at: loop.roundStart), summary)
+        plan.logger.debug("connection closed", metadata: ["endpoint": "\(plan.endpoint)", "reason": "\(reason)"])
+        log(machine.closed(connection.id, .afterConnect(plan, reason), at: loop.roundStart), reason)
     }
 
     func fail(_ error: TransportError) { machine.fail(error, at: loop.roundStart) }

@@ -13,7 +13,7 @@ package final class CountQueue: Sendable {
 
     package init() {}
 
-    /// Claims the gate. Returns `false` while another count holds it.
+    /// Acquires the queue. Returns `false` while another count holds it.
     func acquire() -> Bool {
         state.withLock { state in
             defer { state.isTaken = true }

@@ -80,7 +80,8 @@ extension ClientConnection: TimerTarget {
 
     private func race(_ addresses: [SocketAddress]) {
         let race = AddressRace(
-            AddressSequence.of(addresses, turn: settings.turn), unacknowledgedMaxMs: settings.unacknowledgedMaxMs,
+            AddressSequence.of(addresses, rotation: settings.rotation),
+            unacknowledgedMaxMs: settings.unacknowledgedMaxMs,
             loop: loop
         ) { [self] socket, faults in
             guard let socket else { return end(.unreachable(faults)) }
@@ -201,7 +202,7 @@ package struct ClientSettings: Sendable {
     package var tls: TLSContext
     package var resolver = NameResolver.system
     /// Counts the connections of the whole client. Each connection begins with another of the peer's addresses.
-    package var turn = 0
+    package var rotation = 0
     /// The limit from the start of the name look-up to the peer's first SETTINGS.
     package var connectDeadlineMs = 10_000
     /// The time for which the kernel waits for an acknowledgement before it ends the connection.

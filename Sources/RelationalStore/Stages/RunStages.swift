@@ -298,7 +298,7 @@ extension RelationalStore {
 }
 
 extension StageController {
-    /// Returns the gate of a run, or `nil` as ``init(_:_:at:after:)`` does.
+    /// Returns the controller of a run, or `nil` as ``init(_:_:at:after:)`` does.
     ///
     /// - Parameter owner: the sender that pauses the run and begins its stages; `nil`: the run's owner.
     package static func of(
