@@ -138,7 +138,7 @@ final class PushConnection: RequestHandler {
 extension PushConnection: TimerTarget {
     private enum Timer {
         /// Tags below the streams, which are positive.
-        static let delayLine: Int64 = -1
+        static let delayQueue: Int64 = -1
         static let streamLimit: Int64 = -2
         static let outageEnd: Int64 = -3
     }
@@ -147,7 +147,7 @@ extension PushConnection: TimerTarget {
         let wasEmpty = late.isEmpty
         let due = connection.now() + UInt64(decision.delayMs) * 1_000_000
         if late.append(decision, for: stream, due: due) {
-            if wasEmpty { schedule(decision.delayMs, Timer.delayLine) }
+            if wasEmpty { schedule(decision.delayMs, Timer.delayQueue) }
         } else {
             early[stream] = decision
             schedule(decision.delayMs, Int64(stream))
@@ -163,7 +163,7 @@ extension PushConnection: TimerTarget {
         if tag == Timer.outageEnd { ports[environment]?.resume() }
         guard !isOver else { return }
         switch tag {
-        case Timer.delayLine: answerLate()
+        case Timer.delayQueue: answerLate()
         case Timer.streamLimit: connection.streamLimit = policy.streamsMax
         default:
             let stream = Int32(truncatingIfNeeded: tag)
@@ -175,7 +175,7 @@ extension PushConnection: TimerTarget {
         let now = connection.now()
         while let next = late.take(dueAt: now) { answer(next.stream, next.decision) }
         guard let due = late.nextDue else { return }
-        schedule(Int((due - now + 999_999) / 1_000_000), Timer.delayLine)
+        schedule(Int((due - now + 999_999) / 1_000_000), Timer.delayQueue)
     }
 
     /// Sends a delayed response. The stream may have ended in the meantime.

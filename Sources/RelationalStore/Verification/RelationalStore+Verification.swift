@@ -178,7 +178,7 @@ extension StoreError {
     fileprivate var isFault: Bool {
         switch self {
         case .unreachable, .outcomeUnknown: false
-        default: !isSomebodyElse
+        default: !isAnotherProgram
         }
     }
 }
