@@ -126,13 +126,15 @@ let package = Package(
             dependencies: ["RelationalStore", "Store", "OutputFiles", "Model", "Platform", grdb, sqlite],
             swiftSettings: strict),
         .target(
-            name: "PostgresStore", dependencies: ["RelationalStore", "Store", "Model", "CKernel", "CPostgres"],
+            name: "PostgresStore",
+            dependencies: ["RelationalStore", "Store", "Model", "Platform", "CKernel", "CPostgres"],
             swiftSettings: strict),
         .target(
             name: "APNs", dependencies: ["HTTP2", "Platform", "CCurl", "CKernel", "COpenSSL", logging],
             swiftSettings: strict),
         .target(name: "APNsSimulator", dependencies: ["HTTP2", "Platform", "COpenSSL"], swiftSettings: strict),
-        .target(name: "HTTP2", dependencies: ["CKernel", "CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
+        .target(
+            name: "HTTP2", dependencies: ["Platform", "CKernel", "CNGHTTP2", "COpenSSL", heap], swiftSettings: strict),
         .target(name: "FeedReader", dependencies: ["Model"], swiftSettings: strict),
         .target(name: "Systemd", swiftSettings: strict),
         .target(name: "OutputFiles", swiftSettings: strict),
@@ -188,7 +190,7 @@ let package = Package(
                 logging,
             ],
             exclude: ["Fixtures"], swiftSettings: strict),
-        .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "CNGHTTP2"], swiftSettings: strict),
+        .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "Platform", "CNGHTTP2"], swiftSettings: strict),
         .testTarget(
             name: "APNsTests",
             dependencies: ["APNs", "APNsSimulator", "HTTP2", "COpenSSL", "TestSupport", "TransportContract", logging],
@@ -274,8 +276,8 @@ let package = Package(
     ]
 )
 
-// One suite while its code changes: ONLY_TESTS=SendingTests,StoreTests swift test --filter SendingTests. All others, and
-// the benchmark, are left out of the build.
+// One suite while its code changes: ONLY_TESTS=SendingTests,StoreTests swift test --filter SendingTests. All others,
+// and the benchmark, are left out of the build.
 if let only = Context.environment["ONLY_TESTS"] {
     let names = only.split(separator: ",").map(String.init)
     package.targets.removeAll { ($0.type == .test && !names.contains($0.name)) || $0.name == "SendBenchmark" }

@@ -124,11 +124,11 @@ package final class Simulator: Sendable {
     package func log() -> [SimulatorLogEntry] { state.logEntries() }
 
     /// Returns the devices' screens. Empty unless the options keep them.
-    package func screens() -> DeviceScreens { state.currentScreens() ?? DeviceScreens() }
+    package func devices() -> SimulatedDevices { state.currentDevices() ?? SimulatedDevices() }
 
     /// Changes the screens, for instance takes devices offline or online.
-    package func changeScreens(_ change: (inout DeviceScreens) -> Void) {
-        state.changeScreens(change)
+    package func changeDevices(_ change: (inout SimulatedDevices) -> Void) {
+        state.changeDevices(change)
     }
 
     package func counts() -> SimulatorCounts { state.currentCounts() }

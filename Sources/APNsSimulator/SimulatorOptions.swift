@@ -77,7 +77,7 @@ package struct SimulatorOptions: Sendable {
     package var logPath: String?
     package var logsPayloads = false
     /// Whether each device's screen is kept, for ``Simulator/screens()``.
-    package var keepsScreens = false
+    package var simulatesDevices = false
 
     package init(directory: String) {
         self.directory = directory

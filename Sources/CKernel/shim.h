@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/statfs.h>
 #include <sys/timex.h>
@@ -15,6 +16,9 @@ static inline int fanfare_clock_is_kept(void) {
     int state = adjtimex(&facts);
     return state < 0 ? -1 : state != TIME_ERROR;
 }
+
+// An eventfd that never blocks; -1 if the process has no descriptor left. Swift does not see its flags, an enum.
+static inline int fanfare_eventfd_create(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 // The magic number of the file system that a path lies on, as in statfs(2); 0 where there is none.
 static inline uint32_t fanfare_file_system(const char *path) {

@@ -6,13 +6,10 @@
 #include <nghttp2/nghttp2.h>
 #include <stdint.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 static inline int fanfare_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
-
-static inline int fanfare_eventfd_create(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 // `epoll_event` is a packed structure: only C touches one.
 static inline int fanfare_epoll_change(int poller, int operation, int descriptor, uint32_t events) {

@@ -4,9 +4,6 @@
 
 #include <libpq-fe.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 /* The fields of an error; NULL where the server sent none. */
 
@@ -43,19 +40,6 @@ static inline int fanfare_pq_cancel(PGcancel *cancel) {
     int is_sent = PQcancel(cancel, reason, sizeof reason);
     PQfreeCancel(cancel);
     return is_sent;
-}
-
-/* An eventfd to wake a thread with that waits in `poll`; its flags are an enum that Swift does not see. */
-static inline int fanfare_pq_wake_create(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
-static inline void fanfare_pq_wake_signal(int file) {
-    uint64_t one = 1;
-    ssize_t ignored = write(file, &one, sizeof one);
-    (void)ignored;
-}
-static inline void fanfare_pq_wake_clear(int file) {
-    uint64_t count;
-    ssize_t ignored = read(file, &count, sizeof count);
-    (void)ignored;
 }
 
 #endif

@@ -96,7 +96,7 @@ extension FileRefusal {
 extension SenderError {
     fileprivate var failureKind: Failure.Kind {
         switch self {
-        case .otherDaemon, .lockFileBusy, .postLost: .tryAgain
+        case .otherDaemon, .lockFileBusy, .registrationLost: .tryAgain
         case .noLocks, .senderFolder, .lockFileDamaged, .folderCopied: .configuration
         }
     }

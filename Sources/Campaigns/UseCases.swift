@@ -16,10 +16,10 @@ package struct UseCases: Sendable {
     private let givenDevices = GivenDevices()
     private let recentTokens = RecentTokens()
     private let waitingCampaigns = WaitingCampaigns()
-    private let readTurns = ReadTurns()
+    private let readQueue = ReadQueue()
     private let testLimit: TestSendLimit
     /// The gate of all counts that run in the background.
-    package let gate = CountingGate()
+    package let countQueue = CountQueue()
     /// The number of devices.
     package let deviceCounts: CachedDeviceCounts
     /// The reports of unfinished runs.
@@ -35,8 +35,8 @@ package struct UseCases: Sendable {
         self.configuration = configuration
         testLimit = TestSendLimit { clock.uptime() }
         registrations = RegistrationQueue(store: store) { clock.now() }
-        deviceCounts = CachedDeviceCounts(store: store, gate: gate, clock: clock)
-        runningReports = RunningReports(store: store, gate: gate, clock: clock)
+        deviceCounts = CachedDeviceCounts(store: store, countQueue: countQueue, clock: clock)
+        runningReports = RunningReports(store: store, countQueue: countQueue, clock: clock)
     }
 
     package var now: Timestamp { clock.now() }
@@ -146,11 +146,11 @@ extension UseCases {
     ///     concurrently.
     ///   - presence: returns when the caller is gone, which ends the read; `nil` if a caller's leaving ends nothing.
     package func requestReads(of caller: String, presence: (@Sendable () async -> Void)?) -> RequestReads {
-        RequestReads(allowance: ReadAllowance(turns: readTurns, caller: caller, presence: presence))
+        RequestReads(allowance: ReadAllowance(queue: readQueue, caller: caller, presence: presence))
     }
 
     /// Returns sentences that say what a run's deliveries wait for, with times in this machine's zone.
-    package func waitWords(of held: FollowRuns.Held) -> [String] {
+    package func waitSummaries(of held: FollowRuns.Held) -> [String] {
         WaitsText(held.waits, held.holder?.storeWait, now: now).sentences
     }
 }

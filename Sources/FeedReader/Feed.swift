@@ -66,7 +66,7 @@ package enum FeedError: Error, Hashable, Sendable, CustomStringConvertible {
         case .malformed(let line): "it is not well-formed XML (line \(line))"
         case .notAFeed(let root): "it is neither RSS nor Atom: its first element is <\(root)>"
         case .empty: "it is empty"
-        case .beyond(let limit): "it goes beyond a limit: \(limit.words)"
+        case .beyond(let limit): "it goes beyond a limit: \(limit.summary)"
         case .encoding(let name): "its encoding is \(name); publish it in UTF-8"
         case .cancelled: "reading it was broken off"
         }
@@ -74,7 +74,7 @@ package enum FeedError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension FeedError.Limit {
-    fileprivate var words: String {
+    fileprivate var summary: String {
         switch self {
         case .documentBytes: "a document of more than \(FeedLimits.documentBytesMax) bytes"
         case .depth: "elements nested more than \(FeedLimits.depthMax) deep"

@@ -1,32 +1,32 @@
 extension Guide {
-    /// A section in which all words of a search occur.
+    /// A section in which all terms of a search occur.
     package struct Match: Hashable, Sendable {
         package let page: GuidePage
         /// The heading of the section, or `nil` for the part above the first one.
         package let heading: String?
-        /// The first line with one of the words.
+        /// The first line with one of the terms.
         package let line: String
     }
 
     /// The maximum numbers of words searched for, of characters in the text, and of matches returned.
-    private static let (wordsMax, charactersMax, matchesMax) = (8, 200, 30)
+    private static let (termsMax, charactersMax, matchesMax) = (8, 200, 30)
 
     /// Returns the sections in which every word of the text occurs in any case, those with a word in a heading first.
     package func search(_ text: String) -> [Match] {
-        let words = text.prefix(Self.charactersMax).lowercased().split(whereSeparator: \.isWhitespace).prefix(
-            Self.wordsMax)
-        guard !words.isEmpty else { return [] }
+        let terms = text.prefix(Self.charactersMax).lowercased().split(whereSeparator: \.isWhitespace).prefix(
+            Self.termsMax)
+        guard !terms.isEmpty else { return [] }
         var found: [(match: Match, rank: Int)] = []
         for page in pages {
             for section in GuideSection.sections(of: page) {
                 let heading = "\(page.title) \(section.heading ?? "")".lowercased()
                 let lines = section.lines.map { $0.lowercased() }
-                guard words.allSatisfy({ word in heading.contains(word) || lines.contains { $0.contains(word) } })
+                guard terms.allSatisfy({ word in heading.contains(word) || lines.contains { $0.contains(word) } })
                 else { continue }
-                let index = lines.firstIndex { line in words.contains { line.contains($0) } } ?? 0
+                let index = lines.firstIndex { line in terms.contains { line.contains($0) } } ?? 0
                 let line = index < section.lines.count ? section.lines[index] : ""
                 found.append(
-                    (Match(page: page, heading: section.heading, line: line), words.count { heading.contains($0) }))
+                    (Match(page: page, heading: section.heading, line: line), terms.count { heading.contains($0) }))
             }
         }
         let ranked = found.enumerated().sorted { ($1.element.rank, $0.offset) < ($0.element.rank, $1.offset) }

@@ -28,9 +28,9 @@ package final class PostgresDatabase: Sendable {
     static let writersMax = 3
     /// One connection that writes, and two that read side by side: the stops, and the other senders of a run.
     static let beatConnections = 3
-    /// More than ``ReadTurns/atOnceMax``, so that the daemon's own reads never wait for outside callers. A campaign
+    /// More than ``ReadQueue/atOnceMax``, so that the daemon's own reads never wait for outside callers. A campaign
     /// whose count takes long also leaves some connections to the others.
-    static let expensiveReadersMax = ReadTurns.atOnceMax + 4
+    static let expensiveReadersMax = ReadQueue.atOnceMax + 4
 
     let pool: PostgresPool
     /// For expensive reads only, so that the sender, stops and pages never wait for them.
@@ -39,7 +39,7 @@ package final class PostgresDatabase: Sendable {
     /// For heartbeats and the reads that go with them, so that these wait for no other work.
     let beats: PostgresPool
     let heartbeats = SharedCall<RunHeartbeats.Beat, RunHeartbeats.Answer>()
-    let companies = SharedCall<CompanyQuestion, RunCompany>()
+    let participantQueries = SharedCall<ParticipantsQuery, RunParticipants>()
     let stopQuestions = SharedCall<Bool, StopOrders>()
     /// How far the store's clock was ahead of this process's clock when webhook messages were last taken.
     private let ahead = Mutex<Duration>(.zero)

@@ -140,7 +140,7 @@ struct PayloadWriter {
     }
 
     private mutating func closePiece() {
-        let bytes = json.take()
+        let bytes = json.takeBytes()
         closed += bytes.count
         if !bytes.isEmpty { pieces.append(.bytes(bytes)) }
     }
@@ -173,7 +173,7 @@ struct JSONBytes {
         JSONEscaping.append(text, to: &bytes)
     }
 
-    mutating func take() -> [UInt8] {
+    mutating func takeBytes() -> [UInt8] {
         defer { bytes = [] }
         return bytes
     }

@@ -40,7 +40,7 @@ package final class SQLiteFileStore: RelationalStore {
     let isAlive: OwnerLiveness.IsAlive
     let importCache = ImportCache()
     let freezeConnections: OwnReaders
-    package let freezeTurns = ReadTurns(
+    package let freezeQueue = ReadQueue(
         atOnceMax: StoreLimits.freezesMax, lineMax: StoreLimits.freezesWaitingMax)
     private let expensiveReaders: OwnReaders
 
@@ -94,7 +94,7 @@ package final class SQLiteFileStore: RelationalStore {
                 try place.require()
                 if !access.isForMove { try pool.read { try MoveMarks.requireUsable($0, isReading: false) } }
                 departed = try pool.read(MoveMarks.departure)
-                try Self.makePutOffIndexes(pool, tell)
+                try Self.makeDeferredIndexes(pool, tell)
                 restored = try access == .arriving ? nil : Self.endBackup(pool, now)
                 connections = .writing(pool)
                 namespace = try pool.read(Schema.namespace)

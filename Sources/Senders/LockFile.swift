@@ -68,10 +68,10 @@ struct LockFile {
     /// Returns the error for a failed operation on the folder or a file in it.
     static func failure(_ code: Int32, _ path: String) -> any Error {
         code == ENOSPC || code == EDQUOT
-            ? StoreError.diskFull(path: path) : SenderError.senderFolder(path: path, reason: words(code))
+            ? StoreError.diskFull(path: path) : SenderError.senderFolder(path: path, reason: summary(code))
     }
 
-    static func words(_ code: Int32) -> String { String(cString: strerror(code)) }
+    static func summary(_ code: Int32) -> String { String(cString: strerror(code)) }
 }
 
 /// The kernel's file operations. A test may replace them: a file system without locks, or too many open files.
@@ -117,7 +117,7 @@ package struct FileLocks: Sendable {
             case 0: return true
             case EAGAIN, EACCES: return false
             case EINTR: continue
-            default: throw SenderError.noLocks(path: path, reason: LockFile.words(code))
+            default: throw SenderError.noLocks(path: path, reason: LockFile.summary(code))
             }
         }
     }
@@ -127,7 +127,7 @@ package struct FileLocks: Sendable {
     /// - Parameter length: the number of bytes. 0 means all that follow.
     func isHeld(_ byte: Int64, length: Int64 = 1, of file: Int32, _ path: String) throws -> Bool {
         let answer = lock(file, .get, Int16(F_WRLCK), byte, length)
-        guard answer.code == 0 else { throw SenderError.noLocks(path: path, reason: LockFile.words(answer.code)) }
+        guard answer.code == 0 else { throw SenderError.noLocks(path: path, reason: LockFile.summary(answer.code)) }
         return answer.type != Int16(F_UNLCK)
     }
 

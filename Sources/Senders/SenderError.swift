@@ -11,7 +11,7 @@ package enum SenderError: Error, Hashable, CustomStringConvertible {
     /// Another process holds the lock file's first byte: a starting sender for some milliseconds, a restore for longer.
     case lockFileBusy(path: String)
     /// The lock file of this sender was deleted or replaced.
-    case postLost(path: String)
+    case registrationLost(path: String)
     /// A sender that has a number in this folder, but no lock, sends heartbeats.
     case folderCopied(path: String, sender: String)
 
@@ -28,7 +28,7 @@ package enum SenderError: Error, Hashable, CustomStringConvertible {
         case .lockFileBusy(let path):
             "\(path): another process has restored the store, or has been starting, for some seconds; wait until it is done, "
                 + "or end it, then run the same command again"
-        case .postLost(let path):
+        case .registrationLost(let path):
             "\(path) was deleted or replaced while this process was sending, so that others take it for gone; it has stopped. "
                 + "Run the same command again, and leave the folder alone while anything is sent"
         case .folderCopied(let path, let sender):

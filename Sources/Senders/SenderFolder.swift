@@ -66,7 +66,7 @@ package struct SenderFolder: Sendable {
 
     /// Registers this process as a sender, under a number never used before. Throws ``SenderError`` if the file system
     /// has no such locks, or the folder cannot be written.
-    package func take() throws -> SenderPost {
+    package func register() throws -> SenderRegistration {
         try makeFolder()
         let (file, name) = try drawing { file in try draw(file) }
         do {
@@ -77,7 +77,7 @@ package struct SenderFolder: Sendable {
             throw error
         }
         stopFile.keepSpare()
-        return SenderPost(name, file, folder: self, locks)
+        return SenderRegistration(name, file, folder: self, locks)
     }
 
     /// Returns whether the sender that owns a run is alive.
@@ -237,7 +237,7 @@ extension SenderFolder {
     private func reading(missing: SenderLiveness, _ look: (Int32) throws -> SenderLiveness) -> SenderLiveness {
         let file = locks.open(lockPath, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
-            return [ENOENT, ENOTDIR].contains(-file) ? missing : .unknown("\(lockPath): \(LockFile.words(-file))")
+            return [ENOENT, ENOTDIR].contains(-file) ? missing : .unknown("\(lockPath): \(LockFile.summary(-file))")
         }
         defer { close(file) }
         do { return try look(file) } catch { return .unknown("\(error)") }
@@ -323,13 +323,13 @@ extension SenderFolder {
 /// The registration of a process as a sender of a store. A kernel lock holds it until the process leaves or exits.
 ///
 /// The lock belongs to an open file description that programs started by this process do not inherit.
-package final class SenderPost: Sendable {
+package final class SenderRegistration: Sendable {
     package let number: Int64
     /// The name of the owner in a run. ``ProcessName/shown(_:)`` makes it readable.
     package let name: String
     private let folder: SenderFolder
     private let locks: FileLocks
-    /// The open lock file. Negative after ``leave()``.
+    /// The open lock file. Negative after ``release()``.
     private let file: Mutex<Int32>
 
     init(_ name: SenderName, _ file: Int32, folder: SenderFolder, _ locks: FileLocks) {
@@ -340,7 +340,7 @@ package final class SenderPost: Sendable {
         self.file = Mutex(file)
     }
 
-    deinit { leave() }
+    deinit { release() }
 
     package var journalPath: String { folder.journalPath(number) }
 
@@ -349,7 +349,7 @@ package final class SenderPost: Sendable {
     package var isIntact: Bool { file.withLock { $0 >= 0 && LockFile.isAt(folder.lockPath, $0) } }
 
     package func requireIntact() throws {
-        guard isIntact else { throw SenderError.postLost(path: folder.lockPath) }
+        guard isIntact else { throw SenderError.registrationLost(path: folder.lockPath) }
     }
 
     /// Makes this process the store's only daemon. Returns `false` if another process is the daemon.
@@ -362,7 +362,7 @@ package final class SenderPost: Sendable {
     }
 
     /// Releases the lock, so that this sender is dead. ``SenderFolder/removeUnneeded(_:)`` deletes its files.
-    package func leave() {
+    package func release() {
         file.withLock { file in
             guard file >= 0 else { return }
             // Unlock before closing: a child forked a moment ago, that has not called exec yet, still has the file

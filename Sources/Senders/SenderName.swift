@@ -186,14 +186,14 @@ package struct RunHolder: Hashable, Sendable {
     }
 
     /// The holder for a person: `web1:4711 (fanfare run, since 2026-11-21T05:39:55.000Z, running)`.
-    package var words: String {
+    package var summary: String {
         let program = heard?.facts.command ?? command.map { "fanfare \($0)" }
-        let facts = [program, since.map { "since \($0.iso8601)" }, stateWords]
+        let facts = [program, since.map { "since \($0.iso8601)" }, stateSummary]
         return "\(process) (\(facts.compactMap(\.self).joined(separator: ", ")))"
     }
 
-    private var stateWords: String {
-        if let heard { return "on another machine, \(Self.words(heard))" }
+    private var stateSummary: String {
+        if let heard { return "on another machine, \(Self.summary(heard))" }
         if case .unknown(let reason) = liveness { return "which counts as alive: \(reason)" }
         switch state {
         case .running: return "running"
@@ -203,7 +203,7 @@ package struct RunHolder: Hashable, Sendable {
         }
     }
 
-    private static func words(_ heard: SenderOnRecord) -> String {
+    private static func summary(_ heard: SenderOnRecord) -> String {
         switch heard.state {
         case .alive: "running"
         case .silent: "not heard of since \(heard.heardAt.iso8601)"

@@ -159,7 +159,7 @@ package final class StopWatch: Sendable {
         return number
     }
 
-    package func leave(_ number: Int) { state.withLock { _ = $0.runs.removeValue(forKey: number) } }
+    package func remove(_ number: Int) { state.withLock { _ = $0.runs.removeValue(forKey: number) } }
 
     /// Returns the moment of a stop by ``BootClock``. Requests that started later started despite the stop.
     private func moment(of order: StopOrder) -> UInt64 {
@@ -191,13 +191,13 @@ extension StopOrder {
 package struct StopNote: Hashable, Sendable {
     /// Requests that were started after the moment of the stop.
     package var left: Int
-    package var words: String
+    package var summary: String
 
     package init(_ order: StopOrder, left: Int) {
         self.left = left
-        words =
+        summary =
             "\(left) \(left == 1 ? "request was" : "requests were") started after the stop of "
-            + "\(order.scope.words) by \(order.by) at \(order.at.iso8601)"
+            + "\(order.scope.summary) by \(order.by) at \(order.at.iso8601)"
     }
 
     /// Reads the note from an event's detail.
@@ -206,6 +206,6 @@ package struct StopNote: Hashable, Sendable {
             let count = Int(left)
         else { return nil }
         self.left = count
-        words = event.detail
+        summary = event.detail
     }
 }

@@ -34,7 +34,7 @@ package final class LocalSender: Sendable {
     private let clock: WallClock
     private let jitter: @Sendable () -> Double
     private let logger: Logger
-    private let post: SenderPost?
+    private let registration: SenderRegistration?
     private let journals: SenderJournals
     /// The stops that this process obeys immediately.
     package let stops: StopWatch
@@ -43,11 +43,11 @@ package final class LocalSender: Sendable {
     private let newGroups: AsyncStream<LaneGroup>.Continuation
 
     /// - Parameters:
-    ///   - post: the registration behind the actor's name.
+    ///   - registration: the registration behind the actor's name.
     ///   - sender: called once for each topic, and again after ``reload()``.
     package init(
         store: any SendingStore, actor: Actor, clock: WallClock,
-        jitter: @escaping @Sendable () -> Double, logger: Logger, post: SenderPost? = nil,
+        jitter: @escaping @Sendable () -> Double, logger: Logger, registration: SenderRegistration? = nil,
         journals: SenderJournals = .none, stops: StopWatch = StopWatch(),
         sender: @escaping @Sendable (_ topic: String) throws -> SendingSetup
     ) {
@@ -56,7 +56,7 @@ package final class LocalSender: Sendable {
         self.clock = clock
         self.jitter = jitter
         self.logger = logger
-        self.post = post
+        self.registration = registration
         self.journals = journals
         self.stops = stops
         self.sender = sender
@@ -124,7 +124,7 @@ package final class LocalSender: Sendable {
             logger.warning("sending is stopped", metadata: .facts([.reason: "\(order.refusal)"]))
         }
         for order in before.orders where now[order.scope] == nil {
-            logger.notice("a stop is lifted", metadata: .facts([.reason: "\(order.scope.words)"]))
+            logger.notice("a stop is lifted", metadata: .facts([.reason: "\(order.scope.summary)"]))
         }
         return now
     }
@@ -138,7 +138,7 @@ package final class LocalSender: Sendable {
     package var knownStops: StopOrders { state.withLock { $0.stops } }
 
     /// Throws if other processes can no longer see that this process is alive.
-    package func requireIntact() throws { try post?.requireIntact() }
+    package func requireIntact() throws { try registration?.requireIntact() }
 
     /// What happens to a run whose app is not configured, or has no usable key.
     package enum Unusable: Sendable {
@@ -166,13 +166,14 @@ package final class LocalSender: Sendable {
         } catch {
             return try await pipeline(nil).refuse(run, as: actor, reason: "\(error)")
         }
-        defer { leave(entered.number) }
+        defer { releaseLanes(entered.number) }
         return try await pipeline(entered.lanes).execute(run, as: actor, idleLimit: idleLimit, watch: watch)
     }
 
     private func pipeline(_ lanes: LaneGroup?) -> Pipeline {
         let lanes = lanes ?? LaneGroup(sender: .nowhere(journals, stops), clock: clock, jitter: jitter, logger: logger)
-        return Pipeline(store: store, lanes: lanes, clock: clock, jitter: jitter, logger: logger, post: post)
+        return Pipeline(
+            store: store, lanes: lanes, clock: clock, jitter: jitter, logger: logger, registration: registration)
     }
 
     private func enter(_ topic: String) throws -> (number: Int, lanes: LaneGroup) {
@@ -193,7 +194,7 @@ package final class LocalSender: Sendable {
         return (number, lanes)
     }
 
-    private func leave(_ number: Int) {
+    private func releaseLanes(_ number: Int) {
         let last = state.withLock { state -> LaneGroup? in
             guard var lane = state.lanes[number] else { return nil }
             lane.runs -= 1

@@ -26,19 +26,19 @@ package struct Pipeline: Sendable {
     private let jitter: @Sendable () -> Double
     let logger: Logger
     /// The identity that the owner's name stands for. `nil` in tests of a single process.
-    private let post: SenderPost?
+    private let registration: SenderRegistration?
 
     /// Creates a pipeline for runs that share lanes. The caller must run the lanes, see ``LaneGroup/run()``.
     package init(
         store: any SendingStore, lanes: LaneGroup, clock: WallClock, jitter: @escaping @Sendable () -> Double,
-        logger: Logger, post: SenderPost? = nil
+        logger: Logger, registration: SenderRegistration? = nil
     ) {
         self.store = store
         self.lanes = lanes
         self.clock = clock
         self.jitter = jitter
         self.logger = logger
-        self.post = post
+        self.registration = registration
     }
 
     /// Sends a recorded run, and continues from its present state.
@@ -66,7 +66,7 @@ package struct Pipeline: Sendable {
         _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
     ) async throws -> RunEnd? {
         let isLead: Bool
-        switch try await take(run, as: actor) {
+        switch try await claim(run, as: actor) {
         case .lead: isLead = true
         case .joined: isLead = false
         case .free: return nil
@@ -93,14 +93,15 @@ package struct Pipeline: Sendable {
         // APNs has not answered since the run paused itself.
         if claimed.haltedAt != nil { lanes.probeFirst() }
         let watched = sender.stops.join(run) { control.stop(.stopped($0), since: $1) }
-        defer { sender.stops.leave(watched) }
+        defer { sender.stops.remove(watched) }
         let latencies = LatencyRecorder()
         let time = await SettlementClock.following(store, clock: clock, actor: actor, logger: logger)
         watch(control, latencies)
         let heartbeat = Heartbeat(
             store: store, run: run.id, campaign: run.campaign, owner: actor.name, control: control,
             endpointHolds: { lanes.lookAtEndpoints() }, clock: clock,
-            logger: logger, post: post, lead: isLead ? lead(of: run, actor.name, control) : nil,
+            logger: logger, registration: registration,
+            takeoverHook: isLead ? takeoverHook(of: run, actor.name, control) : nil,
             recoverForgotten: { try await recoverForgotten($0, of: run, actor.name, control) })
         try await heartbeat.beat {
             @Sendable func freezeIfLeft() async {
@@ -138,13 +139,13 @@ package struct Pipeline: Sendable {
 
     /// Pauses a run that cannot be sent with this machine's configuration, and recovers what was in flight.
     package func refuse(_ run: Run, as actor: Actor, reason: String) async throws -> RunEnd {
-        switch try await take(run, as: actor) {
+        switch try await claim(run, as: actor) {
         case .refused(let end): return end
         case .free: return .credentialRefused(reason)
         case .joined:
             try await store.leave(run.id, by: actor, now: clock.now())
             return .credentialRefused(reason)
-        case .lead where try await hasCompany(run, actor):
+        case .lead where try await hasOtherParticipants(run, actor):
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: clock.now())
             return .credentialRefused(reason)
         case .lead: break
@@ -164,7 +165,7 @@ package struct Pipeline: Sendable {
         case refused(RunEnd)
     }
 
-    private func take(_ run: Run, as actor: Actor) async throws -> Taken {
+    private func claim(_ run: Run, as actor: Actor) async throws -> Taken {
         let order = sender.stops.orders.order(of: run)
         // Record stops of other runs too. A stop of a run that is over or absent is removed from the STOP file. Any
         // other stop blocks only its own run.
@@ -196,9 +197,9 @@ package struct Pipeline: Sendable {
     }
 
     /// Whether other senders take part in the run. A fault of this machine does not stop them.
-    private func hasCompany(_ run: Run, _ actor: Actor) async throws -> Bool {
+    private func hasOtherParticipants(_ run: Run, _ actor: Actor) async throws -> Bool {
         guard store.isShared else { return false }
-        return try await store.company(of: run.id, apartFrom: actor.name).others > 0
+        return try await store.participants(of: run.id, apartFrom: actor.name).others > 0
     }
 
     /// The pause between two checks of a run whose lead has gone.
@@ -240,7 +241,7 @@ package struct Pipeline: Sendable {
                         }
                         control.progress.froze(counts)
                     }
-                } catch let grown as GrownRun {
+                } catch let grown as AudienceGrew {
                     logger.warning("\(grown)", metadata: .facts([.run: "\(run.id)"]))
                     control.stop(.stateChanged(.paused))
                 } catch let delayed as FreezeDelayed {
@@ -287,10 +288,10 @@ package struct Pipeline: Sendable {
         case .storeTooSlow(let reason):
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .unreachable(reason)
-        case .unreachable(let reason) where try await hasCompany(run, actor):
+        case .unreachable(let reason) where try await hasOtherParticipants(run, actor):
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .unreachable(reason)
-        case .credential(let reason) where try await hasCompany(run, actor):
+        case .credential(let reason) where try await hasOtherParticipants(run, actor):
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .credentialRefused(reason)
         case .unreachable(let reason):
@@ -314,7 +315,7 @@ package struct Pipeline: Sendable {
         try await sender.stops.record(in: store, now: now)
         try await store.recordEvent(
             kind: .runStopped, run: run.id, actor: actor,
-            detail: StopNote(order, left: control.decision.startedAfterStop).words, now: now)
+            detail: StopNote(order, left: control.decision.startedAfterStop).summary, now: now)
     }
 
     /// Records why a person must look at the run. Deliveries refused because of a wrong host or topic become pending

@@ -37,9 +37,9 @@ package struct InstalledUnit {
             case "User": user = value
             case "StateDirectory": stateDirectory = value
             case "ExecStart":
-                let words = value.split(separator: " ").map(String.init)
-                guard let option = words.firstIndex(of: "--config"), option + 1 < words.count else { continue }
-                configuration = words[option + 1]
+                let tokens = value.split(separator: " ").map(String.init)
+                guard let option = tokens.firstIndex(of: "--config"), option + 1 < tokens.count else { continue }
+                configuration = tokens[option + 1]
             // An empty value removes all earlier ones.
             case "LoadCredential" where value.isEmpty: credentials = [:]
             case "LoadCredential":

@@ -71,10 +71,10 @@ struct Fanfare: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
-            await OwnPost.leave()
+            await OwnRegistration.releaseAll()
             Failure.exit(with: error)
         }
-        await OwnPost.leave()
-        ThisProcess.leave(ExitStatus.done.rawValue)
+        await OwnRegistration.releaseAll()
+        ThisProcess.exitImmediately(ExitStatus.done.rawValue)
     }
 }

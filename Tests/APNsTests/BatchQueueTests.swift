@@ -17,7 +17,7 @@ import Testing
         let first = try #require(next)
         #expect(first.tag == 0 && queue.count == 3)
         #expect(queue.next()?.tag == 1)
-        queue.giveBack(first)
+        queue.requeue(first)
         #expect(queue.count == 3)
         var tags: [Int64] = []
         while let entry = queue.next() { tags.append(entry.tag) }

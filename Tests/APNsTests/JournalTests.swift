@@ -50,7 +50,8 @@ import Testing
         #expect(answer.status == 503 && answer.reason == .shutdown && answer.timestamp == nil)
     }
 
-    /// The process ends before the first, the second ... store of a push's whole life, on an entry that was used before.
+    /// The process ends before the first, the second ... store of a push's whole life, on an entry that was used
+    /// before.
     @Test(arguments: answers) func `between any two stores an entry is as before or as after`(
         answer: PushResponse
     ) throws {
@@ -101,12 +102,12 @@ import Testing
 
     private static let identity = PushJournal.Identity(boot: "a-boot", store: PushID(high: 1, low: 2), sender: 17)
 
-    @Test func `a sheet's pushes are found by lease and device, and those freed are not`() throws {
+    @Test func `a segment's pushes are found by lease and device, and those freed are not`() throws {
         let folder = try TemporaryDirectory()
         let path = folder.file("17.journal")
         let journal = try PushJournal(path: path, identity: Self.identity)
-        let first = try journal.sheet(entries: 100)
-        let second = try journal.sheet(entries: 100)
+        let first = try journal.segment(entries: 100)
+        let second = try journal.segment(entries: 100)
         let one = first.enterAll([(5, 1), (6, nil)], lease: 3)
         let two = second.enterAll([(5, nil), (9, nil), (10, nil)], lease: 4)
         second.started(two[0])
@@ -131,15 +132,15 @@ import Testing
         #expect(mode == 0o600)
     }
 
-    @Test func `a sheet given back is used again, one with open entries is not`() throws {
+    @Test func `a segment given back is used again, one with open entries is not`() throws {
         let folder = try TemporaryDirectory()
         let journal = try PushJournal(path: folder.file("j"), identity: Self.identity)
-        let first = try journal.sheet(entries: 64)
-        journal.giveBack(first)
-        #expect(try journal.sheet(entries: 64) === first)
+        let first = try journal.segment(entries: 64)
+        journal.release(first)
+        #expect(try journal.segment(entries: 64) === first)
         let open = first.enterAll([(1, nil)], lease: 1)
-        journal.giveBack(first)
-        let other = try journal.sheet(entries: 64)
+        journal.release(first)
+        let other = try journal.segment(entries: 64)
         #expect(other !== first)
         #expect(
             try JournalEvidence.read(path: folder.file("j"), expecting: Self.identity).entries == [
@@ -158,7 +159,7 @@ import Testing
     ) throws {
         let folder = try TemporaryDirectory()
         let journal = try PushJournal(path: folder.file("j"), identity: Self.identity)
-        _ = try journal.sheet(entries: 64)
+        _ = try journal.segment(entries: 64)
         #expect(throws: distrust) { try JournalEvidence.read(path: folder.file("j"), expecting: expected) }
     }
 
@@ -168,7 +169,7 @@ import Testing
         let read = { try JournalEvidence.read(path: path, expecting: Self.identity) }
         #expect(throws: JournalDistrust.missing) { try read() }
         let journal = try PushJournal(path: path, identity: Self.identity)
-        _ = try journal.sheet(entries: 64).enterAll([(1, nil)], lease: 1)
+        _ = try journal.segment(entries: 64).enterAll([(1, nil)], lease: 1)
         let whole = try Data(contentsOf: URL(filePath: path))
         for damage in [
             whole.prefix(100), whole.prefix(whole.count - 1000), Data(count: whole.count),
@@ -188,9 +189,9 @@ import Testing
         let folder = try TemporaryDirectory()
         let path = folder.file("j")
         let journal = try PushJournal(path: path, identity: Self.identity)
-        let sheet = try journal.sheet(entries: 64)
-        let entries = sheet.enterAll([(1, nil)], lease: 1)
-        sheet.started(entries[0])
+        let segment = try journal.segment(entries: 64)
+        let entries = segment.enterAll([(1, nil)], lease: 1)
+        segment.started(entries[0])
         let whole = try Data(contentsOf: URL(filePath: path))
         let place = 4096 + Int(entries[0]) * 64
         for byte in Array(0..<96) + Array(place..<place + 24) {
@@ -228,7 +229,7 @@ private final class MemoryWords: JournalWords, @unchecked Sendable {
     }
 }
 
-extension JournalSheet {
+extension JournalSegment {
     fileprivate func enterAll(_ pushes: [(Int64, Int?)], lease: Int64) -> [Int32] {
         enter(pushes.count, lease: lease) { pushes[$0] }
     }

@@ -63,10 +63,10 @@ import TransportContract
             limits: limits, trust: server.authorityPath, logger: Logger(label: "lane"), backOff: .connecting)
         plan.monotonic = { clock.reading() }
         let settings = NativeClientSettings(credential: plan.credential, trust: plan.trust, firstStream: 1)
-        return ThreadLane(plan: plan) { plan, mailbox, doorbell in
+        return ThreadLane(plan: plan) { plan, mailbox, wakeup in
             kind.knowsStreams
-                ? LaneDriver<NativeConnection>.run(plan, settings, mailbox, doorbell)
-                : LaneDriver<CurlConnection>.run(plan, (), mailbox, doorbell)
+                ? LaneDriver<NativeConnection>.run(plan, settings, mailbox, wakeup)
+                : LaneDriver<CurlConnection>.run(plan, (), mailbox, wakeup)
         }
     }
 

@@ -312,7 +312,7 @@ struct ShapeTests {
             for key in shape.keys {
                 seen += 1
                 #expect(key.doc.hasSuffix("."), "\(shape.name).\(key.name)")
-                #expect(!key.value.words.isEmpty)
+                #expect(!key.value.summary.isEmpty)
                 if case .object(let inner) = key.value { pending.append(inner) }
             }
         }

@@ -69,9 +69,10 @@ struct ActorTests {
     @Test(arguments: [
         (SenderError.noLocks(path: "/x", reason: "no"), Failure.Kind.configuration),
         (.senderFolder(path: "/x", reason: "no"), .configuration), (.lockFileDamaged(path: "/x"), .configuration),
-        (.lockFileBusy(path: "/x"), .tryAgain), (.postLost(path: "/x"), .tryAgain), (.otherDaemon("x"), .tryAgain),
+        (.lockFileBusy(path: "/x"), .tryAgain), (.registrationLost(path: "/x"), .tryAgain),
+        (.otherDaemon("x"), .tryAgain),
     ])
-    func `what keeps a sender from its post is the configuration's fault, or passes`(
+    func `what keeps a sender from its registration is the configuration's fault, or passes`(
         error: SenderError, kind: Failure.Kind
     ) {
         #expect(Failure(error) == Failure(kind, error.description))

@@ -22,7 +22,7 @@ struct DiagnosisTests {
     private func diagnose(
         isClockKept: Bool? = true, openFilesMax: Int? = 1024, threadsMax: Int? = nil, networkFileSystem: String? = nil,
         expiresAt: Timestamp? = nil, topics: [String] = [], proxy: ProxyUse = .direct,
-        reach: Reachability = Reachability(endpoint: "host:443", isWell: true, words: "answers"),
+        reach: Reachability = Reachability(endpoint: "host:443", isWell: true, summary: "answers"),
         now: Timestamp = Timestamp(Date()), network: Bool = false, more: String = "", token: String? = nil
     ) async throws -> DiagnosisResult {
         let folder = try TemporaryDirectory()
@@ -157,7 +157,7 @@ struct DiagnosisTests {
     }
 
     @Test func `the way to APNs alone being closed has a result of its own`() async throws {
-        let closed = Reachability(endpoint: "host:443", isWell: false, words: "cannot be reached")
+        let closed = Reachability(endpoint: "host:443", isWell: false, summary: "cannot be reached")
         let result = try await diagnose(reach: closed, network: true)
         #expect(findings(.network, in: result).count == 2)
         #expect(result.failure == .unavailable)

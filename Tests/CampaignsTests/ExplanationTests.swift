@@ -9,12 +9,12 @@ import Testing
 
 @testable import Store
 
-/// The story of one device, made by the real pipeline and store.
+/// The history of one device, made by the real pipeline and store.
 @Suite(.timeLimit(.minutes(10)))
 struct ExplanationTests {
     private func explanation(_ scene: PipelineScene, device: Int64 = 1) async throws -> Explanation {
-        let story = try #require(try await scene.store.story(ofDevice: device))
-        return Explanation(story, budget: .init(limit: 3, window: .seconds(3600)), now: scene.clock.now)
+        let history = try #require(try await scene.store.history(ofDevice: device))
+        return Explanation(history, budget: .init(limit: 3, window: .seconds(3600)), now: scene.clock.now)
     }
 
     @Test func `each run has a sentence, in the order of time`() async throws {
@@ -111,9 +111,9 @@ struct ExplanationTests {
     @Test func `how a device stands under each frequency cap is told`() async throws {
         let scene = try PipelineScene()
         try await scene.addDevices(1..<2)
-        var story = try #require(try await scene.store.story(ofDevice: 1))
+        var history = try #require(try await scene.store.history(ofDevice: 1))
         let now = scene.clock.now
-        story.cappedPushes = [
+        history.cappedPushes = [
             .init(pushClass: "news", settledAt: now - .seconds(600), isOwn: true),
             .init(pushClass: "news", settledAt: now - .seconds(60), isOwn: false),
         ]
@@ -122,7 +122,7 @@ struct ExplanationTests {
             FrequencyCap(limit: 5, window: .seconds(3600), per: .user, classes: ["news"]),
             FrequencyCap(limit: 3, window: .seconds(3600), per: .user, reserve: ["security": 1]),
         ]
-        let told = Explanation(story, budget: nil, caps: caps, now: now)
+        let told = Explanation(history, budget: nil, caps: caps, now: now)
         #expect(
             told.now.suffix(3) == [
                 "frequency cap of 1 in 1h per device: 1 used; the next may leave at \((now + .seconds(3000)).iso8601)",

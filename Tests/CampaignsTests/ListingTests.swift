@@ -84,26 +84,26 @@ struct ListingTests {
             _ = try await Self.run(store, devices: 3)
             let manual = ManualClock(Self.noon)
             let clock = WallClock(now: { manual.now }, uptime: { manual.uptime }, sleep: { _ in })
-            let gate = CountingGate()
-            let counts = CachedDeviceCounts(store: store, gate: gate, clock: clock, atOnceBytesMax: 0)
+            let countQueue = CountQueue()
+            let counts = CachedDeviceCounts(store: store, countQueue: countQueue, clock: clock, atOnceBytesMax: 0)
             #expect(try await counts.latest() == nil)
-            await gate.settle()
+            await countQueue.settle()
             let first = try #require(try await counts.latest())
             #expect(first.counts.map(\.count) == [3] && first.countedAt == Self.noon.iso8601)
             #expect(try await store.removeDevice(1, now: Self.noon, by: "amy") == .deleted)
             manual.advance(by: .seconds(59))
             #expect(try await counts.latest() == first)
-            await gate.settle()
+            await countQueue.settle()
             #expect(try await counts.latest() == first)
             // Whoever is first after a minute does not wait for it either.
             manual.advance(by: .seconds(1))
             #expect(try await counts.latest() == first)
-            await gate.settle()
+            await countQueue.settle()
             let second = try #require(try await counts.latest())
             #expect(second.counts.map(\.count) == [2] && second.countedAt == (Self.noon + .seconds(60)).iso8601)
             manual.advance(by: .seconds(660))
             #expect(try await counts.latest() == nil)
-            await gate.settle()
+            await countQueue.settle()
             #expect(try await counts.latest()?.countedAt == (Self.noon + .seconds(720)).iso8601)
         }
     }
@@ -111,8 +111,8 @@ struct ListingTests {
     @Test func `few devices are counted at each look, and whoever needs to know of many waits`() async throws {
         try await Self.withStore { store, _ in
             _ = try await Self.run(store, devices: 3)
-            let few = CachedDeviceCounts(store: store, gate: CountingGate(), clock: Self.clock)
-            let many = CachedDeviceCounts(store: store, gate: CountingGate(), clock: Self.clock, atOnceBytesMax: 0)
+            let few = CachedDeviceCounts(store: store, countQueue: CountQueue(), clock: Self.clock)
+            let many = CachedDeviceCounts(store: store, countQueue: CountQueue(), clock: Self.clock, atOnceBytesMax: 0)
             #expect(try await few.latest()?.counts.map(\.count) == [3])
             async let one = many.awaited()
             async let other = many.awaited()
@@ -127,8 +127,8 @@ struct ListingTests {
     @Test func `what cannot be counted says why, to all who wait at once, and is counted when it can be`() async throws
     {
         struct Broken: Error {}
-        let gate = CountingGate()
-        let counted = CountedBehind<Int, String>(gate, clock: Self.clock, every: .seconds(10))
+        let countQueue = CountQueue()
+        let counted = BackgroundCountCache<Int, String>(countQueue, clock: Self.clock, every: .seconds(10))
         let tries = Mutex(0)
         let (opened, open) = AsyncStream.makeStream(of: Void.self)
         let breaking: @Sendable () async throws -> String = {
@@ -142,17 +142,17 @@ struct ListingTests {
         open.finish()
         for task in waiting { await #expect(throws: Broken.self) { _ = try await task.value } }
         #expect(tries.withLock { $0 } <= 3)
-        await gate.settle()
+        await countQueue.settle()
         // Not "being counted" for ever.
         await #expect(throws: Broken.self) { _ = try await counted.latest(1) { throw Broken() } }
-        await gate.settle()
+        await countQueue.settle()
         #expect(try await counted.awaited(1) { "now" }.figure == "now")
     }
 
     @Test func `what two figures need is counted one after the other`() async throws {
-        let gate = CountingGate()
-        let words = CountedBehind<Int, String>(gate, clock: Self.clock, every: nil)
-        let numbers = CountedBehind<Int, Int>(gate, clock: Self.clock, every: nil)
+        let countQueue = CountQueue()
+        let words = BackgroundCountCache<Int, String>(countQueue, clock: Self.clock, every: nil)
+        let numbers = BackgroundCountCache<Int, Int>(countQueue, clock: Self.clock, every: nil)
         let (opened, open) = AsyncStream.makeStream(of: Void.self)
         let isCounting = Mutex(false)
         #expect(
@@ -170,8 +170,8 @@ struct ListingTests {
     }
 
     @Test func `what is found to be true no more is counted once more at once, and then rests`() async throws {
-        let gate = CountingGate()
-        let counted = CountedBehind<Int, Int>(gate, clock: Self.clock, every: .seconds(10))
+        let countQueue = CountQueue()
+        let counted = BackgroundCountCache<Int, Int>(countQueue, clock: Self.clock, every: .seconds(10))
         let counts = Mutex(0)
         let count: @Sendable () async throws -> Int = {
             counts.withLock {
@@ -181,21 +181,21 @@ struct ListingTests {
         #expect(try await counted.awaited(1, count: count).figure == 1)
         for _ in 0..<3 {
             #expect(try await counted.latest(1, where: { _ in false }, count: count) == nil)
-            await gate.settle()
+            await countQueue.settle()
         }
         #expect(counts.withLock { $0 } == 2)
     }
 
     @Test func `of what was counted the latest hundred are kept`() async throws {
         struct Broken: Error {}
-        let gate = CountingGate()
-        let counted = CountedBehind<Int, Int>(gate, clock: Self.clock, every: nil)
+        let countQueue = CountQueue()
+        let counted = BackgroundCountCache<Int, Int>(countQueue, clock: Self.clock, every: nil)
         for number in 0...100 { _ = try await counted.awaited(number) { number } }
         var kept = 0
         for number in 0...100 where try await counted.latest(number, count: { throw Broken() })?.figure == number {
             kept += 1
         }
-        await gate.settle()
+        await countQueue.settle()
         #expect(kept == 100)
     }
 
@@ -204,21 +204,21 @@ struct ListingTests {
             let run = try await Self.run(store, devices: 3)
             let manual = ManualClock(Self.noon)
             let clock = WallClock(now: { manual.now }, uptime: { manual.uptime }, sleep: { _ in })
-            let gate = CountingGate()
-            let reports = RunningReports(store: store, gate: gate, clock: clock, atOnceMax: 2)
-            let few = RunningReports(store: store, gate: gate, clock: clock, atOnceMax: 3)
+            let countQueue = CountQueue()
+            let reports = RunningReports(store: store, countQueue: countQueue, clock: clock, atOnceMax: 2)
+            let few = RunningReports(store: store, countQueue: countQueue, clock: clock, atOnceMax: 3)
             #expect(try await few.report(of: run)?.figure.counts.pending == 3)
             #expect(try await reports.report(of: run) == nil)
-            await gate.settle()
+            await countQueue.settle()
             let first = try await reports.report(of: run)
             #expect(first?.figure.counts.pending == 3 && first?.at == Self.noon)
             manual.advance(by: .seconds(9))
             _ = try await reports.report(of: run)
-            await gate.settle()
+            await countQueue.settle()
             #expect(try await reports.report(of: run)?.at == Self.noon)
             manual.advance(by: .seconds(1))
             #expect(try await reports.report(of: run)?.at == Self.noon)
-            await gate.settle()
+            await countQueue.settle()
             #expect(try await reports.report(of: run)?.at == Self.noon + .seconds(10))
             // Its sums are kept with a run that is over: there is nothing to be counted.
             _ = try await ControlRun(store: store, clock: clock, isAlive: { _ in false })
@@ -228,7 +228,7 @@ struct ListingTests {
             // Not the figures from before.
             #expect(over.state.isFinal && over.counts != run.counts)
             #expect(try await reports.report(of: over) == nil)
-            await gate.settle()
+            await countQueue.settle()
             #expect(try await reports.report(of: over)?.figure.counts.suppressed == 3)
             try await store.summarizeOutcomes(run: run.id)
             manual.advance(by: .seconds(1))

@@ -103,7 +103,7 @@ struct `The authors of a plan` {
         rules.files = ApprovalRules.Files(
             campaigns: scene.folder.file("campaigns"), templates: scene.folder.file("templates"))
         let definition = try definition(audience: audience)
-        return try await PlanAuthors(store: scene.store, rules: rules).authors(of: definition)
+        return try await ContributorLookup(store: scene.store, rules: rules).authors(of: definition)
     }
 
     @Test func `are who committed the campaign and its templates, and helped to`() async throws {
@@ -186,7 +186,7 @@ struct `The authors of a plan` {
         var rules = rules
         rules.files = ApprovalRules.Files(
             campaigns: scene.folder.file("campaigns"), templates: scene.folder.file("templates"))
-        let plans = PlanAuthors(store: scene.store, rules: rules)
+        let plans = ContributorLookup(store: scene.store, rules: rules)
         #expect(
             try await plans.authors(of: definition(), files: hashes) == ["git:anna@example.org", "git:ben@example.org"])
         // Whoever puts it back where it is read has a hand in it.
@@ -305,7 +305,7 @@ struct `The authors of a plan` {
 
     @Test func `are asked of git without what the environment says of another repository`() {
         let given = ["GIT_DIR": "/nowhere", "GIT_CONFIG_COUNT": "1", "HOME": "/root"]
-        let environment = PlanAuthors.gitEnvironment(given)
+        let environment = ContributorLookup.gitEnvironment(given)
         #expect(environment["GIT_DIR"] == nil && environment["GIT_CONFIG_COUNT"] == nil)
         #expect(environment["HOME"] == "/root")
     }

@@ -151,7 +151,7 @@ struct ServiceChecksTests {
         let probes = DiagnoseInstallation.Probes(
             openStore: { throw StoreError.noStore(path: $0, isEmptyFile: false) },
             credential: { _, _ in CredentialFacts(isReadableByOthers: false) }, proxy: { _ in .direct },
-            reach: { _, _, _ in Reachability(endpoint: "", isWell: true, words: "") }, machine: machine,
+            reach: { _, _, _ in Reachability(endpoint: "", isWell: true, summary: "") }, machine: machine,
             service: ServiceFacts(
                 user: user, credentials: ["keys": folder.file("keys")], stateFolder: state,
                 configuration: folder.file("fanfare.yaml")))

@@ -21,29 +21,31 @@ struct VerifySendersTests {
     /// A run of which a sender holds a lease, and the sender.
     private static func leased(
         _ scene: PipelineScene, _ senders: SenderFolder
-    ) async throws -> (post: SenderPost, journal: PushJournal, run: Int64) {
-        let post = try senders.take()
+    ) async throws -> (registration: SenderRegistration, journal: PushJournal, run: Int64) {
+        let registration = try senders.register()
         let space = PushID(high: scene.store.namespace.high, low: scene.store.namespace.low)
-        let journal = try PushJournal(path: post.journalPath, identity: .current(store: space, sender: post.number))
+        let journal = try PushJournal(
+            path: registration.journalPath, identity: .current(store: space, sender: registration.number))
         try await scene.addDevices(0..<3)
         let run = try await scene.start(try scene.definition())
-        _ = try await scene.store.claim(run.id, by: Actor(post.name), now: scene.clock.now)
-        _ = try await scene.store.freeze(run.id, by: post.name, now: scene.clock.now) { _ in }
+        _ = try await scene.store.claim(run.id, by: Actor(registration.name), now: scene.clock.now)
+        _ = try await scene.store.freeze(run.id, by: registration.name, now: scene.clock.now) { _ in }
         _ = try await scene.store.lease(
-            LeaseRequest(run: run.id, environment: .production, limit: 3, now: scene.clock.now, owner: post.name))
-        return (post, journal, run.id)
+            LeaseRequest(
+                run: run.id, environment: .production, limit: 3, now: scene.clock.now, owner: registration.name))
+        return (registration, journal, run.id)
     }
 
     @Test func `a living sender and a dead one with its journal are as they should be`() async throws {
         let scene = try PipelineScene()
         let senders = Self.senders(scene)
-        let (post, _, _) = try await Self.leased(scene, senders)
+        let (registration, _, _) = try await Self.leased(scene, senders)
         let maintain = MaintainStore(store: scene.store)
         for _ in 0..<2 {
             let found = try await maintain.verify(nil, senders: senders, faultsMax: 20)
             #expect(found.isSound, "\(found.checks.filter { $0.faultCount > 0 })")
             #expect(found["ownership"]?.compared == 1 && found["journals"]?.compared == 1)
-            post.leave()
+            registration.release()
         }
     }
 
@@ -55,17 +57,17 @@ struct VerifySendersTests {
     func `a journal that proves nothing is found`(corruption: Corruption) async throws {
         let scene = try PipelineScene()
         let senders = Self.senders(scene)
-        let (post, journal, run) = try await Self.leased(scene, senders)
-        _ = try journal.sheet(entries: 64)
-        let file = URL(filePath: post.journalPath)
-        post.leave()
+        let (registration, journal, run) = try await Self.leased(scene, senders)
+        _ = try journal.segment(entries: 64)
+        let file = URL(filePath: registration.journalPath)
+        registration.release()
         switch corruption {
         case .deleted: try FileManager.default.removeItem(at: file)
         case .cut: try Data(contentsOf: file).prefix(5000).write(to: file)
         case .overwritten: try Data(count: 8192).write(to: file)
         case .otherStore:
             _ = try PushJournal(
-                path: file.path, identity: .current(store: PushID(high: 1, low: 1), sender: post.number))
+                path: file.path, identity: .current(store: PushID(high: 1, low: 1), sender: registration.number))
         }
         let found = try await MaintainStore(store: scene.store).verify(nil, senders: senders, faultsMax: 20)
         #expect(found.checks.filter { $0.faultCount > 0 }.map(\.name) == ["journals"])
@@ -76,8 +78,8 @@ struct VerifySendersTests {
     @Test func `a sender that never was is found`() async throws {
         let scene = try PipelineScene()
         let senders = Self.senders(scene)
-        let (post, _, run) = try await Self.leased(scene, senders)
-        let forged = post.name.replacing(":\(post.number):", with: ":\(post.number + 100):")
+        let (registration, _, run) = try await Self.leased(scene, senders)
+        let forged = registration.name.replacing(":\(registration.number):", with: ":\(registration.number + 100):")
         try await scene.store.write { db in
             try db.execute(
                 sql: "UPDATE run SET owner = :owner WHERE id = :run; UPDATE lease SET owner = :owner",

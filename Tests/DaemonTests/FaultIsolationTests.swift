@@ -150,7 +150,7 @@ import WebClient
         }
         let tracker = DaemonStatusTracker()
         let snapshot = DaemonScene.snapshot(try ready("a-odd", odd), try ready("b-good", good))
-        _ = tracker.take(snapshot, marks: [:], now: scene.clock.now)
+        _ = tracker.adopt(snapshot, marks: [:], now: scene.clock.now)
         let watch = FeedWatch(
             poller: FeedPoller(store: scene.store, web: HTTPClient(addresses: .any), actor: "test"), tracker: tracker,
             clock: scene.clock.clock,

@@ -89,7 +89,7 @@ import Testing
     }
 
     private static let ends: [any Error] = [
-        SenderError.otherDaemon("x"), SenderError.postLost(path: "/x"), StoreError.senderLost("me"),
+        SenderError.otherDaemon("x"), SenderError.registrationLost(path: "/x"), StoreError.senderLost("me"),
         StoreError.newerVersion(path: "/x", found: 9, known: 6),
         StoreError.moved(path: "/x", to: "/y", at: Timestamp(milliseconds: 0)),
     ]

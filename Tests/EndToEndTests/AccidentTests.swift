@@ -14,7 +14,7 @@ import Testing
         imported: Int = Self.devices, _ change: (inout SimulatorOptions) -> Void = { _ in }
     ) throws -> Installation {
         let place = try Installation(devices: Self.devices) { options in
-            options.keepsScreens = true
+            options.simulatesDevices = true
             change(&options)
         }
         // One in fifty reads French; ten work here.
@@ -50,7 +50,7 @@ import Testing
     }
 
     private func saw(_ body: String, _ place: Installation) -> Int {
-        place.simulator.screens().devicesByPayload[#"{"aps":{"alert":{"body":"\#(body)"}}}"#, default: 0]
+        place.simulator.devices().devicesByPayload[#"{"aps":{"alert":{"body":"\#(body)"}}}"#, default: 0]
     }
 
     /// BBC News 2014, mBank 2020, HBO Max 2021: the words of a test, the audience of everybody.
@@ -164,13 +164,13 @@ import Testing
             let place = try place()
             try write("careless", "Sale", "", to: place)
             for _ in 0..<2 { #expect(try place.fanfare("run", "careless", "--yes").status == 0) }
-            #expect(place.simulator.screens().devicesWithSeveral == Self.devices)
-            place.simulator.changeScreens { $0 = DeviceScreens() }
+            #expect(place.simulator.devices().devicesWithSeveral == Self.devices)
+            place.simulator.changeDevices { $0 = SimulatedDevices() }
             try write("careful", "Sale", "", to: place)
             for _ in 0..<2 {
                 #expect(try place.fanfare("run", "careful", "--occurrence", "sale", "--yes").status == 0)
             }
-            #expect(place.simulator.screens().devicesWithSeveral == 0 && saw("Sale", place) == Self.devices)
+            #expect(place.simulator.devices().devicesWithSeveral == 0 && saw("Sale", place) == Self.devices)
         }
     }
 

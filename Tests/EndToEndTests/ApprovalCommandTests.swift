@@ -3,8 +3,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Plans that need signatures, from the command line. Root speaks for whoever called `sudo`, unless the kernel knows who
-/// signed in.
+/// Plans that need signatures, from the command line. Root speaks for whoever called `sudo`, unless the kernel knows
+/// who signed in.
 @Suite(.ownThread, .timeLimit(.minutes(10)), .enabled(if: getuid() == 0 && !isSignedIn))
 struct `The approval commands` {
     private let place: Installation
@@ -133,7 +133,9 @@ struct `The approval commands` {
         #expect(replayed.status == 3 && replayed.errors.contains("is no signature"), "\(replayed.errors)")
     }
 
-    @Test func `the glass is broken with a reason, by whom the configuration names, and below the ceiling`() throws {
+    @Test func `the signatures are overridden with a reason, by whom the configuration names, and below the ceiling`()
+        throws
+    {
         #expect(try send(as: "carl", "--break-glass").status == 64)
         #expect(try send(as: "carl", "--break-glass", "--reason", "quake").errors.contains("os:carl"))
         let sent = try send(as: "dora", "--break-glass", "--reason", "quake")

@@ -9,7 +9,7 @@ import Testing
         devices: Int, _ change: (inout SimulatorOptions) -> Void = { _ in }
     ) throws -> Installation {
         let place = try Installation(devices: devices) { options in
-            options.keepsScreens = true
+            options.simulatesDevices = true
             change(&options)
         }
         let imported = try place.fanfare("devices", "import", "devices.csv")
@@ -43,22 +43,22 @@ import Testing
             let (wrong, right) = (payload("Tsunami at 9"), payload("There is no tsunami, today"))
             let offThen = Set(place.tokens[..<1_000])
             let offNow = Set(place.tokens[1_000..<2_000])
-            place.simulator.changeScreens { screens in offThen.forEach { screens.goOffline($0) } }
+            place.simulator.changeDevices { devices in offThen.forEach { devices.goOffline($0) } }
             let run = try place.fanfare("run", "warning", "--yes")
             try #require(run.status == 0, "\(run.errors)")
-            #expect(place.simulator.screens().devicesByPayload == [wrong: 99_000])
-            place.simulator.changeScreens { screens in offNow.forEach { screens.goOffline($0) } }
+            #expect(place.simulator.devices().devicesByPayload == [wrong: 99_000])
+            place.simulator.changeDevices { devices in offNow.forEach { devices.goOffline($0) } }
             let correction = try place.fanfare("correct", "warning", "--yes")
             try #require(correction.status == 0, "\(correction.errors)")
             #expect(correction.errors.contains("run 2 puts run 1 right, for PRODUCTION: 100,000 devices"))
             #expect(correction.output.contains("Corrects   run 1 (replace)"))
             // Only who has been off since then still sees what was wrong.
-            #expect(place.simulator.screens().devicesByPayload == [wrong: 1_000, right: 98_000])
+            #expect(place.simulator.devices().devicesByPayload == [wrong: 1_000, right: 98_000])
             let now = Int64(Date().timeIntervalSince1970 * 1000)
-            place.simulator.changeScreens { screens in
-                offThen.union(offNow).forEach { screens.goOnline($0, nowMs: now) }
+            place.simulator.changeDevices { devices in
+                offThen.union(offNow).forEach { devices.goOnline($0, nowMs: now) }
             }
-            let end = place.simulator.screens()
+            let end = place.simulator.devices()
             #expect(end.devicesByPayload == [right: 100_000] && end.devicesWithSeveral == 0)
             #expect(try place.fanfare("report", "1").output.contains("Corrected  by run 2"))
             let report = try place.fanfare("report", "2", "--format", "json")
@@ -94,7 +94,7 @@ import Testing
             #expect(silent.status == 3 && silent.errors.contains("--reason TEXT"), "\(silent.errors)")
             let sent = try correct(as: "dora", "--reason", "quake")
             #expect(sent.status == 0, "\(sent.errors)")
-            #expect(place.simulator.screens().devicesByPayload == [payload("Something else"): 20])
+            #expect(place.simulator.devices().devicesByPayload == [payload("Something else"): 20])
             #expect(try place.fanfare("audit").output.contains("quake"))
             let prepared = try Program.run(
                 ["correct", "1", "--yes", "--again"], in: place.folder, environment: ["SUDO_USER": "carl"])
@@ -136,7 +136,7 @@ import Testing
             // What was signed was replaced by nobody: a run that somebody starts may wait in several versions.
             #expect(try fanfare("run", "warning", "--yes", as: "carl").status == 0)
             #expect(try fanfare("correct", "1", "--yes", as: "carl").status == 0)
-            #expect(place.simulator.screens().devicesByPayload == [payload("There is no tsunami, today"): 20])
+            #expect(place.simulator.devices().devicesByPayload == [payload("There is no tsunami, today"): 20])
         }
     }
 
@@ -148,7 +148,7 @@ import Testing
             #expect(recall.status == 0, "\(recall.errors)")
             #expect(recall.errors.contains("a recall does not wait for the silent budget"), "\(recall.errors)")
             #expect(recall.errors.contains("run 2 takes run 1 off the screens, for PRODUCTION: 50 devices"))
-            #expect(place.simulator.screens().devicesByPayload == [:])
+            #expect(place.simulator.devices().devicesByPayload == [:])
             // More of them within the hour than any background campaign may send.
             for _ in 0..<4 { #expect(try place.fanfare("recall", "1", "--yes", "--again").status == 0) }
             #expect(place.simulator.counts().accepted == 6 * 50)
@@ -177,7 +177,7 @@ import Testing
             let correction = try place.fanfare("correct", "1", "--yes", "--var", "when=really")
             #expect(correction.status == 0, "\(correction.errors)")
             let right = payload("There is no tsunami, really")
-            #expect(place.simulator.screens().devicesByPayload == [right: Set(reached).count])
+            #expect(place.simulator.devices().devicesByPayload == [right: Set(reached).count])
             #expect(Set(reached).count < 400)
         }
     }
@@ -205,8 +205,8 @@ import Testing
             try refused(["correct", "warning"], 3, "run 3 is warning.correction for run 2 already, finished")
             try refused(["correct", "3"], 65, "run 3 is the correction of run 2; `fanfare correct 2 --again`")
             #expect(try place.fanfare("correct", "warning", "--again", "--var", "when=ever").status == 0)
-            let screens = place.simulator.screens()
-            #expect(screens.devicesByPayload == [payload("There is no tsunami, ever"): 20])
+            let devices = place.simulator.devices()
+            #expect(devices.devicesByPayload == [payload("There is no tsunami, ever"): 20])
             #expect(try place.fanfare("report", "2").output.contains("Corrected  by run 3, 4"))
             // A test goes to one device, who can be sent another one.
             #expect(try place.fanfare("test-send", "warning", "--device", "install-0").status == 0)

@@ -98,7 +98,7 @@ import Testing
     @Test func `shows a tool's own error, and not that it tidies up`() async throws {
         let folder = try TemporaryDirectory()
         let processes = try DemoProcesses(server: folder.file("server"), removing: [], logs: folder.path)
-        defer { processes.end() }
+        defer { processes.terminateAll() }
         try await processes.run(["sh", "-c", "echo 'fatal: of another tool'"], log: "postgres")
         let script = """
             echo 'The files will be owned by user "x".'

@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test func `as the daemon has its post while it is stopped, and loses it with its end`() async throws {
+    @Test func `as the daemon has its registration while it is stopped, and loses it with its end`() async throws {
         try await OwnThread.run {
             let place = try Installation.slow()
             let first = try RunningProgram(["serve"], in: place.folder)

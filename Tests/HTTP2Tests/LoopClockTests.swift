@@ -1,3 +1,4 @@
+import Platform
 import Synchronization
 import Testing
 
@@ -50,11 +51,11 @@ private let second: UInt64 = 1_000_000_000
     /// The time of the loop, set by the test, and what the loop did.
     private final class Scene: EventHandler, TimerTarget, Sendable {
         let time = Mutex(second)
-        let bell = Doorbell()
+        let wakeup = EventFD()
         let events = Mutex<[String]>([])
 
         func ready(_ readiness: Readiness) {
-            bell.silence()
+            wakeup.clear()
             events.withLock { $0.append("read") }
         }
         func roundEnded() {}
@@ -84,10 +85,10 @@ private let second: UInt64 = 1_000_000_000
         let loop = try scene.loop()
         defer { loop.stop() }
         await perform(loop) {
-            _ = loop.watch(scene.bell.file, for: .readable, scene)
+            _ = loop.watch(scene.wakeup.file, for: .readable, scene)
             loop.schedule(afterMilliseconds: 100, target: scene, tag: 0)
             // In the middle of a round, behind its wait.
-            scene.bell.ring()
+            scene.wakeup.signal()
             scene.pass(second / 5)
         }
         while scene.events.withLock({ $0.count }) < 2 { await perform(loop) {} }

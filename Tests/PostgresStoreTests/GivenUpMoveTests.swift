@@ -17,13 +17,13 @@ struct `A move that is given up` {
 
     struct Row: Sendable, CustomTestStringConvertible {
         var toServer: Bool
-        var stage: MoveStore.Progress.Stage
+        var phase: MoveStore.Progress.Phase
 
-        var testDescription: String { "\(toServer ? "to a server" : "to a file"), \(stage)" }
+        var testDescription: String { "\(toServer ? "to a server" : "to a file"), \(phase)" }
     }
 
     static let rows = [true, false].flatMap { toServer in
-        [MoveStore.Progress.Stage.copying, .provingNew, .provingOld].map { Row(toServer: toServer, stage: $0) }
+        [MoveStore.Progress.Phase.copying, .provingNew, .provingOld].map { Row(toServer: toServer, phase: $0) }
     }
 
     /// One store of each kind, the first filled and departing, the second empty and arriving.
@@ -61,10 +61,10 @@ struct `A move that is given up` {
 
     @Test(arguments: rows) func `under a process that moves ends that move`(row: Row) async throws {
         try await withStores(toServer: row.toServer) { old, new, _ in
-            let door = StageDoor(at: row.stage)
+            let door = StageDoor(at: row.phase)
             let mover = Task(executorPreference: OneThread()) {
                 let move = MoveStore(from: old, to: new, mover: "m", now: { Self.moved })
-                return try await move.execute(by: "mover") { door.pass($0.stage) }
+                return try await move.execute(by: "mover") { door.pass($0.phase) }
             }
             for await _ in door.reached { break }
             // Known to be alive, it is left alone.
@@ -143,18 +143,18 @@ private final class OneThread: TaskExecutor {
 /// Holds a move still where it first comes to a stage, until it is opened.
 private final class StageDoor: Sendable {
     let reached: AsyncStream<Void>
-    private let stage: MoveStore.Progress.Stage
+    private let phase: MoveStore.Progress.Phase
     private let reach: AsyncStream<Void>.Continuation
     private let isOpen = Atomic(false)
     private let opened = DispatchSemaphore(value: 0)
 
-    init(at stage: MoveStore.Progress.Stage) {
-        self.stage = stage
+    init(at phase: MoveStore.Progress.Phase) {
+        self.phase = phase
         (reached, reach) = AsyncStream.makeStream(of: Void.self)
     }
 
-    func pass(_ stage: MoveStore.Progress.Stage) {
-        guard stage == self.stage, !isOpen.load(ordering: .acquiring) else { return }
+    func pass(_ phase: MoveStore.Progress.Phase) {
+        guard phase == self.phase, !isOpen.load(ordering: .acquiring) else { return }
         reach.yield()
         opened.wait()
     }

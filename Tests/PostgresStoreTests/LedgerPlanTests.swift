@@ -44,8 +44,8 @@ struct LedgerPlanTests {
         try await withStore { store in
             let keys = Set((1...50).map { CapKey(.devices, $0) })
             let look: @Sendable (PostgresSession) throws -> Void = { db in
-                var book = CapBook()
-                try CapLedger(db).look(keys, into: &book)
+                var usage = CapUsage()
+                try CapLedger(db).look(keys, into: &usage)
             }
             for _ in 0..<Self.calls { try await store.write(.quick, look) }
             try await store.write(.quick) { db in

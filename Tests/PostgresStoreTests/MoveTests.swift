@@ -129,10 +129,10 @@ struct MoveTests {
             let device = try await store.devices(matching: "install-9999")
             #expect(device.first?.id == (numbers["device"] ?? 0) + 1)
             #expect(try await StoreFacts.faults(of: store) == [])
-            let capped = try #require(try await store.verify(budgets: [:])[CapCover.name]?.compared)
+            let capped = try #require(try await store.verify(budgets: [:])[CapLedgerCheck.name]?.compared)
             #expect(capped > 9)
             try await store.pool.write { db in _ = try db.execute("DELETE FROM cap_ledger WHERE kind = 0") }
-            let lost = try #require(try await store.verify(budgets: [:])[CapCover.name])
+            let lost = try #require(try await store.verify(budgets: [:])[CapLedgerCheck.name])
             #expect(lost.faultCount == capped)
             #expect(lost.faults.first?.what.hasSuffix("is not in the ledger of the frequency caps") == true)
             try store.close()

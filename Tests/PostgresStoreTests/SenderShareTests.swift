@@ -51,21 +51,23 @@ extension SenderTests {
             for index in 1...2 { #expect(try await stores[index].join(run, by: Actor(Self.names[index]))) }
             let lease = try await stores[0].lease(run, limit: 10, owner: Self.names[0])
             _ = try await stores[1].lease(run, limit: 10, owner: Self.names[1])
-            var (company, tries) = (RunCompany(), 0)
+            var (participants, tries) = (RunParticipants(), 0)
             // On a busy machine a heartbeat may be too old a moment later.
-            while company.fit < 2, tries < 50 {
+            while participants.fit < 2, tries < 50 {
                 for (store, name) in zip(stores, Self.names) { try await store.beat(name) }
-                company = try await stores[0].company(of: run, apartFrom: Self.names[0])
+                participants = try await stores[0].participants(of: run, apartFrom: Self.names[0])
                 tries += 1
             }
-            #expect(company.leases == [lease.id] && company.others == 2 && company.fit == 2 && company.idle == 1)
+            #expect(
+                participants.leases == [lease.id] && participants.others == 2 && participants.fit == 2
+                    && participants.idle == 1)
             var facts = SenderFacts()
             facts.isTooSlow = true
             try await stores[2].beat(Self.names[2], facts)
-            company = try await stores[0].company(of: run, apartFrom: Self.names[0])
-            #expect(company.fit <= 1 && company.idle == 0)
+            participants = try await stores[0].participants(of: run, apartFrom: Self.names[0])
+            #expect(participants.fit <= 1 && participants.idle == 0)
             _ = try await stores[0].settle(run: run, lease.settlements(.accepted), now: noon)
-            #expect(try await stores[0].company(of: run, apartFrom: Self.names[0]).leases.isEmpty)
+            #expect(try await stores[0].participants(of: run, apartFrom: Self.names[0]).leases.isEmpty)
         }
     }
 

@@ -31,7 +31,7 @@ struct SenderTests {
                 try await first.lease(run, owner: Self.names[0])
             }
             // What it had in flight is the other one's to recover, and what it says of that comes too late.
-            let left = try await second.leasesLeft(run)
+            let left = try await second.abandonedLeases(run)
             #expect(left.map(\.owner) == [Self.names[0]])
             let counts = try await second.recover(run, heldBy: Self.names[1], left, [], now: noon)
             #expect(counts.pending == 30 && counts.leased == 0)
@@ -62,9 +62,9 @@ struct SenderTests {
                 return try await group.reduce(into: []) { $0 += $1 }
             }
             #expect(sent.count == 3_000 && Set(sent).count == 3_000)
-            let company = try await stores[0].company(of: run, apartFrom: Self.names[0])
-            #expect(company.others == 2 && company.gone == 0 && !company.hasOtherLead)
-            #expect(try await stores[1].company(of: run, apartFrom: Self.names[1]).hasOtherLead)
+            let participants = try await stores[0].participants(of: run, apartFrom: Self.names[0])
+            #expect(participants.others == 2 && participants.gone == 0 && !participants.hasOtherLead)
+            #expect(try await stores[1].participants(of: run, apartFrom: Self.names[1]).hasOtherLead)
             try await stores[0].release(run, by: Actor(Self.names[0]), state: .finished, reason: nil, now: noon)
             for (store, name) in zip(stores.dropFirst(), Self.names.dropFirst()) {
                 #expect(try await store.heartbeat(run, owner: name, now: noon) == .finished)
@@ -85,9 +85,9 @@ struct SenderTests {
                 _ = try await stores[index].lease(run, limit: 10, owner: Self.names[index])
             }
             try await silence(Self.names[1], stores[0])
-            #expect(try await stores[0].company(of: run, apartFrom: Self.names[0]).gone == 1)
+            #expect(try await stores[0].participants(of: run, apartFrom: Self.names[0]).gone == 1)
             #expect(try await stores[0].takeOverLeases(of: run, besides: nil) == [Self.names[1]])
-            let left = try await stores[0].leasesLeft(run)
+            let left = try await stores[0].abandonedLeases(run)
             #expect(left.map(\.owner) == [Self.names[1], Self.names[2]])
             let counts = try await stores[0].recover(
                 run, heldBy: Self.names[0], left.filter { $0.owner == Self.names[1] }, [], now: noon)
@@ -104,12 +104,12 @@ struct SenderTests {
             let run = try await start(stores[0], devices: 30)
             #expect(try await stores[1].join(run, by: Actor(Self.names[1])))
             try await stores[0].release(run, by: Actor(Self.names[0]), state: .running, reason: nil, now: noon)
-            #expect(try await !stores[1].company(of: run, apartFrom: Self.names[1]).hasOtherLead)
+            #expect(try await !stores[1].participants(of: run, apartFrom: Self.names[1]).hasOtherLead)
             #expect(try await !stores[2].join(run, by: Actor(Self.names[2])))
             // Whoever takes it leaves those who send of it their right to.
             #expect(try await stores[2].claim(run, by: Actor(Self.names[2]), now: noon) == .claimed)
             #expect(try await stores[1].lease(run, limit: 10, owner: Self.names[1]).deliveries.count == 10)
-            #expect(try await stores[1].company(of: run, apartFrom: Self.names[1]).hasOtherLead)
+            #expect(try await stores[1].participants(of: run, apartFrom: Self.names[1]).hasOtherLead)
         }
     }
 
@@ -173,8 +173,8 @@ struct SenderTests {
         }
     }
 
-    /// What an operator, a timer or a sender that starts does first after an outage of the server, when no heartbeat was written
-    /// yet. The two senders of the run live, and come back later.
+    /// What an operator, a timer or a sender that starts does first after an outage of the server, when no heartbeat
+    /// was written yet. The two senders of the run live, and come back later.
     struct FirstCall: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let call: @Sendable (PostgresDatabase, Int64) async throws -> Void
@@ -265,8 +265,8 @@ struct SenderTests {
         }
     }
 
-    /// Stopped in the middle of an answer that does not fit into its socket: no time limit of the server's counts there, and
-    /// the transaction holds the sender's right to the run.
+    /// Stopped in the middle of an answer that does not fit into its socket: no time limit of the server's counts
+    /// there, and the transaction holds the sender's right to the run.
     @Test func `a takeover ends the transactions of the sender that it fences`() async throws {
         try await withSenders { stores in
             let run = try await start(stores[0], devices: 30)
@@ -314,8 +314,8 @@ struct SenderTests {
             let knowing = try await PostgresDatabase.open(url: url, takeoverAfter: .seconds(600)) {
                 $0 != Self.names[1]
             }
-            // Its process has ended, but its trust window may be open still: a younger heartbeat would prove that it lives.
-            // One from the near future keeps it open for longer than a call takes on a slow machine.
+            // Its process has ended, but its trust window may be open still: a younger heartbeat would prove that it
+            // lives. One from the near future keeps it open for longer than a call takes on a slow machine.
             let beat = {
                 try await stores[1].beat(Self.names[1], SenderFacts())
                 try await shift(Self.names[1], byMilliseconds: 2_000, stores[0])
@@ -330,7 +330,7 @@ struct SenderTests {
             #expect(try await knowing.endedLately().isEmpty)
             #expect(try await knowing.abandonedRuns().map(\.id) == [run])
             #expect(try await knowing.takeOverLeases(of: run, besides: nil) == [Self.names[1]])
-            let left = try await knowing.leasesLeft(run)
+            let left = try await knowing.abandonedLeases(run)
             _ = try await knowing.recover(run, heldBy: Self.names[0], left, [], now: noon)
             #expect(try await knowing.abandonedRuns().isEmpty)
             #expect(try await stores[0].lease(run, owner: Self.names[0]).deliveries.count == 30)
@@ -345,7 +345,7 @@ struct SenderTests {
             let lease = try await stores[1].lease(run, limit: 10, owner: Self.names[1])
             try await stores[1].leave(run, by: Actor(Self.names[1]), now: noon)
             #expect(try await stores[1].join(run, by: Actor(Self.names[1])))
-            let left = try await stores[1].leasesLeft(run)
+            let left = try await stores[1].abandonedLeases(run)
             #expect(left.map(\.id) == [lease.id])
             let counts = try await stores[1].recover(run, heldBy: Self.names[1], left, [], now: noon)
             #expect(counts.pending == 30 && counts.leased == 0)
@@ -367,7 +367,8 @@ struct SenderTests {
         return try await store.startRun(try definition(), owner: Self.names[0])
     }
 
-    /// As if it had last been heard of an hour ago, and all others just now: not so that the next calls look like an outage.
+    /// As if it had last been heard of an hour ago, and all others just now: not so that the next calls look like an
+    /// outage.
     func silence(_ name: String, _ store: PostgresDatabase) async throws {
         try await shift(name, byMilliseconds: -3_600_000, store)
         try await store.pool.write { db in

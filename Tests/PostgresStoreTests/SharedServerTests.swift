@@ -100,7 +100,7 @@ struct SharedServerTests {
                 store: store, run: run, campaign: "new-podcast", owner: Self.sender,
                 control: RunControl(counts: DeliveryCounts(), isFrozen: true), clock: clock,
                 logger: Logger(label: "test"),
-                lead: RunLead {
+                takeoverHook: TakeoverHook {
                     waits.finish()
                     try await Task.sleep(for: .seconds(3600))
                 })
@@ -226,7 +226,7 @@ struct SharedServerTests {
                     counted.add()
                 }
                 group.addTask {
-                    _ = try await store.story(ofDevice: 1)
+                    _ = try await store.history(ofDevice: 1)
                     counted.add()
                 }
                 for _ in 0..<50 {

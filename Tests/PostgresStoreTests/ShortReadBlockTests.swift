@@ -13,7 +13,8 @@ struct `Short reads on a server` {
     /// Of one run; all of them take some 5,000 blocks, and the runs take 2,000.
     private static let deliveries = 200_000
     private static let runs = 10_000
-    /// A few times what the largest of these reads takes: ten thousand entries of an index, or the rows of a hundred runs.
+    /// A few times what the largest of these reads takes: ten thousand entries of an index, or the rows of a hundred
+    /// runs.
     private static let blocksMax = 1_000
     /// A thousand deliveries, each with its device.
     private static let waitsMax = 4_000
@@ -37,7 +38,7 @@ struct `Short reads on a server` {
         ("scheduleMarks", { _ = try await $0.scheduleMarks() }),
         ("seenFeedItems", { _ = try await $0.seenFeedItems(campaign: "large", among: ["a", "b"]) }),
         ("nextWebhookMessage", { _ = try await $0.nextWebhookMessage() }),
-        ("leasesLeft", { _ = try await $0.leasesLeft(1) }),
+        ("leasesLeft", { _ = try await $0.abandonedLeases(1) }),
         ("runsWithLeases", { _ = try await $0.runsWithLeases() }),
         ("device", { _ = try await $0.device(1) }),
         ("topics", { _ = try await $0.topics() }),
@@ -129,8 +130,8 @@ struct `Short reads on a server` {
         return least
     }
 
-    /// Blocks that the database's sessions have asked for, found in memory or not. A session adds what it has read to the
-    /// database's count between two transactions, and mostly at most once a second.
+    /// Blocks that the database's sessions have asked for, found in memory or not. A session adds what it has read to
+    /// the database's count between two transactions, and mostly at most once a second.
     private static func fetched(_ store: PostgresDatabase) async throws -> Int {
         _ = try await store.read(.short) { db in
             try db.first("SELECT 1 FROM pg_stat_force_next_flush()") { try $0.int(0) }

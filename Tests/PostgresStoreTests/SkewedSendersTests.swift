@@ -111,7 +111,7 @@ struct SkewedSendersTests {
             #expect(try await sender.store.claim(2, by: "a", now: noon) == .claimed)
             _ = try await sender.store.freeze(2, by: "a", now: try await sender.now()) { _ in }
             let left = try await sender.store.lease(2, now: try await sender.now())
-            let leases = try await sender.store.leasesLeft(2)
+            let leases = try await sender.store.abandonedLeases(2)
             _ = try await sender.store.recover(2, heldBy: "a", leases, [], now: try await sender.now())
             let back = try await sender.store.lease(2, now: try await sender.now())
             #expect(left.deliveries.count == 1 && back.deliveries.count == 1)

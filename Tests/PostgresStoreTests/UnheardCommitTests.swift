@@ -7,8 +7,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A connection that is cut around a COMMIT: whether it was carried out or never arrived, the call does what it is to do,
-/// once, and says so.
+/// A connection that is cut around a COMMIT: whether it was carried out or never arrived, the call does what it is to
+/// do, once, and says so.
 @Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct UnheardCommitTests {
     /// Something a store is told to do, on its way through a proxy, and how to see that it was done once.
@@ -56,7 +56,7 @@ struct UnheardCommitTests {
         Change(testDescription: "a lease", text: "INSERT INTO lease", prepare: leased) { store, run in
             let lease = try await store.lease(run)
             #expect(lease.deliveries.count == 2)
-            #expect(try await store.leasesLeft(run).map(\.id) == [lease.id])
+            #expect(try await store.abandonedLeases(run).map(\.id) == [lease.id])
             #expect(try await store.summary(run: run).leased == 2)
         },
         Change(testDescription: "a settlement", text: "UPDATE delivery_", prepare: leased) { store, run in
@@ -151,8 +151,8 @@ struct UnheardCommitTests {
         }
     }
 
-    /// A server process is killed, as by the kernel for want of memory. The server recovers and keeps its start time; it has
-    /// lost what was not on disk, and gives the lost transaction's number to another one, which commits.
+    /// A server process is killed, as by the kernel for want of memory. The server recovers and keeps its start time;
+    /// it has lost what was not on disk, and gives the lost transaction's number to another one, which commits.
     @Test func `a commit lost in a crash of the server's processes is not taken for another one's`() async throws {
         var options = PostgresCluster.Options()
         options.settings = ["wal_writer_delay": "10000", "bgwriter_delay": "10000", "autovacuum": "off"]
@@ -193,8 +193,8 @@ struct UnheardCommitTests {
         }
     }
 
-    /// Its COMMIT was not answered, and the sender then lets go of the run: nobody else could give the lease back for as long
-    /// as the sender lives.
+    /// Its COMMIT was not answered, and the sender then lets go of the run: nobody else could give the lease back for
+    /// as long as the sender lives.
     @Test func `a lease in doubt is given back when its run is released`() async throws {
         let cluster = try await PostgresCluster.shared
         let database = try await cluster.makeDatabase()
@@ -211,7 +211,7 @@ struct UnheardCommitTests {
         // As it is when the server could not say what became of its COMMIT.
         store.unheard.withLock { _ = $0.insert(UnheardLease(id: call ?? 0, run: run)) }
         try await store.release(run, by: "a", state: .running, reason: nil, halt: nil, now: noon)
-        #expect(try await direct.leasesLeft(run).isEmpty)
+        #expect(try await direct.abandonedLeases(run).isEmpty)
         let counts = try #require(try await direct.run(run)).counts
         #expect(counts.leased == 0 && counts.pending == 2)
         try await direct.expectSumsClose(run)

@@ -65,7 +65,7 @@ struct RestoreTests {
             #expect(try await store.haltedRuns().map(\.id) == [1, 2, 4])
             #expect(try await store.scheduleMarks()["news"]?.since == later)
             let events = try await store.events(run: nil, since: noon, limit: 100)
-            #expect(events.contains { $0.kind == EventKind.storeRestored.rawValue && $0.detail == restored.words })
+            #expect(events.contains { $0.kind == EventKind.storeRestored.rawValue && $0.detail == restored.summary })
             try await store.change(2, to: .running, reason: nil, now: later, by: "anna")
             try store.close()
             let again = try SQLiteFileStore(path: path)
@@ -233,7 +233,7 @@ struct RestoreTests {
             let restored = try SQLiteFileStore(path: path, now: { later })
             for token in [phone, link] { #expect(try await restored.session(secretHash: "s\(token.id)") == nil) }
             #expect(restored.restored?.tokens == ["machine", "phone"])
-            let words = try #require(restored.restored?.words)
+            let words = try #require(restored.restored?.summary)
             #expect(words.contains("machine, phone; revoke again what was revoked since"), "\(words)")
             let links = try await restored.accessTokens().filter { $0.name.hasPrefix(AccessToken.linkPrefix) }
             #expect(links.allSatisfy { $0.revokedAt == later } && links.count == 1)

@@ -33,7 +33,7 @@ import Testing
         ("scheduleMarks", { _ = try await $0.scheduleMarks() }),
         ("seenFeedItems", { _ = try await $0.seenFeedItems(campaign: "large", among: ["a", "b"]) }),
         ("nextWebhookMessage", { _ = try await $0.nextWebhookMessage() }),
-        ("leasesLeft", { _ = try await $0.leasesLeft(1) }),
+        ("leasesLeft", { _ = try await $0.abandonedLeases(1) }),
         ("runsWithLeases", { _ = try await $0.runsWithLeases() }),
         ("device", { _ = try await $0.device(1) }),
         ("topics", { _ = try await $0.topics() }),
@@ -67,7 +67,7 @@ import Testing
     /// Reads by one unique key, or of tables with a few rows.
     private static let byKey: Set = [
         "accessToken", "session", "approval", "pendingChange", "providerToken", "setWebhooks", "noteClocks",
-        "volumeHold", "makePutOffIndexes", "runsToPrune", "restoreGap",
+        "volumeHold", "makeDeferredIndexes", "runsToPrune", "restoreGap",
     ]
 
     @Test func `touch few rows of a large store`() async throws {

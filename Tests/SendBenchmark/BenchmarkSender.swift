@@ -9,10 +9,10 @@ import Senders
 import Sending
 import Store
 
-/// This process as a sender of the store, with its post and its journal, as `fanfare run` is one.
+/// This process as a sender of the store, with its registration and its journal, as `fanfare run` is one.
 struct BenchmarkSender {
     let store: SQLiteFileStore
-    private let post: SenderPost
+    private let registration: SenderRegistration
     private let journals: SenderJournals
     private let clock = WallClock(
         now: { Timestamp(Date()) }, uptime: { .nanoseconds(Int64(BootClock.now())) },
@@ -21,13 +21,14 @@ struct BenchmarkSender {
     init(path: String, journal: Bool) throws {
         let folder = SenderFolder(besideStore: path, command: "benchmark", now: { Timestamp(Date()) })
         store = try SQLiteFileStore(path: path, isAlive: folder.isAlive)
-        post = try folder.take()
+        registration = try folder.register()
         let space = PushID(high: store.namespace.high, low: store.namespace.low)
-        let own = try PushJournal(path: post.journalPath, identity: .current(store: space, sender: post.number))
+        let own = try PushJournal(
+            path: registration.journalPath, identity: .current(store: space, sender: registration.number))
         journals = journal ? folder.journals(of: store, own: own) : .none
     }
 
-    var actor: Actor { Actor("benchmark").named(post.name) }
+    var actor: Actor { Actor("benchmark").named(registration.name) }
 
     /// By the system's clock, to one endpoint.
     func pipeline(
@@ -38,6 +39,6 @@ struct BenchmarkSender {
             transport: transport, endpoints: [.production: endpoint], lanesPerEnvironment: lanes, silentBudget: .init())
         return LonePipeline(
             store: store, sender: sender.journaling(in: journals), clock: clock, jitter: jitter, logger: logger,
-            post: post)
+            registration: registration)
     }
 }

@@ -165,7 +165,7 @@ import Testing
             #expect(lease.run.campaign.name == "urgent")
             left = try #require(try await scene.store.run(expired.run.id)).counts
         }
-        #expect(left.suppressed > 0 && left.suppressed <= 2 * 5 * LeaseTurn.transactionsMax, "\(left)")
+        #expect(left.suppressed > 0 && left.suppressed <= 2 * 5 * LeaseRound.transactionsMax, "\(left)")
         // A pause is obeyed at the next call, however much is left.
         expired.run.control.stop(.stateChanged(.paused))
         let second = try #require(await scheduler.next(atMost: 5, waitingAtMost: .zero))

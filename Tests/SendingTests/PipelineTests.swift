@@ -300,7 +300,7 @@ import Testing
         let transport = ScriptedTransport { _, _ in ScriptedTransport.accepted }
         let run = try await scene.start(definition)
         let reason = "no device was reached: all 4 were left out (payload_too_large 4)"
-        #expect(try await scene.execute(run, transport) == .nobodyReached(reason))
+        #expect(try await scene.execute(run, transport) == .noDeviceReached(reason))
         #expect(transport.seen.isEmpty)
         #expect(try await scene.report(run).suppressed.map(\.reason) == ["payload_too_large"])
         let ended = try await scene.store.run(run.id)

@@ -15,11 +15,11 @@ import Testing
 
     /// Takes all turns and fills the line behind them; what comes after them is refused.
     private func takeTurns() async -> [Task<Void, any Error>] {
-        let turns = scene.store.freezeTurns
-        let tasks = (0..<turns.lineMax + 200).map { number in
-            Task { try await turns.take("held \(number)") { try await Task.sleep(for: .seconds(600)) } }
+        let queue = scene.store.freezeQueue
+        let tasks = (0..<queue.lineMax + 200).map { number in
+            Task { try await queue.run(for: "held \(number)") { try await Task.sleep(for: .seconds(600)) } }
         }
-        while turns.waiting < turns.lineMax { await Task.yield() }
+        while queue.waiting < queue.lineMax { await Task.yield() }
         return tasks
     }
 

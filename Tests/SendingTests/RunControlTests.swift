@@ -97,16 +97,17 @@ import Testing
     @Test func `says so where other processes can read it`() throws {
         let folder = try TemporaryDirectory()
         let senders = SenderFolder(besideStore: folder.file("s.sqlite"), command: "run", now: { [clock] in clock.now })
-        let post = try senders.take()
+        let registration = try senders.register()
         let journal = try PushJournal(
-            path: post.journalPath, identity: .current(store: PushID(high: 1, low: 2), sender: post.number))
+            path: registration.journalPath,
+            identity: .current(store: PushID(high: 1, low: 2), sender: registration.number))
         let control = RunControl(
             counts: DeliveryCounts(), isFrozen: true, trustWindow: Self.window, journal: journal)
-        #expect(senders.holder(post.name).storeWait == nil)
+        #expect(senders.holder(registration.name).storeWait == nil)
         control.storeBackoff.storeRefused(.diskFull(path: "/s"), at: clock.now)
-        #expect(senders.holder(post.name).storeWait == StoreWait(since: clock.now, reason: .diskFull))
+        #expect(senders.holder(registration.name).storeWait == StoreWait(since: clock.now, reason: .diskFull))
         control.renewTrust(from: .now())
-        #expect(senders.holder(post.name).storeWait == nil)
-        post.leave()
+        #expect(senders.holder(registration.name).storeWait == nil)
+        registration.release()
     }
 }

@@ -21,10 +21,10 @@ import Testing
         }
     }
 
-    private static func company(fit: Int = 0, idle: Int = 0, _ leases: Set<Int64> = []) -> RunCompany {
-        var company = RunCompany()
-        (company.others, company.fit, company.idle, company.leases) = (fit, fit, idle, leases)
-        return company
+    private static func participants(fit: Int = 0, idle: Int = 0, _ leases: Set<Int64> = []) -> RunParticipants {
+        var participants = RunParticipants()
+        (participants.others, participants.fit, participants.idle, participants.leases) = (fit, fit, idle, leases)
+        return participants
     }
 
     private func expect(_ forgotten: Set<Int64>, _ held: inout HeldLeases, found: Set<Int64>) {
@@ -70,10 +70,10 @@ import Testing
         _ = share.note(beat: .milliseconds(20), at: .seconds(1))
         #expect(share.mayLease)
         for second in 2...3 { _ = share.note(beat: .milliseconds(1_500), at: .seconds(second)) }
-        _ = share.look(Self.company(fit: 2), held: 0, pending: 0, at: .seconds(3))
+        _ = share.look(Self.participants(fit: 2), held: 0, pending: 0, at: .seconds(3))
         #expect(!share.mayLease && !share.isToLeave(at: .seconds(7)) && share.isToLeave(at: .seconds(8)))
         // Where all are slow, somebody must send.
-        _ = share.look(Self.company(fit: 0), held: 0, pending: 0, at: .seconds(8))
+        _ = share.look(Self.participants(fit: 0), held: 0, pending: 0, at: .seconds(8))
         #expect(share.mayLease && !share.isToLeave(at: .seconds(20)))
     }
 
@@ -84,7 +84,7 @@ import Testing
         func isRecall(_ second: Int, idle: Int = 1, held: Int = 4_000, pending: Int = 0) -> Bool {
             share.settled(settled)
             return share.look(
-                Self.company(fit: 1, idle: idle), held: held, pending: pending, at: .seconds(second)
+                Self.participants(fit: 1, idle: idle), held: held, pending: pending, at: .seconds(second)
             ).isRecall
         }
         #expect((1...5).map { isRecall($0, idle: $0 == 3 ? 0 : 1) } == [false, true, false, false, true])
@@ -99,7 +99,7 @@ import Testing
         let share = RunShare()
         for second in 1...2 {
             share.settled(Self.settlements(Self.lease(1, 0..<100)))
-            _ = share.look(Self.company(fit: 1, idle: 1), held: 4_000, pending: 0, at: .seconds(second))
+            _ = share.look(Self.participants(fit: 1, idle: 1), held: 4_000, pending: 0, at: .seconds(second))
         }
         var counts = DeliveryCounts()
         counts.pending = 3_800

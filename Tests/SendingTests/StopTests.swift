@@ -272,19 +272,19 @@ import Testing
 
     /// On a disk without room its block takes the words.
     @Test func `has a spare file beside it once a sender has started`() throws {
-        let post = try senders.take()
+        let registration = try senders.register()
         let spare = senders.path + "/STOP.spare"
         #expect(try Data(contentsOf: URL(filePath: spare)).count == 4096)
-        withExtendedLifetime(post) {}
+        withExtendedLifetime(registration) {}
     }
 
     @Test func `is heard of by whoever watches, and so is its end`() async throws {
-        _ = try senders.take()
+        _ = try senders.register()
         try await withStore { store in
             let watch = StopWatch.following(senders)
             let control = RunControl(counts: DeliveryCounts(), isFrozen: true)
-            let seat = watch.join(try await run(in: store)) { control.stop(.stopped($0), since: $1) }
-            defer { watch.leave(seat) }
+            let registration = watch.join(try await run(in: store)) { control.stop(.stopped($0), since: $1) }
+            defer { watch.remove(registration) }
             _ = try file.put(StopOrder(.all, by: "anna", at: Self.noon))
             await control.decision.halted()
             #expect(control.decision.reason == .stopped(StopOrder(.all, by: "anna", at: Self.noon)))

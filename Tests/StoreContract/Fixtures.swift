@@ -54,7 +54,7 @@ extension RunLog where Self: DeliveryQueue & RunOwnership {
     @discardableResult
     package func recover(_ run: Int64, now: Timestamp) async throws -> Recovered {
         let record = try #require(try await self.run(run))
-        let left = try await leasesLeft(run)
+        let left = try await abandonedLeases(run)
         var recovered = Recovered(leases: left.count)
         var settlements: [Settlement] = []
         for lease in left {

@@ -50,14 +50,14 @@ package struct HotPath {
         let left = try await store.lease(
             LeaseRequest(run: run, environment: .production, limit: 10, now: later, owner: "a"))
         #expect(!left.deliveries.isEmpty)
-        _ = try await store.recover(run, heldBy: "a", try await store.leasesLeft(run), [], now: later)
+        _ = try await store.recover(run, heldBy: "a", try await store.abandonedLeases(run), [], now: later)
         _ = try await store.markGone(run: run, now: later)
         try await silent()
         try await capped()
         for filter in [DeliveryFilter(), DeliveryFilter(standing: .rejected)] {
             _ = try await store.deliveries(of: run, filter, after: 0, limit: 50)
         }
-        _ = try await store.story(ofDevice: 1)
+        _ = try await store.history(ofDevice: 1)
     }
 
     private func silent() async throws {

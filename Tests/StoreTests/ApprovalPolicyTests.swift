@@ -74,11 +74,11 @@ struct ApprovalPolicyTests {
         Row(
             testDescription: "an account that nobody named",
             signs: [Sign(identity: "os:eve"), Sign(identity: "os:ben")],
-            faults: [.nobody(account: "os:eve"), nil]),
+            faults: [.unknownAccount(account: "os:eve"), nil]),
         Row(
             testDescription: "a key that is nobody's any more",
             signs: [Sign(identity: "ed25519:AAAA"), Sign(identity: "os:ben")],
-            faults: [.nobody(account: "ed25519:AAAA"), nil]),
+            faults: [.unknownAccount(account: "ed25519:AAAA"), nil]),
         Row(
             testDescription: "mail and proxy in other letters",
             signs: [Sign(identity: "git:Carl@X"), Sign(identity: "proxy:anna"), Sign(identity: "os:anna")],
@@ -132,7 +132,7 @@ struct ApprovalPolicyTests {
         let policy = Self.policy(Row(testDescription: "", signs: [], faults: []))
         #expect(
             policy.judged(signatures, People(), now: Self.at(1)).map(\.fault)
-                == [nil, nil, .samePerson("proxy:eve"), .nobody(account: "ed25519:AAAA")])
+                == [nil, nil, .samePerson("proxy:eve"), .unknownAccount(account: "ed25519:AAAA")])
     }
 
     @Test func `an author who is found at the start alone is one, and so is one of the request`() throws {
@@ -182,7 +182,7 @@ struct ApprovalPolicyTests {
         if needs == 3 {
             #expect(rule?.within == .seconds(60) && rule?.driftPercent == 1 && rule?.notByAuthor == true)
             // Above 10 alone, one signature is enough.
-            #expect(rules.words(forReach: reach)?.hasPrefix("above 100 it needs the signatures of 3 people") == true)
+            #expect(rules.summary(forReach: reach)?.hasPrefix("above 100 it needs the signatures of 3 people") == true)
         }
     }
 
@@ -205,7 +205,8 @@ struct ApprovalPolicyTests {
             definition: definition, occurrence: "", plan: "p", digest: "d", reach: 1000, needs: 2, authors: [],
             askedBy: "os:carl", askedAt: Self.at(0), state: .used, run: 7)
         var evidence = ApprovalEvidence(
-            policy: Self.policy(row), decidedAt: Self.at(1), people: people, signatures: signatures, brokenGlass: nil)
+            policy: Self.policy(row), decidedAt: Self.at(1), people: people, signatures: signatures,
+            emergencyOverride: nil)
         let record = ApprovalRecord(request, signatures)
         #expect(ApprovalCheck.faults(run: 7, evidence, record).isEmpty)
         #expect(ApprovalCheck.faults(run: 7, evidence, ApprovalRecord(request, [signatures[0]])).count == 1)

@@ -79,7 +79,7 @@ struct LatePolicyTests {
     @Test(arguments: rows) func `what is due and was sent by nobody for too long is late`(row: Row) {
         let lateness = LatePolicy(run(row)).lateness(at: Self.at(row.now)) {
             guard row.left > 0 else { return nil }
-            return LatePolicy.Owed(
+            return LatePolicy.Remaining(
                 due: row.left, firstDue: row.firstDue.map(Self.at), heldUntil: row.heldUntil.map(Self.at))
         }
         #expect(lateness?.dueFrom == row.lateFrom.map(Self.at))
@@ -103,7 +103,7 @@ struct LatePolicyTests {
             id: 7, campaign: "c", occurrence: "o",
             definition: definition(.seconds(600), wall: WallTime(seconds: noon.seconds)), state: .running,
             createdAt: noon, startedAt: startedAt.map(Self.at), heartbeatAt: startedAt.map(Self.at))
-        #expect((LatePolicy(run).lateness(at: Self.at(now), owed: { nil }) != nil) == isLate)
+        #expect((LatePolicy(run).lateness(at: Self.at(now), remaining: { nil }) != nil) == isLate)
     }
 
     @Test func `the schedule's limit counts before that of a feed, and the usual one without both`() {

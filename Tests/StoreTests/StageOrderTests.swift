@@ -17,14 +17,14 @@ import Testing
         var isBad: Bool { isRefused || isGone }
     }
 
-    /// A stage of 500 that is sent as ``StageGate`` allows.
+    /// A stage of 500 that is sent as ``StageController`` allows.
     private struct Broadcast {
         let share: Double
         let order: Order
         /// Whether those in flight are counted.
         var countsFlying = true
-        var most: (Int) -> Int = { StageGate.most(afterAnswers: $0) }
-        private let judge = StageJudge(Stage(.share(1)), goneTolerated: 0.05)
+        var most: (Int) -> Int = { StageController.most(afterAnswers: $0) }
+        private let evaluator = StageEvaluator(Stage(.share(1)), goneTolerated: 0.05)
         private var flying: [Push] = []
         private var groups: [StageGroup: StageAnswers] = [:]
         private(set) var answered = 0
@@ -50,7 +50,7 @@ import Testing
                 }
                 guard batch.contains(where: \.isBad) else { continue }
                 let unanswered = countsFlying ? [PushEnvironment.production: flying.count] : [:]
-                if judge.halt(groups, unanswered: unanswered, at: Timestamp(seconds: 0)) != nil { return answered }
+                if evaluator.halt(groups, unanswered: unanswered, at: Timestamp(seconds: 0)) != nil { return answered }
             }
             return nil
         }
@@ -109,30 +109,30 @@ import Testing
     @Test func `of 500 texts the first are judged by themselves, the others together, and the limit is shared by all`()
         throws
     {
-        let judge = StageJudge(Stage(.share(1)), goneTolerated: nil)
+        let evaluator = StageEvaluator(Stage(.share(1)), goneTolerated: nil)
         let moment = Timestamp(seconds: 0)
         let healthy = groups { _ in StageAnswers(answered: 1_000, failed: 10) }
         #expect(Set(healthy.keys.map(\.judged)).count <= StageGroup.judgedMax)
-        #expect(judge.halt(healthy, unanswered: [:], at: moment) == nil)
+        #expect(evaluator.halt(healthy, unanswered: [:], at: moment) == nil)
         // One of the first is found by its own answers.
         let own = groups { StageAnswers(answered: $0 == 97 ? 20 : 1_000, failed: $0 == 97 ? 20 : 0) }
-        let first = try #require(judge.halt(own, unanswered: [:], at: moment))
-        #expect(first.group == StageGroup(environment: .production, locale: 97) && judge.confirms(first))
+        let first = try #require(evaluator.halt(own, unanswered: [:], at: moment))
+        #expect(first.group == StageGroup(environment: .production, locale: 97) && evaluator.confirms(first))
         // Three refusals of ten show nothing of one text, and much of four hundred.
         let others = groups { StageAnswers(answered: $0 < 98 ? 10_000 : 10, failed: $0 < 98 ? 0 : 3) }
-        let further = try #require(judge.halt(others, unanswered: [:], at: moment))
+        let further = try #require(evaluator.halt(others, unanswered: [:], at: moment))
         #expect(further.group == StageGroup(environment: .production, locale: StageGroup.localesMax))
-        #expect(further.answers == StageAnswers(answered: 4_020, failed: 1_206) && judge.confirms(further))
+        #expect(further.answers == StageAnswers(answered: 4_020, failed: 1_206) && evaluator.confirms(further))
     }
 
     @Test func `what is in flight of a text is taken to be its share of the answers`() throws {
-        let judge = StageJudge(Stage(.share(1)), goneTolerated: nil)
+        let evaluator = StageEvaluator(Stage(.share(1)), goneTolerated: nil)
         let broken = StageGroup(environment: .production, locale: 1)
         let groups = [
             StageGroup(environment: .production, locale: 0): StageAnswers(answered: 490),
             broken: StageAnswers(answered: 10, failed: 10),
         ]
-        let decision = try #require(judge.halt(groups, unanswered: [.production: 100], at: Timestamp(seconds: 0)))
-        #expect(decision.group == broken && decision.unanswered == 2 && judge.confirms(decision))
+        let decision = try #require(evaluator.halt(groups, unanswered: [.production: 100], at: Timestamp(seconds: 0)))
+        #expect(decision.group == broken && decision.unanswered == 2 && evaluator.confirms(decision))
     }
 }

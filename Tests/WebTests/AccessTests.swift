@@ -16,8 +16,8 @@ struct AccessTests {
     /// Every operation and page with every role: allowed or refused as the table says. What a route answers to whoever
     /// may ask depends on what is there; it is never 401 or 403.
     @Test func `each role gets what its permissions say, on every route there is`() async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
-            for operation in scene.studio.operations {
+        try await WebScene.with({ $0.http.editing = true }) { scene in
+            for operation in scene.webConsole.operations {
                 let path = operation.path.replacing("{token}", with: "nobody").replacing(#/\{[a-z_]+\}/#, with: "1")
                 for role in AccessRole.allCases {
                     let answer = try await scene.api(
@@ -29,7 +29,7 @@ struct AccessTests {
                 #expect(nobody.status == 401, "\(operation.id)")
                 #expect(nobody.header("www-authenticate") == "Bearer realm=\"fanfare\"")
             }
-            for page in scene.studio.pages {
+            for page in scene.webConsole.pages {
                 guard let permission = page.permission else { continue }
                 let path = page.path.replacing("{token}", with: "nobody").replacing(#/\{[a-z_]+\}/#, with: "1")
                 for role in AccessRole.allCases {
@@ -49,7 +49,7 @@ struct AccessTests {
     }
 
     @Test func `a cookie is no way into the API, a token none into the pages`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let byCookie = try await scene.ask(
                 "GET", "/api/v1/runs/1", headers: ["Cookie": "fanfare=\(scene.secrets.session(of: .admin))"])
             #expect(byCookie.status == 401)
@@ -60,7 +60,7 @@ struct AccessTests {
     }
 
     @Test func `a form of another site is refused, whoever is signed in`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             for site in ["cross-site", "same-site"] {
                 let answer = try await scene.page("/sign-out", form: [:], headers: ["Sec-Fetch-Site": site])
                 #expect(answer.status == 403, "\(site)")
@@ -78,7 +78,7 @@ struct AccessTests {
     }
 
     @Test func `a token signs in, a wrong one does not, and a link is good once`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let wrong = try await scene.page("/sign-in", form: ["token": "fanfare_wrong"])
             #expect(wrong.status == 401)
             #expect(wrong.text.contains("unknown, has ended or was revoked"))
@@ -93,20 +93,20 @@ struct AccessTests {
             #expect(away.header("location") == "/")
             let registrar = try await scene.page("/sign-in", form: ["token": scene.secrets.secret(of: .registrar)])
             #expect(registrar.status == 403)
-            let linked = try await scene.ask("GET", "/sign-in?link=\(StudioScene.link)")
+            let linked = try await scene.ask("GET", "/sign-in?link=\(WebScene.link)")
             #expect(linked.status == 303)
-            let again = try await scene.ask("GET", "/sign-in?link=\(StudioScene.link)")
+            let again = try await scene.ask("GET", "/sign-in?link=\(WebScene.link)")
             #expect(again.status == 403)
         }
     }
 
     @Test func `the session of a link belongs to a token that an admin sees and revokes`() async throws {
-        try await StudioScene.with { scene in
-            let linked = try await scene.ask("GET", "/sign-in?link=\(StudioScene.link)")
+        try await WebScene.with { scene in
+            let linked = try await scene.ask("GET", "/sign-in?link=\(WebScene.link)")
             let cookie = try #require(linked.header("set-cookie")?.prefix { $0 != ";" })
             let headers = ["Cookie": String(cookie)]
             #expect(try await scene.ask("GET", "/tokens", headers: headers).status == 200)
-            let access = scene.studio.cases.access
+            let access = scene.webConsole.cases.access
             let token = try #require(try await access.list().first { $0.name.hasPrefix(AccessToken.linkPrefix) })
             #expect(token.role == .admin && token.expiresAt == scene.sending.clock.now + .seconds(30 * 86_400))
             _ = try await access.revoke(token.name, by: "amy", now: scene.sending.clock.now)
@@ -115,9 +115,9 @@ struct AccessTests {
     }
 
     @Test func `a link that nobody used within 15 minutes lets nobody in`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             scene.sending.clock.advance(by: OneTimeLink.goodFor)
-            let late = try await scene.ask("GET", "/sign-in?link=\(StudioScene.link)")
+            let late = try await scene.ask("GET", "/sign-in?link=\(WebScene.link)")
             #expect(late.status == 403)
         }
     }
@@ -142,7 +142,7 @@ struct AccessTests {
     }
 
     @Test func `whoever guesses is slowed down, and told for how long`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             for _ in 0..<10 {
                 let answer = try await scene.api("GET", "/runs/1", headers: ["Authorization": "Bearer fanfare_guess"])
                 #expect(answer.status == 401)
@@ -161,7 +161,7 @@ struct AccessTests {
 
     @Test func `a proxy is believed at its address alone`() async throws {
         let headers = ["X-Forwarded-User": "anna", "X-Role": "author"]
-        try await StudioScene.with({ configuration in
+        try await WebScene.with({ configuration in
             configuration.http.proxy = .init(addresses: ["127.0.0.1"], roleHeader: "X-Role")
         }) { scene in
             let page = try await scene.ask("GET", "/", headers: headers)
@@ -173,7 +173,7 @@ struct AccessTests {
             let program = try await scene.ask("GET", "/api/v1/runs/1", headers: headers)
             #expect(program.status == 401)
         }
-        try await StudioScene.with({ configuration in
+        try await WebScene.with({ configuration in
             configuration.http.proxy = .init(addresses: ["192.0.2.1"])
         }) { scene in
             let page = try await scene.ask("GET", "/", headers: headers)
@@ -183,7 +183,7 @@ struct AccessTests {
 
     @Test(arguments: ["e\u{301}lise", "anna\u{200B}", "\u{212A}ate"])
     func `a proxy's user whose name could be written in two ways is refused`(user: String) async throws {
-        try await StudioScene.with({ $0.http.proxy = .init(addresses: ["127.0.0.1"]) }) { scene in
+        try await WebScene.with({ $0.http.proxy = .init(addresses: ["127.0.0.1"]) }) { scene in
             let refused = try await scene.ask("GET", "/", headers: ["X-Forwarded-User": user])
             #expect(refused.status == 400 && refused.text.contains("composed form (NFC)"), "\(refused.text)")
             let page = try await scene.ask("GET", "/", headers: ["X-Forwarded-User": "\u{E9}lise"])
@@ -192,7 +192,7 @@ struct AccessTests {
     }
 
     @Test func `a proxy's word that stands there twice is refused`() async throws {
-        try await StudioScene.with({ configuration in
+        try await WebScene.with({ configuration in
             configuration.http.proxy = .init(addresses: ["127.0.0.1"], roleHeader: "X-Role")
         }) { scene in
             for name in ["X-Forwarded-User", "X-Role"] {
@@ -207,7 +207,7 @@ struct AccessTests {
     }
 
     @Test func `behind TLS only the cookie that no other host can set signs in`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let secret = scene.secrets.session(of: .viewer)
             for (cookie, proto, status) in [
                 ("fanfare", "https", 303), ("__Host-fanfare", "https", 200), ("fanfare", "http", 200),
@@ -221,7 +221,7 @@ struct AccessTests {
     }
 
     @Test func `wrong tokens are in the audit with their number, and so is who signs out`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             func guess() async throws {
                 _ = try await scene.api("GET", "/runs", headers: ["Authorization": "Bearer fanfare_guess"])
             }
@@ -249,7 +249,7 @@ struct AccessTests {
                 ]
             }, readiness: { "the disk of db7 is full" })
         for isOpen in [false, true] {
-            try await StudioScene.with({ $0.http.openMetrics = isOpen }, sources: sources) { scene in
+            try await WebScene.with({ $0.http.openMetrics = isOpen }, sources: sources) { scene in
                 let forwarded = ["X-Forwarded-For": "203.0.113.7"]
                 let confined = try await scene.bearer(.viewer, topic: "com.example.other")
                 let rows: [(headers: [String: String], isTrusted: Bool)] = [
@@ -270,11 +270,11 @@ struct AccessTests {
     }
 
     @Test func `a token of one app does not learn of another's runs`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let run = try await scene.sending.start(try scene.sending.definition())
             var found: [Int] = []
             for topic in ["com.example.other", "com.example.app"] {
-                let (_, secret) = try await scene.studio.cases.access.create(
+                let (_, secret) = try await scene.webConsole.cases.access.create(
                     name: topic, role: .viewer, topic: topic, expiresIn: nil, by: "test", now: scene.sending.clock.now)
                 let answer = try await scene.api(
                     "GET", "/runs/\(run.id)", headers: ["Authorization": "Bearer \(secret)"])
@@ -289,7 +289,7 @@ struct AccessTests {
 struct RoleTableTests {
     @Test func `the table of roles is the one that is obeyed`() throws {
         let page = URL(filePath: #filePath).deletingLastPathComponent().appending(
-            path: "../../Sources/Web/Web.docc/Studio.md")
+            path: "../../Sources/Web/Web.docc/WebConsole.md")
         let lines = try String(contentsOf: page, encoding: .utf8).split(separator: "\n").filter { $0.hasPrefix("|") }
         let cells = lines.map { line in
             line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }

@@ -15,9 +15,9 @@ struct ApprovalPagesTests {
     private static let run = #"{"occurrence": "e-1", "variables": {"title": "The Reef"}}"#
 
     private func withScene(
-        people: [String: [String]] = [:], _ body: (StudioScene) async throws -> Void
+        people: [String: [String]] = [:], _ body: (WebScene) async throws -> Void
     ) async throws {
-        try await StudioScene.with { configuration in
+        try await WebScene.with { configuration in
             configuration.http.editing = true
             var rules = ApprovalRules(rules: [.init(above: 3, needs: 1)], people: ConfiguredPeople(people))
             rules.files = ApprovalRules.Files(campaigns: configuration.campaigns, templates: configuration.templates)
@@ -28,13 +28,13 @@ struct ApprovalPagesTests {
         }
     }
 
-    private func start(_ scene: StudioScene, as role: AccessRole = .sender) async throws -> StudioScene.Answer {
+    private func start(_ scene: WebScene, as role: AccessRole = .sender) async throws -> WebScene.Answer {
         try await scene.api("POST", "/campaigns/new-podcast/runs", as: role, body: Self.run)
     }
 
     private func body(_ plan: ApprovalResult) -> String { #"{"reason": "fine", "plan": "\#(plan.plan)"}"# }
 
-    private func waiting(_ scene: StudioScene) async throws -> ApprovalResult {
+    private func waiting(_ scene: WebScene) async throws -> ApprovalResult {
         #expect(try await start(scene).status == 409)
         let answer = try await scene.api("GET", "/approvals", as: .viewer)
         return try #require(try answer.result(ListPage<ApprovalResult>.self).items.first)
@@ -145,7 +145,7 @@ struct ApprovalPagesTests {
         try await withScene { scene in
             let path = "/templates/new-podcast"
             let before = try await scene.api("GET", path, as: .admin)
-            let text = StudioScene.templateText.replacing("is out", with: "is here")
+            let text = WebScene.templateText.replacing("is out", with: "is here")
             let written = try await scene.api(
                 "PUT", path, as: .admin, body: text,
                 headers: ["If-Match": before.header("etag") ?? "", "Content-Type": "application/yaml"])
@@ -236,7 +236,7 @@ struct ApprovalPagesTests {
             let again = try await scene.page(path, as: .approver)
             #expect(again.text.contains("Approve: may be sent to 4 devices"))
             #expect(try await scene.page("\(path)/reject", as: .approver, form: no).status == 303)
-            let words = StudioScene.templateText.replacing("is out", with: "is here")
+            let words = WebScene.templateText.replacing("is out", with: "is here")
             try scene.folder.write(words, to: "templates/new-podcast.yaml")
             let changed = try await scene.page("\(path)/ask", as: .sender, form: [:])
             #expect(changed.status == 409 && changed.text.contains("has changed since the plan was rejected"))

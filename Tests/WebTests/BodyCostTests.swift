@@ -168,7 +168,7 @@ struct BodyCostTests {
     }
 
     @Test func `guards that there are not are named up to a number`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let guards = (0..<5_000).map { "\"g\($0)\"" }.joined(separator: ", ")
             let body = "{\"occurrence\": \"a\", \"override_guards\": [\(guards)]}"
             let answer = try await scene.api("POST", "/campaigns/new-podcast/runs", body: body)
@@ -178,7 +178,7 @@ struct BodyCostTests {
     }
 
     @Test func `a long reason is refused, and a stop has its beginning`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let long = String(repeating: "z", count: 200_000)
             let lifted = try await scene.api("POST", "/stops/lift", body: "{\"reason\": \"\(long)\"}")
             #expect(lifted.status == 422 && lifted.text.contains("longer than 1,000 characters"))
@@ -200,7 +200,7 @@ struct BodyCostTests {
 
     @Test(arguments: ["9223372036854775s", "9223372036854775807ms", "106751991167d", "400000d"])
     func `a token cannot last longer than time does`(expires: String) async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let body = "{\"name\": \"x\", \"role\": \"viewer\", \"expires\": \"\(expires)\"}"
             let answer = try await scene.api("POST", "/tokens", body: body)
             #expect(answer.status == 422, "\(answer.text)")

@@ -21,9 +21,9 @@ struct CampaignOperationsTests {
     @Test func `campaigns are listed right or wrong, with their templates, what comes next and their last run`()
         async throws
     {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
-            try scene.folder.write(StudioScene.scheduledText, to: "campaigns/morning.yaml")
+            try scene.folder.write(WebScene.scheduledText, to: "campaigns/morning.yaml")
             try scene.folder.write("campaign: broken\ntopik: x\n", to: "campaigns/broken.yaml")
             let list = try await scene.api("GET", "/campaigns", as: .viewer)
                 .result(ListPage<CampaignResult>.self).items
@@ -34,9 +34,9 @@ struct CampaignOperationsTests {
             #expect(list[2].lastRun == nil)
             let detail = try await scene.api("GET", "/campaigns/new-podcast", as: .viewer)
             let campaign = try detail.result(CampaignDetailResult.self)
-            #expect(campaign.text == StudioScene.campaignText)
+            #expect(campaign.text == WebScene.campaignText)
             #expect(campaign.problems.isEmpty)
-            #expect(campaign.templates.map(\.text) == [StudioScene.templateText])
+            #expect(campaign.templates.map(\.text) == [WebScene.templateText])
             #expect(campaign.editing == false)
             #expect(detail.header("etag") == "\"\(try #require(campaign.etag))\"")
             let template = try await scene.api("GET", "/templates/new-podcast", as: .viewer)
@@ -52,14 +52,14 @@ struct CampaignOperationsTests {
     }
 
     @Test func `a text is checked as if it stood in its file, and nothing is written`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
-            let typo = StudioScene.campaignText.replacing("audience:", with: "audiance:")
+            let typo = WebScene.campaignText.replacing("audience:", with: "audiance:")
             let body = try ResultJSON.text(["text": typo])
             let answer = try await scene.api("POST", "/campaigns/new-podcast/validate", as: .author, body: body)
             #expect(answer.status == 200)
             let found = try answer.result(ValidationResult.self)
-            #expect(scene.text(of: "campaigns/new-podcast.yaml") == StudioScene.campaignText)
+            #expect(scene.text(of: "campaigns/new-podcast.yaml") == WebScene.campaignText)
             // As the same text is when it is saved.
             let path = try scene.folder.write(typo, to: "campaigns/new-podcast.yaml")
             let saved = try scene.checked(path)
@@ -80,10 +80,10 @@ struct CampaignOperationsTests {
     }
 
     @Test func `a template's text is checked with the campaigns that use it`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             let body = try ResultJSON.text([
-                "text": StudioScene.templateText.replacing("{{title}} ist da.", with: "{{titel}} ist da.")
+                "text": WebScene.templateText.replacing("{{title}} ist da.", with: "{{titel}} ist da.")
             ])
             let found = try await scene.api("POST", "/templates/new-podcast/validate", as: .author, body: body)
                 .result(ValidationResult.self)
@@ -95,23 +95,23 @@ struct CampaignOperationsTests {
     }
 
     @Test func `where editing is off nothing is written, and the answer says why`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             let answer = try await scene.api(
-                "PUT", "/campaigns/new-podcast", as: .author, body: StudioScene.campaignText, headers: Self.yaml)
+                "PUT", "/campaigns/new-podcast", as: .author, body: WebScene.campaignText, headers: Self.yaml)
             #expect(answer.status == 403)
             #expect(answer.problem?.detail.contains("http.editing is off") ?? false)
         }
     }
 
     @Test func `of two who change one file the second is told, and nothing is lost`() async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
             let path = "/campaigns/new-podcast"
             let etag = try #require(try await scene.api("GET", path).result(CampaignDetailResult.self).etag)
             chmod(scene.folder.file("campaigns/new-podcast.yaml"), 0o640)
-            let first = StudioScene.campaignText.replacing("4h", with: "5h")
-            let second = StudioScene.campaignText.replacing("4h", with: "6h")
+            let first = WebScene.campaignText.replacing("4h", with: "5h")
+            let second = WebScene.campaignText.replacing("4h", with: "6h")
             let unsaid = try await scene.api("PUT", path, as: .author, body: first, headers: Self.yaml)
             #expect(unsaid.status == 428)
             #expect(unsaid.header("etag") == "\"\(etag)\"")
@@ -135,7 +135,7 @@ struct CampaignOperationsTests {
     }
 
     @Test func `the document says by which headers a file is replaced or made`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let text = try await scene.ask("GET", "/api/v1/openapi.json").text
             let document = try #require(
                 try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
@@ -150,7 +150,7 @@ struct CampaignOperationsTests {
     }
 
     @Test func `what is no text is written over by nobody`() async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
             let path = scene.folder.file("campaigns/new-podcast.yaml")
             let latin = Data("campaign: new-podcast # F\u{FC}r alle".unicodeScalars.map { UInt8($0.value) })
@@ -159,7 +159,7 @@ struct CampaignOperationsTests {
             #expect(read.text == nil && read.etag == nil && !read.problems.isEmpty)
             for headers in [Self.tag(try FileHash.hash(of: path)), Self.yaml.merging(["If-None-Match": "*"]) { $1 }] {
                 let answer = try await scene.api(
-                    "PUT", "/campaigns/new-podcast", as: .author, body: StudioScene.campaignText, headers: headers)
+                    "PUT", "/campaigns/new-podcast", as: .author, body: WebScene.campaignText, headers: headers)
                 #expect(answer.status == 422)
                 #expect(answer.problem?.detail.contains("cannot be read as UTF-8 text") ?? false)
             }
@@ -168,10 +168,10 @@ struct CampaignOperationsTests {
     }
 
     @Test func `a new file is made where there is none, and never in another's place`() async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
             let new = Self.yaml.merging(["If-None-Match": "*"]) { $1 }
-            let text = StudioScene.campaignText.replacing("campaign: new-podcast", with: "campaign: copy")
+            let text = WebScene.campaignText.replacing("campaign: new-podcast", with: "campaign: copy")
             #expect(try await scene.api("PUT", "/campaigns/copy", as: .author, body: text, headers: new).status == 201)
             #expect(scene.text(of: "campaigns/copy.yaml") == text)
             let again = try await scene.api("PUT", "/campaigns/copy", as: .author, body: text, headers: new)
@@ -204,30 +204,30 @@ struct CampaignOperationsTests {
 
     @Test func `a text with errors is not saved, and each is named; one that another file needs neither`() async throws
     {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
             let campaign = try await scene.api("GET", "/campaigns/new-podcast").result(CampaignDetailResult.self)
-            let wrong = StudioScene.campaignText.replacing("push_type: alert", with: "push_type: alrt")
+            let wrong = WebScene.campaignText.replacing("push_type: alert", with: "push_type: alrt")
             let answer = try await scene.api(
                 "PUT", "/campaigns/new-podcast", as: .author, body: wrong,
                 headers: Self.tag(try #require(campaign.etag)))
             #expect(answer.status == 422)
             #expect(answer.problem?.errors?.first?.detail.contains("new-podcast.yaml:3:") ?? false)
             // The campaign has no such variable.
-            let template = StudioScene.templateText.replacing("{{title}}", with: "{{name}}")
+            let template = WebScene.templateText.replacing("{{title}}", with: "{{name}}")
             let broken = try await scene.api(
                 "PUT", "/templates/new-podcast", as: .author, body: template,
                 headers: Self.tag(try #require(campaign.templates[0].etag)))
             #expect(broken.status == 422)
-            #expect(scene.text(of: "templates/new-podcast.yaml") == StudioScene.templateText)
+            #expect(scene.text(of: "templates/new-podcast.yaml") == WebScene.templateText)
         }
     }
 
     @Test func `a start in the past is not saved, and a campaign whose start is over can be edited`() async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
             let path = "/campaigns/morning"
-            let past = StudioScene.scheduledText.replacing("cron: \"30 2 * * *\"", with: "at: 2020-01-01T00:00")
+            let past = WebScene.scheduledText.replacing("cron: \"30 2 * * *\"", with: "at: 2020-01-01T00:00")
             let words = "its only start, 2020-01-01 00:00 Europe/Berlin, is over"
             let new = Self.yaml.merging(["If-None-Match": "*"]) { $1 }
             for role in [AccessRole.author, .admin] {
@@ -253,7 +253,7 @@ struct CampaignOperationsTests {
             // A template does not answer for the schedules of its campaigns.
             try scene.folder.write(past, to: "campaigns/morning.yaml")
             let template = try await scene.api("GET", "/templates/new-podcast").result(TemplateDetailResult.self)
-            let text = StudioScene.templateText.replacing("is out", with: "is here")
+            let text = WebScene.templateText.replacing("is out", with: "is here")
             let changed = try await scene.api(
                 "PUT", "/templates/new-podcast", as: .admin, body: text,
                 headers: Self.tag(try #require(template.etag)))
@@ -262,9 +262,9 @@ struct CampaignOperationsTests {
     }
 
     @Test func `whoever is confined to one app neither sees nor changes another's files`() async throws {
-        try await StudioScene.with(StudioScene.editingOfTwoApps) { scene in
+        try await WebScene.with(WebScene.editingOfTwoApps) { scene in
             try await scene.addCampaign()
-            let other = StudioScene.campaignText.replacing("com.example.app", with: "com.example.other")
+            let other = WebScene.campaignText.replacing("com.example.app", with: "com.example.other")
                 .replacing("campaign: new-podcast", with: "campaign: theirs").replacing("4h", with: "3h")
             try scene.folder.write(other, to: "campaigns/theirs.yaml")
             try scene.folder.write("campaign: [", to: "campaigns/unreadable.yaml")
@@ -287,7 +287,7 @@ struct CampaignOperationsTests {
             // Both apps send it.
             let etag = try await scene.api("GET", "/templates/new-podcast").result(TemplateDetailResult.self).etag
             let shared = try await scene.api(
-                "PUT", "/templates/new-podcast", body: StudioScene.templateText,
+                "PUT", "/templates/new-podcast", body: WebScene.templateText,
                 headers: own.merging(["If-Match": etag ?? ""]) { $1 })
             #expect(shared.status == 403)
             let template = try await scene.api("GET", "/templates/new-podcast", headers: own)
@@ -301,7 +301,7 @@ struct CampaignOperationsTests {
     }
 }
 
-extension StudioScene {
+extension WebScene {
     /// What `fanfare validate PATH` says.
     func checked(_ path: String) throws -> ValidationResult {
         let templates = folder.file("templates")
@@ -310,5 +310,5 @@ extension StudioScene {
         ).check([path]).result
     }
 
-    private var configuration: Configuration { studio.cases.configuration() }
+    private var configuration: Configuration { webConsole.cases.configuration() }
 }

@@ -27,7 +27,7 @@ struct CampaignPagesTests {
     }
 
     @Test func `from the list to a run, by forms alone`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             let list = try await scene.page("/campaigns", as: .sender)
             #expect(list.text.contains("<a href=\"/campaigns/new-podcast\">new-podcast</a>"))
@@ -58,9 +58,9 @@ struct CampaignPagesTests {
     }
 
     @Test func `a default of several lines comes back from the form as it is in the file`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
-            let text = StudioScene.campaignText.replacing("title: \"\"", with: "title: \"The Reef\\n\\n and more\"")
+            let text = WebScene.campaignText.replacing("title: \"\"", with: "title: \"The Reef\\n\\n and more\"")
             try scene.folder.write(text, to: "campaigns/new-podcast.yaml")
             let open = try await scene.page(Self.page, as: .sender)
             #expect(open.text.contains("name=\"v.title\" rows=\"3\""))
@@ -75,9 +75,9 @@ struct CampaignPagesTests {
     }
 
     @Test func `the name of an earlier run sends nothing, and says so`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
-            func start(_ title: String) async throws -> StudioScene.Answer {
+            func start(_ title: String) async throws -> WebScene.Answer {
                 var form = ["v.title": title]
                 let planned = try await scene.page("\(Self.page)/plan", as: .sender, form: form)
                 let plan: String = try #require(field("plan", in: planned.text))
@@ -102,7 +102,7 @@ struct CampaignPagesTests {
     }
 
     @Test func `what has changed since the plan is shown, and nothing is sent`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             let planned = try await scene.page("\(Self.page)/plan", as: .sender, form: ["v.title": "The Reef"])
             var form = ["v.title": "The Reef"]
@@ -124,9 +124,9 @@ struct CampaignPagesTests {
     }
 
     @Test func `a mistake stands at its line, with what validate says, and what was typed stays`() async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
-            let typo = StudioScene.campaignText.replacing("audience:", with: "audiance:")
+            let typo = WebScene.campaignText.replacing("audience:", with: "audiance:")
             let answer = try await scene.page("\(Self.page)/check", as: .author, form: draft(typo, "e"))
             #expect(answer.status == 200)
             #expect(answer.text.contains("audiance: locale in (&quot;en&quot;, &quot;de&quot;)"))
@@ -144,9 +144,9 @@ struct CampaignPagesTests {
                 "\(Self.page)/check", as: .author, form: draft(typo, "e").merging(["part": "check"]) { $1 })
             #expect(part.text.hasPrefix("<div data-part=\"campaign-new-podcast\">"))
             #expect(!part.text.contains("<html"))
-            #expect(scene.text(of: "campaigns/new-podcast.yaml") == StudioScene.campaignText)
+            #expect(scene.text(of: "campaigns/new-podcast.yaml") == WebScene.campaignText)
             // What phones show is that of the text that is being written.
-            let text = StudioScene.templateText.replacing("ist da", with: "ist hier")
+            let text = WebScene.templateText.replacing("ist da", with: "ist hier")
             let phones = try await scene.page(
                 "\(Self.page)/check", as: .author, form: draft(text, "e", kind: "template"))
             #expect(phones.text.contains("&lt;title&gt; ist hier."))
@@ -157,12 +157,12 @@ struct CampaignPagesTests {
     }
 
     @Test func `of two who save one file the second sees both texts, and saves again if it is meant`() async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
             let open = try await scene.page(Self.page, as: .author)
             let etag = try #require(field("etag", in: open.text))
-            let first = StudioScene.campaignText.replacing("4h", with: "5h")
-            let second = StudioScene.campaignText.replacing("4h", with: "6h")
+            let first = WebScene.campaignText.replacing("4h", with: "5h")
+            let second = WebScene.campaignText.replacing("4h", with: "6h")
             let saved = try await scene.page("\(Self.page)/save", as: .author, form: draft(first, etag))
             #expect(saved.status == 303)
             let after = try await scene.page(try #require(saved.header("location")), as: .author)
@@ -203,13 +203,13 @@ struct CampaignPagesTests {
     func `a plan says what becomes of it at its next time`(when: String, title: String, needs: Int?, words: String)
         async throws
     {
-        try await StudioScene.with { configuration in
+        try await WebScene.with { configuration in
             guard let needs else { return }
             configuration.approvals = ApprovalRules(
                 rules: [.init(above: 1, needs: needs)], people: ConfiguredPeople([:]))
         } _: { scene in
             try await scene.addCampaign()
-            let text = StudioScene.scheduledText.replacing("cron: \"30 2 * * *\"", with: when)
+            let text = WebScene.scheduledText.replacing("cron: \"30 2 * * *\"", with: when)
                 .replacing("title: Morning", with: title)
             try scene.folder.write(text, to: "campaigns/morning.yaml")
             if when.hasPrefix("at") {
@@ -226,7 +226,7 @@ struct CampaignPagesTests {
     }
 
     @Test func `whoever may not edit, test or start has no button for it, and is refused`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             let viewer = try await scene.page(Self.page, as: .viewer)
             #expect(!viewer.text.contains("/plan"))
@@ -235,14 +235,14 @@ struct CampaignPagesTests {
             #expect(author.text.contains("senders start runs"))
             #expect(!author.text.contains("/start\""))
             let off = try await scene.page(
-                "\(Self.page)/save", as: .author, form: draft(StudioScene.campaignText, "e"))
+                "\(Self.page)/save", as: .author, form: draft(WebScene.campaignText, "e"))
             #expect(off.status == 403)
             #expect(off.text.contains("http.editing is off"))
         }
     }
 
     @Test func `a device shows its own data, and a test of it is seen on the page`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             let form = ["v.title": "Riff", "device": "install-2"]
             let shown = try await scene.page("\(Self.page)/preview", as: .author, form: form)
@@ -262,9 +262,9 @@ struct CampaignPagesTests {
 
     @Test func `scripts in texts and file names are shown as text`() async throws {
         let script = "<script>alert(1)</script>"
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
-            let template = StudioScene.templateText.replacing("{{title}} is out.", with: "</textarea>\(script)")
+            let template = WebScene.templateText.replacing("{{title}} is out.", with: "</textarea>\(script)")
             try scene.folder.write(template, to: "templates/new-podcast.yaml")
             try scene.folder.write("campaign: \"\(script)\"\nnothing: \(script)\n", to: "campaigns/<img src=x>.yaml")
             for path in [
@@ -285,11 +285,11 @@ struct CampaignPagesTests {
     }
 
     @Test func `a file that is no text is only named, with the reason, and nothing is put in its place`() async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
             let path = scene.folder.file("templates/new-podcast.yaml")
             let latin = Data(
-                StudioScene.templateText.replacing("Neu", with: "F\u{FC}r").unicodeScalars.map { UInt8($0.value) })
+                WebScene.templateText.replacing("Neu", with: "F\u{FC}r").unicodeScalars.map { UInt8($0.value) })
             try latin.write(to: URL(fileURLWithPath: path))
             let page = try await scene.page(Self.page, as: .author)
             #expect(page.text.contains("templates/new-podcast.yaml cannot be read as UTF-8 text"))
@@ -298,7 +298,7 @@ struct CampaignPagesTests {
             #expect(page.text.components(separatedBy: "/save#").count == 2)
             for etag in ["", try FileHash.hash(of: path)] {
                 let saved = try await scene.page(
-                    "\(Self.page)/save", as: .author, form: draft(StudioScene.templateText, etag, kind: "template"))
+                    "\(Self.page)/save", as: .author, form: draft(WebScene.templateText, etag, kind: "template"))
                 #expect(saved.status == 422)
             }
             #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == latin)
@@ -306,11 +306,11 @@ struct CampaignPagesTests {
     }
 
     @Test func `the calendar says what goes out when, by whose clock, and what the clocks do to it`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
-            try scene.folder.write(StudioScene.scheduledText, to: "campaigns/morning.yaml")
+            try scene.folder.write(WebScene.scheduledText, to: "campaigns/morning.yaml")
             try scene.folder.write(
-                StudioScene.scheduledText.replacing("campaign: morning", with: "campaign: everywhere")
+                WebScene.scheduledText.replacing("campaign: morning", with: "campaign: everywhere")
                     .replacing("Europe/Berlin", with: "recipient, unknown_zone: UTC").replacing("30 2", with: "0 9"),
                 to: "campaigns/everywhere.yaml")
             try scene.folder.write("campaign: broken\n", to: "campaigns/broken.yaml")

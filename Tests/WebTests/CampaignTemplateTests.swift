@@ -70,12 +70,12 @@ struct CampaignTemplateTests {
             mark: "finished",
             starts: "by hand", nexts: [.init(entry)],
             lastRun: .init(run: 1, state: "finished", when: "then", reach: "all"), problem: ["no"], files: [editor],
-            changes: [.init(address: "/changes#change-1", words: "waits")],
+            changes: [.init(address: "/changes#change-1", summary: "waits")],
             phones: [phone], phonesReason: "no", variables: [.init(name: "v", value: "x", placeholder: "p", rows: 1)],
             device: "d",
             variants: [.init(name: "a", isChosen: true)], hasVariants: true, hasSchedule: true, isNow: true,
             mayPlan: true,
-            mayTest: true, plan: plan, test: .init(run: 1, words: "w", mark: "accepted", isWaiting: true))
+            mayTest: true, plan: plan, test: .init(run: 1, summary: "w", mark: "accepted", isWaiting: true))
     }
 
     @Test func `every name in the templates of campaigns and calendar is one of their models`() {
@@ -104,7 +104,7 @@ struct CampaignTemplateTests {
         schedule.occurrences = Array(repeating: Self.entry, count: 5)
         let day = CivilDay(year: 2027, month: 3, day: 28)
         var calendar = CalendarPage(schedule, first: day, weeks: 2, today: day, wrong: ["x.yaml"])
-        calendar.changes = [.init(address: "/changes#change-1", words: "waits")]
+        calendar.changes = [.init(address: "/changes#change-1", summary: "waits")]
         #expect(Self.faults(.calendar, calendar) == [])
     }
 }

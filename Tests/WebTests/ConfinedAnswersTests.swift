@@ -27,10 +27,10 @@ struct ConfinedAnswersTests {
         configuration.apps.append(theirs)
     }
 
-    private static func fill(_ scene: StudioScene) async throws -> Int64 {
+    private static func fill(_ scene: WebScene) async throws -> Int64 {
         try await scene.addCampaign()
-        let text = StudioScene.campaignText.replacing("topic: \(own)", with: "topic: \(other)")
-        let template = StudioScene.templateText
+        let text = WebScene.campaignText.replacing("topic: \(own)", with: "topic: \(other)")
+        let template = WebScene.templateText
         for name in ["zebra-words", "zebra-correction"] {
             let words = template.replacing("template: new-podcast", with: "template: \(name)")
                 .replacing("is out", with: "quagga is out")
@@ -64,7 +64,7 @@ struct ConfinedAnswersTests {
                 $0.name = "zebra"
                 $0.topic = other
             }, occurrence: "quagga-occurrence")
-        let waiting = StudioScene.scheduledText.replacing("campaign: morning", with: "campaign: zebra-waiting")
+        let waiting = WebScene.scheduledText.replacing("campaign: morning", with: "campaign: zebra-waiting")
             .replacing("topic: \(own)", with: "topic: \(other)")
             .replacing("template: new-podcast", with: "template: zebra-words")
             .replacing("title: Morning", with: "title: quagga-title")
@@ -80,7 +80,7 @@ struct ConfinedAnswersTests {
 
     /// Texts and names that ask for what is not theirs.
     private static func bodies() throws -> [String: [String]] {
-        let text = StudioScene.campaignText
+        let text = WebScene.campaignText
         let texts = [
             text, text.replacing("campaign: new-podcast", with: "campaign: zebra-shared"),
             text.replacing("template: new-podcast", with: "template: zebra-words"),
@@ -127,7 +127,7 @@ struct ConfinedAnswersTests {
 
     /// The conditions of a change: none, a new file, and the file as it is.
     private static func conditions(
-        _ scene: StudioScene, _ operation: Web.Operation, _ path: String
+        _ scene: WebScene, _ operation: Web.Operation, _ path: String
     ) async throws -> [[String: String]] {
         guard operation.method == .put, operation.parameters.contains(where: { $0.place == .header }) else {
             return [[:]]
@@ -141,20 +141,20 @@ struct ConfinedAnswersTests {
     private struct Files {
         private let texts: [String: String]
 
-        init(_ scene: StudioScene) throws {
+        init(_ scene: WebScene) throws {
             var texts: [String: String] = [:]
             for path in try Self.paths(scene) { texts[path] = scene.text(of: path) }
             self.texts = texts
         }
 
-        func restore(_ scene: StudioScene) throws {
+        func restore(_ scene: WebScene) throws {
             for path in try Self.paths(scene) where scene.text(of: path) != texts[path] {
                 try FileManager.default.removeItem(atPath: scene.folder.file(path))
                 if let text = texts[path] { try scene.folder.write(text, to: path) }
             }
         }
 
-        private static func paths(_ scene: StudioScene) throws -> [String] {
+        private static func paths(_ scene: WebScene) throws -> [String] {
             try ["campaigns", "templates"].flatMap { folder in
                 try FileManager.default.contentsOfDirectory(atPath: scene.folder.file(folder)).map { "\(folder)/\($0)" }
             }
@@ -163,15 +163,15 @@ struct ConfinedAnswersTests {
 
     /// What a stream of events tells first.
     private static func stream(
-        _ scene: StudioScene, _ path: String, headers: [String: String]
-    ) async throws -> StudioScene.Answer {
+        _ scene: WebScene, _ path: String, headers: [String: String]
+    ) async throws -> WebScene.Answer {
         let connection = try RawConnection(port: scene.port)
         let cookie = headers["Cookie", default: ""]
         try await connection.send(
             "GET \(path) HTTP/1.1\r\nHost: localhost\r\nCookie: \(cookie)\r\n\r\n")
         let text = try await connection.receive(until: "}\n\n")
         connection.leave()
-        return StudioScene.Answer(status: 0, headers: [:], text: text)
+        return WebScene.Answer(status: 0, headers: [:], text: text)
     }
 
     private static func paths(_ path: String, run: Int64) -> [String] {
@@ -190,7 +190,7 @@ struct ConfinedAnswersTests {
         }
     }
 
-    private static func check(_ answer: StudioScene.Answer, _ asked: String, _ what: String) {
+    private static func check(_ answer: WebScene.Answer, _ asked: String, _ what: String) {
         #expect(!answer.text.contains(secret), "\(what): \(answer.text.prefix(2000))")
         guard !asked.contains(named) else { return }
         #expect(!answer.text.contains(named), "\(what): \(answer.text.prefix(2000))")
@@ -198,12 +198,12 @@ struct ConfinedAnswersTests {
 
     @Test(arguments: AccessRole.allCases)
     func `what only another app has is in no answer`(role: AccessRole) async throws {
-        try await StudioScene.with(Self.configure) { scene in
+        try await WebScene.with(Self.configure) { scene in
             let run = try await Self.fill(scene)
             let bearer = try await scene.confined(to: Self.own, as: role)
             let bodies = try Self.bodies()
             let files = try Files(scene)
-            for operation in scene.studio.operations where operation.id != "revokeToken" {
+            for operation in scene.webConsole.operations where operation.id != "revokeToken" {
                 let given: [String?] = operation.body == nil ? [nil] : bodies[operation.id] ?? ["{}"]
                 for path in Self.paths(operation.path, run: run) {
                     for condition in try await Self.conditions(scene, operation, path) {
@@ -219,7 +219,7 @@ struct ConfinedAnswersTests {
             }
             guard role != .registrar else { return }
             let visitor = try await scene.confinedVisitor(to: Self.own, as: role)
-            for page in scene.studio.pages where page.method == .get {
+            for page in scene.webConsole.pages where page.method == .get {
                 for path in Self.paths(page.path, run: run) {
                     // A stream of another app's run is refused with a whole answer.
                     let answer =
@@ -229,7 +229,7 @@ struct ConfinedAnswersTests {
                     Self.check(answer, path, "GET \(path)")
                 }
             }
-            for page in scene.studio.pages where page.method == .post && !page.path.hasPrefix("/sign-") {
+            for page in scene.webConsole.pages where page.method == .post && !page.path.hasPrefix("/sign-") {
                 for path in Self.paths(page.path, run: run) {
                     for form in try Self.forms() {
                         let answer = try await scene.page(path, form: form, headers: visitor)
@@ -247,7 +247,7 @@ struct ConfinedAnswersTests {
 
     @Test(arguments: [AccessRole.author, .sender, .admin])
     func `a plan of an audience_sql or a segment of another app tells nothing of it`(role: AccessRole) async throws {
-        try await StudioScene.with(Self.configure) { scene in
+        try await WebScene.with(Self.configure) { scene in
             _ = try await Self.fill(scene)
             let bearer = try await scene.confined(to: Self.own, as: role)
             let audiences = [
@@ -256,7 +256,7 @@ struct ConfinedAnswersTests {
                 "audience: segment(\"zebra-segment\")", "audience: segment(\"zebra-segments\")",
             ]
             for audience in audiences {
-                let text = StudioScene.campaignText.replacing("audience: locale in (\"en\", \"de\")", with: audience)
+                let text = WebScene.campaignText.replacing("audience: locale in (\"en\", \"de\")", with: audience)
                 try scene.folder.write(text, to: "campaigns/new-podcast.yaml")
                 let body = "{\"variables\": {\"title\": \"x\"}}"
                 let answer = try await scene.api("POST", "/campaigns/new-podcast/plan", body: body, headers: bearer)
@@ -269,7 +269,7 @@ struct ConfinedAnswersTests {
     }
 
     @Test func `another app's prepared correction is neither read nor written nor sent`() async throws {
-        try await StudioScene.with(Self.configure) { scene in
+        try await WebScene.with(Self.configure) { scene in
             _ = try await Self.fill(scene)
             let author = try await scene.confined(to: Self.own, as: .author)
             #expect(try await scene.api("GET", "/templates/zebra-correction", headers: author).status == 404)
@@ -281,7 +281,7 @@ struct ConfinedAnswersTests {
             #expect(written.status == 404)
             #expect(scene.text(of: "templates/zebra-correction.yaml") == before)
             let access = CampaignAccess(
-                scene.studio.cases, Caller(name: "x", role: .sender, topic: Self.own, proof: .token))
+                scene.webConsole.cases, Caller(name: "x", role: .sender, topic: Self.own, proof: .token))
             #expect(!access.seesTemplate("zebra-correction") && access.seesTemplate("new-podcast"))
         }
     }

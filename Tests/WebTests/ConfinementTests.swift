@@ -16,7 +16,7 @@ struct ConfinementTests {
     /// An app of its own, whose name begins like the other's.
     private static let other = "\(PipelineScene.topic).kids"
 
-    private static func addDevices(_ scene: StudioScene, _ numbers: Range<Int>, topic: String) async throws {
+    private static func addDevices(_ scene: WebScene, _ numbers: Range<Int>, topic: String) async throws {
         let now = scene.sending.clock.now
         let records = try numbers.map { number in
             var record = DeviceRecord(
@@ -46,7 +46,7 @@ struct ConfinementTests {
     }
 
     @Test func `another app whose name begins like one's own is another's`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await Self.addDevices(scene, 0..<2, topic: PipelineScene.topic)
             try await Self.addDevices(scene, 2..<3, topic: "\(PipelineScene.topic).voip")
             try await Self.addDevices(scene, 3..<4, topic: Self.other)
@@ -63,7 +63,7 @@ struct ConfinementTests {
     }
 
     @Test func `segments are those with devices of one's app, and have as many as there are of it`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await Self.addDevices(scene, 0..<2, topic: PipelineScene.topic)
             try await Self.addDevices(scene, 2..<3, topic: "\(PipelineScene.topic).voip")
             try await Self.addDevices(scene, 3..<9, topic: Self.other)
@@ -107,7 +107,7 @@ struct ConfinementTests {
 
     @Test(arguments: ["render", "test-send"])
     func `a device of another app is as if it were not there`(operation: String) async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             try await Self.addDevices(scene, 10..<11, topic: Self.other)
             let own = try await scene.confined(to: PipelineScene.topic)
@@ -121,7 +121,7 @@ struct ConfinementTests {
     }
 
     @Test func `another app's template is not read by naming it`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             let text = try #require(scene.text(of: "campaigns/new-podcast.yaml"))
             let template = try #require(scene.text(of: "templates/new-podcast.yaml"))
@@ -151,7 +151,7 @@ struct ConfinementTests {
     // MARK: Tables that people open
 
     @Test func `tables mark foreign texts that look like a formula`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let user = "=HYPERLINK(\"http://evil.example\")"
             let body: [String: Any] = [
                 "token": String(repeating: "ab", count: 32), "environment": "production", "user_id": user,
@@ -164,7 +164,7 @@ struct ConfinementTests {
             let plain: ListPage<DeviceResult> = try await scene.api("GET", "/devices?find=phone").result()
             #expect(plain.items.first?.userId == user)
             let exported = Collected()
-            _ = try await scene.studio.cases.devices.export(
+            _ = try await scene.webConsole.cases.devices.export(
                 matching: nil, topic: nil, now: scene.sending.clock.now, batch: exported.add)
             #expect(exported.text.contains("\"'=HYPERLINK("))
         }

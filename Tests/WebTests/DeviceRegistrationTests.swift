@@ -30,7 +30,7 @@ struct DeviceRegistrationTests {
     // MARK: One
 
     @Test func `a device is registered, refreshed, and given another token`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let new = try await scene.api(
                 "PUT", Self.address, as: .registrar,
                 body: Self.body(1, ",\n \"locale\": \"de-AT\",\n \"tags\": [\"beta\"]"))
@@ -63,7 +63,7 @@ struct DeviceRegistrationTests {
         (body(1) + "{}", "text behind the JSON object"),
     ])
     func `a bad one is refused in the import's words`(body: String, words: String) async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let answer = try await scene.api("PUT", Self.address, as: .registrar, body: body)
             #expect(answer.status == 422)
             #expect(answer.problem?.detail == words)
@@ -73,7 +73,7 @@ struct DeviceRegistrationTests {
     }
 
     @Test func `one that is too large is refused`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let long = Self.body(1, ", \"model\": \"\(String(repeating: "x", count: 70_000))\"")
             let answer = try await scene.api("PUT", Self.address, as: .registrar, body: long)
             #expect(answer.status == 413)
@@ -81,7 +81,7 @@ struct DeviceRegistrationTests {
     }
 
     @Test func `a token that went to another installation later is not taken from it`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let later = Self.body(1, ", \"registered_at\": \"2026-11-02T00:00:00Z\"")
             #expect(try await scene.api("PUT", Self.address, as: .registrar, body: later).status == 201)
             let earlier = Self.body(1, ", \"registered_at\": \"2026-11-01T00:00:00Z\"")
@@ -94,7 +94,7 @@ struct DeviceRegistrationTests {
     }
 
     @Test func `a token of one app registers its devices and those with a suffix, no others`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let own = try await scene.bearer(.registrar, topic: PipelineScene.topic)
             for (topic, status) in [
                 (PipelineScene.topic, 201), (PipelineScene.topic + ".voip", 201), ("com.example.application", 403),
@@ -115,7 +115,7 @@ struct DeviceRegistrationTests {
     // MARK: Many
 
     @Test func `each line of a stream is answered, bad ones among the good`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let lines =
                 "\u{FEFF}" + Self.line(1) + "\n" + "nonsense\n" + Self.line(1)
                 + Self.line(2).replacing("phone-2", with: "phone-1")
@@ -141,7 +141,7 @@ struct DeviceRegistrationTests {
     }
 
     @Test func `a line is answered before the next one is sent`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let connection = try RawConnection(port: scene.port)
             try await connection.begin("POST", "/api/v1/devices", token: scene.secrets.secret(of: .registrar))
             for number in 1...3 {
@@ -159,7 +159,7 @@ struct DeviceRegistrationTests {
     }
 
     @Test func `a giant line and bad UTF-8 are answered, and the rest goes on`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let connection = try RawConnection(port: scene.port)
             try await connection.begin("POST", "/api/v1/devices", token: scene.secrets.secret(of: .registrar))
             for _ in 0..<40 { try await connection.chunk([UInt8](repeating: UInt8(ascii: "x"), count: 100_000)) }
@@ -182,7 +182,7 @@ struct DeviceRegistrationTests {
     }
 
     @Test func `what was answered is stored when the client goes away in the middle`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let connection = try RawConnection(port: scene.port)
             try await connection.begin("POST", "/api/v1/devices", token: scene.secrets.secret(of: .registrar))
             try await connection.chunk((1...3_000).map { Self.line($0) }.joined())
@@ -198,7 +198,7 @@ struct DeviceRegistrationTests {
     }
 
     @Test func `a store that is locked for too long says which lines were not stored`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             // Nobody makes the indexes that another process has put off: it is at its first load.
             let loading = try SQLiteFileStore(path: scene.store.path)
             let load = try await loading.deviceImport()
@@ -225,7 +225,7 @@ struct DeviceRegistrationTests {
     // MARK: Removing
 
     @Test func `a device is removed by whoever registers, and by nobody of another app`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             _ = try await scene.api("PUT", Self.address, as: .registrar, body: Self.body(1))
             let other = try await scene.bearer(.registrar, topic: "com.example.other")
             #expect(try await scene.api("DELETE", Self.address, headers: other).status == 403)
@@ -247,7 +247,7 @@ struct DeviceRegistrationTests {
     // MARK: Looking
 
     @Test func `devices are counted, those of another app for nobody else`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let lines = Self.line(1) + Self.line(2) + Self.line(3, topic: "com.example.other")
             _ = try await scene.lines("/devices", as: .registrar, lines)
             let all: DeviceCountsResult = try await scene.api("GET", "/devices/counts", as: .viewer).result()
@@ -260,7 +260,7 @@ struct DeviceRegistrationTests {
     }
 
     @Test func `devices are found and explained, with their names as they are`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let name = "<script>alert(1)</script>"
             let body = Self.body(1, ", \"model\": \"\(name)\", \"user_id\": \"u,1\"")
             _ = try await scene.api("PUT", Self.address, as: .registrar, body: body)
@@ -271,9 +271,9 @@ struct DeviceRegistrationTests {
                 #expect(page.items.map(\.model) == [name], "\(text)")
             }
             let device = try #require(try await scene.store.devices(matching: "phone-1").first).id
-            let story = try await scene.api("GET", "/devices/\(device)/explanation", as: .viewer)
-            #expect(story.status == 200)
-            let explanation: ExplanationResult = try story.result()
+            let page = try await scene.api("GET", "/devices/\(device)/explanation", as: .viewer)
+            #expect(page.status == 200)
+            let explanation: ExplanationResult = try page.result()
             #expect(explanation.now.first?.hasPrefix("active") ?? false)
             #expect(try await scene.api("GET", "/devices/\(device + 1)/explanation", as: .viewer).status == 404)
             #expect(try await scene.api("GET", "/devices?find=nobody", as: .viewer).status == 404)

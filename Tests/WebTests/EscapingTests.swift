@@ -165,7 +165,7 @@ struct EscapingTests {
     }
 
     @Test func `pages and sign-in show a hostile address as text and go on to none`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let find = "zz%D8%80%22%20%D8%80%3E%D8%80%3Cdialog%20open%D8%80%3E"
             let page = try await scene.page("/devices?find=\(find)")
             #expect(page.text.utf8.firstRange(of: "<dialog".utf8) == nil)

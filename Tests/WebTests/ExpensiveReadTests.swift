@@ -16,7 +16,7 @@ import Testing
 
     private static let topic = "com.example.app"
 
-    private static func begin(_ scene: StudioScene, as role: AccessRole) async throws -> RawConnection {
+    private static func begin(_ scene: WebScene, as role: AccessRole) async throws -> RawConnection {
         let connection = try RawConnection(port: scene.port)
         let body = count(slow)
         try await connection.send(
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func `pages, stops and health answer while many callers count`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.sending.addDevices(0..<Self.devices)
             var counting: [RawConnection] = []
             for role in [AccessRole.admin, .author, .sender, .approver, .admin, .author, .sender, .approver] {
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test func `a count ends when its client leaves, and its turn is the next one's`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.sending.addDevices(0..<Self.devices)
             for _ in 0..<3 { try await Self.begin(scene, as: .author).leave() }
             // As the same caller it waits for all of them, and each takes minutes to its end.
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test func `a caller's reads beyond what may wait are refused with words`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.sending.addDevices(0..<Self.devices)
             var counting: [RawConnection] = []
             for _ in 0..<40 { counting.append(try await Self.begin(scene, as: .author)) }

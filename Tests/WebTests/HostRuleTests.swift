@@ -9,7 +9,7 @@ import Testing
         "Host: a/b\r\n", "Host: user@a\r\n", "Host: a:b\r\n", "Host: [::1\r\n",
     ])
     func `a request without one good Host is refused`(fields: String) async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let connection = try RawConnection(port: scene.port)
             try await connection.send("GET /healthz HTTP/1.1\r\n\(fields)Connection: close\r\n\r\n")
             #expect(try await connection.receive(until: "nothing").hasPrefix("HTTP/1.1 400 "))

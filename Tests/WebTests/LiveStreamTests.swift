@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct LiveStreamTests {
     /// A stream of the list of runs that has told its first state.
-    private static func listen(_ scene: StudioScene, session: String) async throws -> (RawConnection, String) {
+    private static func listen(_ scene: WebScene, session: String) async throws -> (RawConnection, String) {
         let connection = try RawConnection(port: scene.port)
         try await connection.send("GET /live HTTP/1.1\r\nHost: localhost\r\nCookie: fanfare=\(session)\r\n\r\n")
         return (connection, try await connection.receive(until: "\n\r\n"))
@@ -22,7 +22,7 @@ struct LiveStreamTests {
 
     @Test(arguments: SessionEnd.allCases)
     func `a stream ends soon after the session that it belongs to`(_ end: SessionEnd) async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let session = scene.secrets.session(of: .viewer)
             let (connection, head) = try await Self.listen(scene, session: session)
             #expect(head.hasPrefix("HTTP/1.1 200 "))
@@ -35,8 +35,8 @@ struct LiveStreamTests {
             await clock.sleeper(atLeast: .seconds(30))
             switch end {
             case .tokenRevoked:
-                _ = try await scene.studio.cases.access.revoke("viewer", by: "test", now: clock.now)
-            case .signedOut: try await scene.studio.cases.access.signOut(session)
+                _ = try await scene.webConsole.cases.access.revoke("viewer", by: "test", now: clock.now)
+            case .signedOut: try await scene.webConsole.cases.access.signOut(session)
             // A page that stays open is no use of it.
             case .idle: clock.advance(by: .seconds(12 * 3600 - 30))
             }
@@ -46,7 +46,7 @@ struct LiveStreamTests {
     }
 
     @Test func `one caller has so many streams open, and another still has theirs`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             var open: [RawConnection] = []
             for _ in 0..<LiveStreams.perCallerMax {
                 let (connection, head) = try await Self.listen(scene, session: scene.secrets.session(of: .viewer))
@@ -67,7 +67,7 @@ struct LiveStreamTests {
     @Test func `streams that were asked for with a body, which nobody reads, end when their clients leave`()
         async throws
     {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let session = scene.secrets.session(of: .viewer)
             for _ in 0..<LiveStreams.perCallerMax {
                 let connection = try RawConnection(port: scene.port)
@@ -90,21 +90,21 @@ struct LiveStreamTests {
     }
 
     @Test func `a stream that has ended makes room, and half of the connections are for other requests`() async throws {
-        try await StudioScene.with { scene in
-            let streams = LiveStreams(cases: scene.studio.cases)
-            var seats = try (0..<LiveStreams.perCallerMax).map { _ in try LiveStreams.Seat(streams, "anna") }
-            #expect(throws: Problem.self) { try LiveStreams.Seat(streams, "anna") }
-            seats.removeLast()
-            seats.append(try LiveStreams.Seat(streams, "anna"))
+        try await WebScene.with { scene in
+            let streams = LiveStreams(cases: scene.webConsole.cases)
+            var slots = try (0..<LiveStreams.perCallerMax).map { _ in try LiveStreams.Slot(streams, "anna") }
+            #expect(throws: Problem.self) { try LiveStreams.Slot(streams, "anna") }
+            slots.removeLast()
+            slots.append(try LiveStreams.Slot(streams, "anna"))
             let others = LiveStreams.streamsMax / LiveStreams.perCallerMax - 1
             for number in 0..<others {
-                seats += try (0..<LiveStreams.perCallerMax).map { _ in try LiveStreams.Seat(streams, "\(number)") }
+                slots += try (0..<LiveStreams.perCallerMax).map { _ in try LiveStreams.Slot(streams, "\(number)") }
             }
-            let refused = #expect(throws: Problem.self) { try LiveStreams.Seat(streams, "berta") }
+            let refused = #expect(throws: Problem.self) { try LiveStreams.Slot(streams, "berta") }
             #expect(refused?.status == 503)
             #expect(refused?.retryAfter == 30)
-            seats = []
-            seats.append(try LiveStreams.Seat(streams, "berta"))
+            slots = []
+            slots.append(try LiveStreams.Slot(streams, "berta"))
         }
     }
 }

@@ -28,7 +28,7 @@ struct NewFileTests {
     }
 
     @Test func `from nothing to a campaign that can be planned: its template first, then who gets it`() async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             let list = try await scene.page("/campaigns", as: .author)
             #expect(list.text.contains("href=\"/new/campaign\""))
             let early = try await scene.page("/new/campaign", as: .author)
@@ -64,7 +64,7 @@ struct NewFileTests {
     }
 
     @Test func `a name that is taken or that no file can have is refused in words`() async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
             let taken = try await scene.page("/new/campaign?name=new-podcast&template=new-podcast", as: .author)
             #expect(taken.status == 422)
@@ -76,7 +76,7 @@ struct NewFileTests {
                 #expect(!answer.text.contains("<script>"))
             }
             for kind in ["campaign", "template"] {
-                let text = kind == "campaign" ? StudioScene.campaignText : StudioScene.templateText
+                let text = kind == "campaign" ? WebScene.campaignText : WebScene.templateText
                 let over = try await scene.page(
                     "/new/\(kind)/save", as: .author, form: form(kind, "new-podcast", text.replacing("4h", with: "9h")))
                 #expect(over.status == 422)
@@ -84,17 +84,17 @@ struct NewFileTests {
                 let outside = try await scene.page("/new/\(kind)/save", as: .author, form: form(kind, "../x", text))
                 #expect(outside.status == 422)
             }
-            #expect(scene.text(of: "campaigns/new-podcast.yaml") == StudioScene.campaignText)
-            #expect(scene.text(of: "templates/new-podcast.yaml") == StudioScene.templateText)
+            #expect(scene.text(of: "campaigns/new-podcast.yaml") == WebScene.campaignText)
+            #expect(scene.text(of: "templates/new-podcast.yaml") == WebScene.templateText)
             #expect(scene.text(of: "x.yaml") == nil)
             #expect(try await scene.page("/new/config", as: .author).status == 404)
         }
     }
 
     @Test func `a mistake in a new text stands at its line, and is not saved`() async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
-            let typo = StudioScene.campaignText.replacing("campaign: new-podcast", with: "campaign: sale")
+            let typo = WebScene.campaignText.replacing("campaign: new-podcast", with: "campaign: sale")
                 .replacing("audience:", with: "audiance:").replacing("4h", with: "5h")
             let checked = try await scene.page("/new/campaign/check", as: .author, form: form("campaign", "sale", typo))
             #expect(checked.status == 200)
@@ -112,33 +112,33 @@ struct NewFileTests {
     }
 
     @Test func `only whoever may edit makes files, of their own app, and only where that is on`() async throws {
-        try await StudioScene.with(StudioScene.editingOfTwoApps) { scene in
+        try await WebScene.with(WebScene.editingOfTwoApps) { scene in
             try await scene.addCampaign()
             for role in [AccessRole.viewer, .sender, .approver] {
                 #expect(try await scene.page("/new/template", as: role).status == 403)
                 #expect(!(try await scene.page("/campaigns", as: role)).text.contains("/new/"))
             }
-            let made = try await scene.studio.cases.access.create(
+            let made = try await scene.webConsole.cases.access.create(
                 name: "theirs", role: .author, topic: "com.example.other", expiresIn: nil, by: "test",
                 now: scene.sending.clock.now)
-            let session = try await scene.studio.cases.access.signIn(
+            let session = try await scene.webConsole.cases.access.signIn(
                 made.token, by: "test", now: scene.sending.clock.now)
             let headers = [
                 "Cookie": "fanfare=\(session)", "Content-Type": "application/x-www-form-urlencoded",
                 "Sec-Fetch-Site": "same-origin",
             ]
             try scene.folder.write(
-                StudioScene.templateText.replacing("new-podcast", with: "own"), to: "templates/own.yaml")
+                WebScene.templateText.replacing("new-podcast", with: "own"), to: "templates/own.yaml")
             let begun = try await scene.ask("GET", "/new/campaign", headers: headers)
             #expect(begun.text.contains("com.example.other") && !begun.text.contains("com.example.app<"))
-            let text = StudioScene.campaignText.replacing("campaign: new-podcast", with: "campaign: sneaked")
+            let text = WebScene.campaignText.replacing("campaign: new-podcast", with: "campaign: sneaked")
                 .replacing("template: new-podcast", with: "template: own")
             let body = "kind=campaign&file=sneaked&etag=&text=" + text.inAddress
             let sneaked = try await scene.ask("POST", "/new/campaign/save", headers: headers, body: body)
             #expect(sneaked.status == 403)
             #expect(scene.text(of: "campaigns/sneaked.yaml") == nil)
         }
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let off = try await scene.page("/new/template", as: .author)
             #expect(off.status == 403)
             #expect(off.text.contains("http.editing is off"))

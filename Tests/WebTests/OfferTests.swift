@@ -36,7 +36,7 @@ struct OfferTests {
     }
 
     @Test(arguments: roles) func `what a page offers is allowed to whoever sees it`(role: AccessRole) async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
             let run = try await scene.sending.start(try scene.sending.definition())
             let paused = try await scene.sending.start(try scene.sending.definition(), occurrence: "paused")
@@ -44,7 +44,7 @@ struct OfferTests {
             _ = try await scene.page(
                 "/segments", as: .author, form: ["name": "german", "expression": "locale in (\"de\")", "do": "save"])
             _ = try await scene.page("/segments/fans/members", as: .author, form: ["members": "install-1"])
-            let routes = scene.studio.pages
+            let routes = scene.webConsole.pages
             var seen = 0
             for page in [
                 "/", "/runs/\(run.id)", "/runs/\(paused.id)", "/runs/\(run.id)/deliveries", "/campaigns",

@@ -15,7 +15,7 @@ struct OperatorPagesTests {
     // MARK: Audit
 
     @Test func `the audit is filtered by what stands in the address, and paged`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             for number in 0..<5 {
                 try await scene.store.recordEvent(
                     kind: .backedUp, run: nil, actor: Actor("anna"), detail: "copy <b>\(number)</b>",
@@ -47,7 +47,7 @@ struct OperatorPagesTests {
         ("since=yesterday", "\"since\" is to be a time such as 2026-12-01T09:00:00Z"),
     ])
     func `a filter that cannot be is said, by page and by API`(query: String, words: String) async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let answer = try await scene.api("GET", "/audit?\(query)", as: .viewer)
             #expect(answer.status == 422)
             #expect(answer.problem?.detail == words)
@@ -58,7 +58,7 @@ struct OperatorPagesTests {
     }
 
     @Test func `whoever is confined to one app reads the audit of its runs alone`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let run = try await scene.sending.start(try scene.sending.definition())
             let own = try await scene.bearer(.viewer, topic: PipelineScene.topic)
             let other = try await scene.bearer(.viewer, topic: "com.example.other")
@@ -71,7 +71,7 @@ struct OperatorPagesTests {
     // MARK: Health
 
     @Test func `health says in one sentence what is worst, and where to look`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let quiet: HealthResult = try await scene.api("GET", "/health", as: .viewer).result()
             #expect(quiet.state == "warning")
             #expect(quiet.verdict.hasPrefix("none is running: schedules and feeds start nothing"))
@@ -97,7 +97,7 @@ struct OperatorPagesTests {
     }
 
     @Test func `health names an endpoint that gives no response`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let now = scene.sending.clock.now
             let run = try await scene.sending.start(try scene.sending.definition())
             _ = try await scene.store.claim(run.id, by: "sender", now: now)
@@ -116,7 +116,7 @@ struct OperatorPagesTests {
     // MARK: Stops
 
     @Test func `everything is stopped and lifted by whoever may, told to everybody, and on record`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let none: StopsResult = try await scene.api("GET", "/stops", as: .viewer).result()
             #expect(none.items.isEmpty)
             let body = "{\"reason\": \"wrong <b>text</b>\"}"
@@ -148,7 +148,7 @@ struct OperatorPagesTests {
     }
 
     @Test func `a button stops without a question, and ends with a reason and a name`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             #expect(try await scene.page("/", as: .sender).text.contains("action=\"/stops\""))
             #expect(!(try await scene.page("/", as: .viewer)).text.contains("action=\"/stops\""))
             #expect(try await scene.page("/stops", as: .sender, form: [:]).status == 303)
@@ -168,8 +168,8 @@ struct OperatorPagesTests {
     }
 
     @Test func `a campaign is stopped by its own name, whatever its file is called`() async throws {
-        try await StudioScene.with { scene in
-            let text = StudioScene.campaignText.replacing("campaign: new-podcast", with: "campaign: promo")
+        try await WebScene.with { scene in
+            let text = WebScene.campaignText.replacing("campaign: new-podcast", with: "campaign: promo")
             for file in ["promo-old.yaml", "promo.yml"] {
                 try scene.folder.write(text, to: "campaigns/\(file)")
                 let name = file.replacing(".yaml", with: "")
@@ -184,7 +184,7 @@ struct OperatorPagesTests {
     }
 
     @Test func `a run and a campaign are stopped by those of their app`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let run = try await scene.sending.start(try scene.sending.definition())
             let own = try await scene.bearer(.approver, topic: PipelineScene.topic)
             let other = try await scene.bearer(.approver, topic: "com.example.other")
@@ -215,7 +215,7 @@ struct OperatorPagesTests {
     // MARK: Tokens
 
     @Test func `a token is made, shown once, works, and is revoked`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let body = "{\"name\": \"ci\", \"role\": \"viewer\", \"expires\": \"90d\"}"
             let made = try await scene.api("POST", "/tokens", as: .admin, body: body)
             #expect(made.status == 201)
@@ -242,7 +242,7 @@ struct OperatorPagesTests {
         ("{\"name\": \"x\", \"rol\": \"viewer\"}", "did you mean \"role\"?"),
     ])
     func `a token that cannot be is refused`(body: String, words: String) async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let answer = try await scene.api("POST", "/tokens", as: .admin, body: body)
             #expect(answer.status == 422)
             #expect(answer.problem?.detail.contains(words) ?? false, "\(answer.text)")
@@ -250,7 +250,7 @@ struct OperatorPagesTests {
     }
 
     @Test func `an admin of one app makes no tokens, others do not see them`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let own = try await scene.bearer(.admin, topic: PipelineScene.topic)
             #expect(try await scene.api("GET", "/tokens", headers: own).status == 403)
             let body = "{\"name\": \"x\", \"role\": \"admin\"}"
@@ -263,7 +263,7 @@ struct OperatorPagesTests {
 
     @Test func `the page of tokens shows a secret in one answer, and what was typed where it is refused`() async throws
     {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let made = try await scene.page(
                 "/tokens", as: .admin, form: ["name": "ios", "role": "registrar", "topic": "", "expires": ""])
             #expect(made.status == 200)
@@ -288,8 +288,8 @@ struct OperatorPagesTests {
 
     // MARK: Devices
 
-    @Test func `a device is found by page, its story told, names of devices as text`() async throws {
-        try await StudioScene.with { scene in
+    @Test func `a device is found by page, its history shown, names of devices as text`() async throws {
+        try await WebScene.with { scene in
             let token = String(repeating: "ab", count: 28)
             for number in 1...2 {
                 let body =
@@ -305,10 +305,10 @@ struct OperatorPagesTests {
             #expect(!many.text.contains(token))
             let one = try await scene.page("/devices?find=phone-1", as: .viewer)
             #expect(one.status == 303)
-            let story = try await scene.page(try #require(one.header("location")), as: .viewer)
-            #expect(story.text.contains("active: it is in every audience that selects it"))
-            #expect(story.text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"))
-            #expect(!story.text.contains("<script>alert"))
+            let page = try await scene.page(try #require(one.header("location")), as: .viewer)
+            #expect(page.text.contains("active: it is in every audience that selects it"))
+            #expect(page.text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"))
+            #expect(!page.text.contains("<script>alert"))
             let nobody = try await scene.page("/devices?find=nobody", as: .viewer)
             #expect(nobody.status == 404)
             #expect(nobody.text.contains("no device &quot;nobody&quot; in the store"))
@@ -320,7 +320,7 @@ struct OperatorPagesTests {
     @Test func `the devices of a large store are counted behind the page, which says so and does not wait`()
         async throws
     {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let body = "{\"token\": \"\(String(repeating: "ab", count: 32))\", \"environment\": \"production\"}"
             _ = try await scene.api("PUT", "/devices/\(PipelineScene.topic)/phone-1", as: .registrar, body: body)
             let figures = "<td>1</td><td>0</td><td>0</td>"
@@ -334,7 +334,7 @@ struct OperatorPagesTests {
             let first = try await scene.page("/devices", as: .viewer)
             #expect(first.status == 200 && first.text.contains("being counted"))
             #expect(!first.text.contains(figures) && !first.text.contains("None yet"))
-            await scene.studio.cases.gate.settle()
+            await scene.webConsole.cases.countQueue.settle()
             let second = try await scene.page("/devices", as: .viewer)
             #expect(second.text.contains(figures) && second.text.contains("Counted at"))
             let counts: DeviceCountsResult = try await scene.api("GET", "/devices/counts", as: .viewer).result()

@@ -73,7 +73,7 @@ struct PageTemplateTests {
         Example(template: .approval) {
             ApprovalPages.DetailPage(
                 plan: approval, sentTo: "PRODUCTION", isProduction: true, authors: "a",
-                signatures: [.init(words: "a", fault: "b")], sinceRun: 1,
+                signatures: [.init(summary: "a", fault: "b")], sinceRun: 1,
                 facts: [.init(name: "a", now: "b", before: "c", differs: true)], maySign: true, problem: "none")
         },
         Example(template: .tokens) {

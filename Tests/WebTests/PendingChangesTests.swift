@@ -10,14 +10,15 @@ import Testing
 
 @testable import Web
 
-/// An account that may not start runs makes nothing start: what it writes for a campaign that starts automatically waits.
+/// An account that may not start runs makes nothing start: what it writes for a campaign that starts automatically
+/// waits.
 @Suite(.timeLimit(.minutes(10)))
 struct PendingChangesTests {
-    private static let scheduled = StudioScene.scheduledText
+    private static let scheduled = WebScene.scheduledText
     private static let changed = scheduled.replacing("30 2 * * *", with: "* * * * *")
 
-    private static func with(_ body: (StudioScene) async throws -> Void) async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+    private static func with(_ body: (WebScene) async throws -> Void) async throws {
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
             try scene.folder.write(scheduled, to: "campaigns/morning.yaml")
             try await body(scene)
@@ -25,14 +26,14 @@ struct PendingChangesTests {
     }
 
     private static func put(
-        _ scene: StudioScene, _ path: String, _ text: String, as role: AccessRole = .author, etag: String? = nil
-    ) async throws -> StudioScene.Answer {
+        _ scene: WebScene, _ path: String, _ text: String, as role: AccessRole = .author, etag: String? = nil
+    ) async throws -> WebScene.Answer {
         let seen = etag.map { ["If-Match": "\"\($0)\""] } ?? ["If-None-Match": "*"]
         return try await scene.api(
             "PUT", path, as: role, body: text, headers: seen.merging(["Content-Type": "application/yaml"]) { $1 })
     }
 
-    private static func etag(_ scene: StudioScene, _ path: String) async throws -> String {
+    private static func etag(_ scene: WebScene, _ path: String) async throws -> String {
         try #require(try await scene.api("GET", path).header("etag")).replacing("\"", with: "")
     }
 
@@ -40,7 +41,7 @@ struct PendingChangesTests {
         try await Self.with { scene in
             let texts = [
                 "nightly": Self.scheduled.replacing("campaign: morning", with: "campaign: nightly"),
-                "fed": StudioScene.campaignText.replacing("campaign: new-podcast", with: "campaign: fed")
+                "fed": WebScene.campaignText.replacing("campaign: new-podcast", with: "campaign: fed")
                     + "trigger: {feed: \"https://example.org/feed.xml\", every: 15m, variables: {title: item.title}}\n",
             ]
             for (name, text) in texts.sorted(by: { $0.key < $1.key }) {
@@ -48,7 +49,7 @@ struct PendingChangesTests {
                 #expect(answer.status == 202, "\(answer.text)")
                 let held = try #require(try answer.result(WrittenFileResult.self).held)
                 #expect(scene.text(of: "campaigns/\(name).yaml") == nil)
-                let coming = scene.studio.cases.schedule().coming
+                let coming = scene.webConsole.cases.schedule().coming
                 #expect(throws: Failure.self) {
                     _ = try coming.coming([name], count: 1, on: nil, now: scene.sending.clock.now)
                 }
@@ -72,7 +73,7 @@ struct PendingChangesTests {
         try await Self.with { scene in
             let morning = try await Self.etag(scene, "/campaigns/morning")
             let template = try await Self.etag(scene, "/templates/new-podcast")
-            let words = StudioScene.templateText.replacing("is out", with: "is wrong")
+            let words = WebScene.templateText.replacing("is out", with: "is wrong")
             let rows = [
                 ("/campaigns/morning", Self.changed, morning, "campaigns/morning.yaml"),
                 // Without a schedule it would not start what it was to start.
@@ -103,10 +104,10 @@ struct PendingChangesTests {
     @Test func `what starts by hand alone is written at once, as is what a role with run writes`() async throws {
         try await Self.with { scene in
             let podcast = try await Self.etag(scene, "/campaigns/new-podcast")
-            let text = StudioScene.campaignText.replacing("4h", with: "5h")
+            let text = WebScene.campaignText.replacing("4h", with: "5h")
             #expect(try await Self.put(scene, "/campaigns/new-podcast", text, etag: podcast).status == 200)
             #expect(scene.text(of: "campaigns/new-podcast.yaml") == text)
-            let own = StudioScene.templateText.replacing("template: new-podcast", with: "template: own")
+            let own = WebScene.templateText.replacing("template: new-podcast", with: "template: own")
             #expect(try await Self.put(scene, "/templates/own", own).status == 201)
             let morning = try await Self.etag(scene, "/campaigns/morning")
             let admin = try await Self.put(scene, "/campaigns/morning", Self.changed, as: .admin, etag: morning)
@@ -159,14 +160,14 @@ struct PendingChangesTests {
                 "PUT", "/campaigns/morning", body: text,
                 headers: other.merging(type) { $1 }.merging(["If-Match": waiting]) { $1 })
             #expect(seen.status == 202, "\(seen.text)")
-            let changes = try await scene.studio.cases.files.changes()
+            let changes = try await scene.webConsole.cases.files.changes()
             #expect(changes.count == 1 && changes.first?.isOutdated == false)
         }
     }
 
     @Test func `a template of a campaign that waits is not changed behind its releaser`() async throws {
         try await Self.with { scene in
-            let own = StudioScene.templateText.replacing("template: new-podcast", with: "template: own")
+            let own = WebScene.templateText.replacing("template: new-podcast", with: "template: own")
             #expect(try await Self.put(scene, "/templates/own", own).status == 201)
             let nightly = Self.scheduled.replacing("campaign: morning", with: "campaign: nightly")
                 .replacing("template: new-podcast", with: "template: own")
@@ -182,7 +183,7 @@ struct PendingChangesTests {
             let nightly = Self.scheduled.replacing("campaign: morning", with: "campaign: nightly")
             #expect(try await Self.put(scene, "/campaigns/nightly", nightly).status == 202)
             let reads = Mutex(0)
-            let files = scene.studio.cases.files
+            let files = scene.webConsole.cases.files
             func count(_ body: () async throws -> Void) async throws -> Int {
                 reads.withLock { $0 = 0 }
                 try await TextWork.$reader.withValue(TextWork.Reader { reads.withLock { $0 += 1 } }, operation: body)
@@ -194,11 +195,11 @@ struct PendingChangesTests {
             }
             #expect(try await count(read) == 1)
             #expect(try await count(read) == 0)
-            let asked = try await count { try await scene.studio.cases.requireStartsNothing(segment: "other") }
-            let again = try await count { try await scene.studio.cases.requireStartsNothing(segment: "other") }
+            let asked = try await count { try await scene.webConsole.cases.requireStartsNothing(segment: "other") }
+            let again = try await count { try await scene.webConsole.cases.requireStartsNothing(segment: "other") }
             #expect(asked <= 2 && again == 0)
             let unknown = ManageFiles(
-                configuration: scene.studio.cases.configuration(), store: scene.store, zone: .current)
+                configuration: scene.webConsole.cases.configuration(), store: scene.store, zone: .current)
             let first = try await count {
                 _ = try await unknown.names(ofWaiting: change.id, change.name, hash: change.etag)
             }
@@ -218,9 +219,9 @@ struct PendingChangesTests {
             #expect(try await Self.put(scene, "/campaigns/morning", Self.changed, etag: etag).status == 202)
             let back = try await Self.put(scene, "/campaigns/morning", Self.scheduled, etag: etag)
             #expect(back.status == 200 && back.header("etag") == "\"\(etag)\"")
-            #expect(try await scene.studio.cases.files.changes().isEmpty)
+            #expect(try await scene.webConsole.cases.files.changes().isEmpty)
             #expect(try await Self.put(scene, "/campaigns/morning", Self.scheduled, etag: etag).status == 200)
-            #expect(try await scene.studio.cases.files.changes().isEmpty)
+            #expect(try await scene.webConsole.cases.files.changes().isEmpty)
         }
     }
 
@@ -259,7 +260,7 @@ struct PendingChangesTests {
             let saved = try await scene.page("/campaigns/morning/save", as: .author, form: form)
             #expect(saved.status == 303 && saved.header("location") == "/campaigns/morning", "\(saved.text)")
             #expect(scene.text(of: "campaigns/morning.yaml") == Self.scheduled)
-            let change = try #require(try await scene.studio.cases.files.changes().first)
+            let change = try #require(try await scene.webConsole.cases.files.changes().first)
             for path in ["/campaigns/morning", "/calendar", "/changes"] {
                 let page = try await scene.page(path, as: .viewer)
                 #expect(page.text.contains("waits for release"), "\(path)")
@@ -271,7 +272,7 @@ struct PendingChangesTests {
                 "/campaigns/morning/save", as: .author,
                 form: form.merging(["etag": change.etag, "text": Self.changed + "# again\n"]) { $1 })
             #expect(again.status == 303, "\(again.text)")
-            let edited = try #require(try await scene.studio.cases.files.changes().first)
+            let edited = try #require(try await scene.webConsole.cases.files.changes().first)
             #expect(edited.id != change.id)
             #expect(!(try await scene.page("/changes", as: .author)).text.contains("/release"))
             #expect(try await scene.page("/changes/\(edited.id)/release", as: .author, form: [:]).status == 403)
@@ -292,7 +293,7 @@ struct PendingChangesTests {
             let etag = try await Self.etag(scene, "/campaigns/morning")
             let form = ["kind": "campaign", "file": "morning", "text": Self.changed, "etag": etag]
             #expect(try await scene.page("/campaigns/morning/save", as: .author, form: form).status == 303)
-            let waiting = try #require(try await scene.studio.cases.files.changes().first?.etag)
+            let waiting = try #require(try await scene.webConsole.cases.files.changes().first?.etag)
             let second = try await scene.confinedVisitor(to: PipelineScene.topic, as: .author)
             let own = Self.changed.replacing("title: Morning", with: "title: Evening")
             let typed = form.merging(["text": own]) { $1 }
@@ -305,7 +306,7 @@ struct PendingChangesTests {
             #expect(again.status == 412)
             let meant = typed.merging(["over": waiting]) { $1 }
             #expect(try await scene.page("/campaigns/morning/save", form: meant, headers: second).status == 303)
-            let changes = try await scene.studio.cases.files.changes()
+            let changes = try await scene.webConsole.cases.files.changes()
             #expect(changes.count == 1 && changes.first?.author.hasPrefix("visitor-of-") == true)
             #expect(scene.text(of: "campaigns/morning.yaml") == Self.scheduled)
         }

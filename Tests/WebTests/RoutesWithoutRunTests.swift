@@ -11,12 +11,12 @@ import Testing
 
 @testable import Web
 
-/// A role without `run` makes nothing start, by any operation and any form. New routes are asked as well, since all that there
-/// are is asked.
+/// A role without `run` makes nothing start, by any operation and any form. New routes are asked as well, since all
+/// that there are is asked.
 @Suite(.timeLimit(.minutes(10)))
 struct RoutesWithoutRunTests {
     /// Far ahead: nothing of it starts within the test.
-    private static let scheduled = StudioScene.scheduledText
+    private static let scheduled = WebScene.scheduledText
         .replacing(
             "schedule: {cron: \"30 2 * * *\", zone: Europe/Berlin}", with: "schedule: {at: 2090-01-01T09:00, zone: UTC}"
         )
@@ -32,7 +32,7 @@ struct RoutesWithoutRunTests {
         /// Tokens that may start runs.
         var tokens: Set<String>
 
-        init(_ scene: StudioScene) async throws {
+        init(_ scene: WebScene) async throws {
             let ready = RoutesWithoutRunTests.ready(scene)
             let campaigns = Dictionary(ready.map { ($0.campaign.name, $0.campaign) }) { first, _ in first }
             let morning = try #require(campaigns["morning"])
@@ -48,13 +48,13 @@ struct RoutesWithoutRunTests {
         }
     }
 
-    private static func ready(_ scene: StudioScene) -> [ReadyCampaign] {
+    private static func ready(_ scene: WebScene) -> [ReadyCampaign] {
         var catalogue = CampaignCatalogue()
         catalogue.refresh(campaigns: scene.folder.file("campaigns"), templates: scene.folder.file("templates"))
         return catalogue.ready.filter { $0.campaign.schedule != nil || $0.campaign.feed != nil }
     }
 
-    private static func fill(_ scene: StudioScene) async throws -> Int64 {
+    private static func fill(_ scene: WebScene) async throws -> Int64 {
         try await scene.addCampaign()
         try scene.folder.write(scheduled, to: "campaigns/morning.yaml")
         let line = "{\"installation_id\": \"install-1\"}\n"
@@ -74,15 +74,15 @@ struct RoutesWithoutRunTests {
     private static let texts: [String] = [
         now, now.replacing("campaign: morning", with: "campaign: new-podcast"),
         now.replacing("campaign: morning", with: "campaign: nightly"),
-        StudioScene.campaignText
+        WebScene.campaignText
             + "trigger: {feed: \"https://example.org/feed.xml\", every: 15m, variables: {title: item.title}}\n",
-        StudioScene.campaignText.replacing("template: new-podcast", with: "template: own"),
+        WebScene.campaignText.replacing("template: new-podcast", with: "template: own"),
         // Started by hand, under the name of one that is not.
-        StudioScene.campaignText.replacing("campaign: new-podcast", with: "campaign: morning"),
+        WebScene.campaignText.replacing("campaign: new-podcast", with: "campaign: morning"),
     ]
     private static let templates: [String] = [
-        StudioScene.templateText.replacing("is out", with: "is wrong"),
-        StudioScene.templateText.replacing("template: new-podcast", with: "template: own"),
+        WebScene.templateText.replacing("is out", with: "is wrong"),
+        WebScene.templateText.replacing("template: new-podcast", with: "template: own"),
     ]
 
     private static func bodies() throws -> [String: [String]] {
@@ -120,7 +120,7 @@ struct RoutesWithoutRunTests {
 
     /// With every condition that a change may ask for: none, the file is new, and the file is as it is.
     private static func conditions(
-        _ scene: StudioScene, _ operation: Web.Operation, _ path: String
+        _ scene: WebScene, _ operation: Web.Operation, _ path: String
     ) async throws -> [[String: String]] {
         guard operation.parameters.contains(where: { $0.place == .header }) else { return [[:]] }
         var conditions: [[String: String]] = [[:], ["If-None-Match": "*"]]
@@ -142,13 +142,13 @@ struct RoutesWithoutRunTests {
 
     @Test(arguments: AccessRole.allCases.filter { !$0.may(.run) })
     func `nothing that starts automatically changes, and nothing starts`(role: AccessRole) async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             let run = try await Self.fill(scene)
             let before = try await Automatic(scene)
             #expect(before.campaigns.keys.sorted() == ["morning"] && before.runs == [run: .paused])
             let bodies = try Self.bodies()
             var asked = 0
-            for operation in scene.studio.operations {
+            for operation in scene.webConsole.operations {
                 let given: [String?] = operation.body == nil ? [nil] : bodies[operation.id] ?? ["{}"]
                 for path in Self.paths(operation.path, run: run) {
                     for condition in try await Self.conditions(scene, operation, path) {
@@ -169,7 +169,7 @@ struct RoutesWithoutRunTests {
             }
             #expect(asked > 60)
             let etag = try #require(try await scene.api("GET", "/campaigns/morning").header("etag"))
-            for page in scene.studio.pages where page.method == .post && !page.path.hasPrefix("/sign-") {
+            for page in scene.webConsole.pages where page.method == .post && !page.path.hasPrefix("/sign-") {
                 for path in Self.paths(page.path, run: run) {
                     for text in Self.texts.prefix(2) {
                         let form = Self.forms(text, etag: etag.replacing("\"", with: ""))
@@ -193,7 +193,7 @@ struct RoutesWithoutRunTests {
 
     /// The same requests do start something for a role that may.
     @Test func `the same requests change what starts for a role with run`() async throws {
-        try await StudioScene.with({ $0.http.editing = true }) { scene in
+        try await WebScene.with({ $0.http.editing = true }) { scene in
             _ = try await Self.fill(scene)
             let before = try await Automatic(scene)
             let etag = try #require(try await scene.api("GET", "/campaigns/morning").header("etag"))

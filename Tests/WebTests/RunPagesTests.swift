@@ -14,7 +14,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct RunPagesTests {
     /// A run of ten devices that nobody sends.
-    private static func run(_ scene: StudioScene) async throws -> Run {
+    private static func run(_ scene: WebScene) async throws -> Run {
         try await scene.sending.addDevices(0..<10)
         let run = try await scene.sending.start(try scene.sending.definition())
         let owner = "nobody-else"
@@ -26,7 +26,7 @@ struct RunPagesTests {
     }
 
     @Test func `the stage that is approved is the one that was seen`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.sending.addDevices(0..<100)
             let stages = [Stage(.share(50), needsApproval: true), Stage(.rest, needsApproval: true)]
             let definition = try scene.sending.definition { $0.stages = stages }
@@ -55,7 +55,7 @@ struct RunPagesTests {
     }
 
     @Test func `a run that is paused or stopped has no pace, and nothing is counted down`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let run = try await Self.run(scene)
             var result: RunResult = try await scene.api("GET", "/runs/\(run.id)").result()
             #expect(RunView(result, rate: 2).pace.hasSuffix(" left"))
@@ -66,19 +66,19 @@ struct RunPagesTests {
             // A run without an audience yet has no numbers to be read out.
             (result.counts, result.frozen) = (CountsResult(DeliveryCounts()), false)
             let empty = RunView(result, rate: nil)
-            #expect(empty.live.announcement == "\(empty.words).")
-            #expect([empty].live.announcement == "\(empty.campaign): \(empty.words)")
+            #expect(empty.live.announcement == "\(empty.summary).")
+            #expect([empty].live.announcement == "\(empty.campaign): \(empty.summary)")
         }
     }
 
     @Test func `the page and the API say the same of a run`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let run = try await Self.run(scene)
             let api: RunResult = try await scene.api("GET", "/runs/\(run.id)").result()
             let page = try await scene.page("/runs/\(run.id)", as: .viewer)
             #expect(page.status == 200)
             #expect(page.text.contains("<span data-value=\"audience\">\(api.counts.audience)</span>"))
-            #expect(page.text.contains("data-value=\"words\">\(api.stateWords)</span>"))
+            #expect(page.text.contains("data-value=\"summary\">\(api.stateSummary)</span>"))
             #expect(page.header("content-security-policy")?.contains("script-src 'self'") ?? false)
             let list = try await scene.page("/", as: .viewer)
             #expect(list.text.contains("<a href=\"/runs/\(run.id)\">c</a>"))
@@ -86,7 +86,7 @@ struct RunPagesTests {
     }
 
     @Test func `a run by each device's clock shows when who starts, in its page and in its report`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let zones = ["Asia/Tokyo", "Europe/Berlin", "Europe/Berlin"]
             let records = try zones.enumerated().map { number, zone in
                 var record = DeviceRecord(
@@ -116,7 +116,7 @@ struct RunPagesTests {
     }
 
     @Test func `whoever has no script is told that a run moves on without its page`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let run = try await Self.run(scene)
             let page = try await scene.page("/runs/\(run.id)", as: .viewer)
             #expect(page.text.contains("Live updates need JavaScript"))
@@ -127,7 +127,7 @@ struct RunPagesTests {
     }
 
     @Test func `what a role may not do is not offered, and refused when it is asked for`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let run = try await Self.run(scene)
             let seen = try await scene.page("/runs/\(run.id)", as: .viewer)
             #expect(!seen.text.contains("/runs/\(run.id)/pause"))
@@ -140,7 +140,7 @@ struct RunPagesTests {
     }
 
     @Test func `a run is paused and resumed by forms, with its reason and the person on record`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let run = try await Self.run(scene)
             let paused = try await scene.page("/runs/\(run.id)/pause", as: .sender, form: ["reason": "wrong link"])
             #expect(paused.status == 303)
@@ -160,7 +160,7 @@ struct RunPagesTests {
     }
 
     @Test func `what went wrong is put right from its page, and each names the other`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let run = try await Self.run(scene)
             try scene.folder.write(
                 "template: right\ndefault_locale: en\nalert: {en: {body: Sorry}}\n", to: "templates/right.yaml")
@@ -222,7 +222,7 @@ struct RunPagesTests {
     }
 
     @Test func `a change by the API is held to the state that was seen`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let run = try await Self.run(scene)
             let seen = try #require(try await scene.api("GET", "/runs/\(run.id)").header("etag"))
             let paused = try await scene.api(
@@ -240,7 +240,7 @@ struct RunPagesTests {
     }
 
     @Test func `what a run moves to is told as a whole, and that it is over`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let run = try await Self.run(scene)
             _ = try await scene.api("POST", "/runs/\(run.id)/cancel", as: .sender)
             let stream = try await scene.page("/runs/\(run.id)/live", as: .viewer)
@@ -261,7 +261,7 @@ struct RunPagesTests {
     }
 
     @Test func `a script in a campaign's name is text`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             var definition = try scene.sending.definition()
             definition.campaign.name = "<script>alert(1)</script>"
             let run = try await scene.sending.start(definition, occurrence: "\"><img src=x onerror=alert(1)>")

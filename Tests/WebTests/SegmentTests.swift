@@ -14,7 +14,7 @@ struct SegmentTests {
     private static let german = "{\"expression\": \"locale in (\\\"de\\\")\"}"
 
     @Test func `a segment is defined, read, counted and listed`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.sending.addDevices(0..<10)
             let defined = try await scene.api("PUT", "/segments/german", as: .author, body: Self.german)
             #expect(defined.status == 200)
@@ -34,7 +34,7 @@ struct SegmentTests {
     }
 
     @Test func `an expression with faults is refused at its columns, by both ways in`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let body = "{\"expression\": \"lang = \\\"de\\\" and county = \\\"DE\\\"\"}"
             let answer = try await scene.api("PUT", "/segments/x", as: .author, body: body)
             #expect(answer.status == 422)
@@ -61,7 +61,7 @@ struct SegmentTests {
     }
 
     @Test func `an expression is counted for an app and a push type`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.sending.addDevices(0..<10)
             let count = { (more: String) in
                 try await scene.api(
@@ -90,7 +90,7 @@ struct SegmentTests {
     }
 
     @Test func `members come in by lines, bad ones are named, and go out by pages`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.sending.addDevices(0..<120)
             let lines = (0..<100).map { "{\"installation_id\": \"install-\($0)\"}\n" }.joined()
             let bad = "{\"userid\": \"u\"}\n{\"user_id\": \"nobody\"}\n[]\n{\"token\": \"xx\"}"
@@ -123,7 +123,7 @@ struct SegmentTests {
     }
 
     @Test func `of members whose lines break off nothing is changed`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.sending.addDevices(0..<10)
             _ = try await scene.lines("/segments/fans/members", as: .author, "{\"installation_id\": \"install-1\"}\n")
             let connection = try RawConnection(port: scene.port)
@@ -140,7 +140,7 @@ struct SegmentTests {
     }
 
     @Test func `members are pasted into a page, and what was typed stays where it is refused`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.sending.addDevices(0..<10)
             let form = [
                 "members": "install-1\r\n install-2 \r\n\r\nnobody\r\n", "key": "installation_id", "mode": "add",
@@ -170,7 +170,7 @@ struct SegmentTests {
     @Test func `a segment that nothing uses is removed, by API and by page; another one names what uses it`()
         async throws
     {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.sending.addDevices(0..<4)
             _ = try await scene.api("PUT", "/segments/german", as: .author, body: Self.german)
             let others = "{\"expression\": \"not segment(\\\"german\\\")\"}"
@@ -195,7 +195,7 @@ struct SegmentTests {
     }
 
     @Test func `a segment's name is shown as text, and found again by its address`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.sending.addDevices(0..<2)
             let name = "<script>alert(1)</script> 50% & more"
             let saved = try await scene.page(
@@ -217,7 +217,7 @@ struct SegmentTests {
     @Test func `of two who define one segment the second sees both expressions, and nothing is lost unasked`()
         async throws
     {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.sending.addDevices(0..<4)
             let german = "locale in (\"de\")"
             func source() async throws -> String? {
@@ -254,7 +254,7 @@ struct SegmentTests {
     }
 
     @Test func `a segment is replaced by its tag, or whatever it is where no tag is given`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let path = "/segments/german"
             let made = try await scene.api("PUT", path, as: .author, body: Self.german)
             let tag = try #require(made.header("etag"))
@@ -274,7 +274,7 @@ struct SegmentTests {
 
     @Test(arguments: ["ger\u{200B}man", "ger\u{AD}man", "g\u{A0}erman", "caf\u{65}\u{301}", "\u{3164}"])
     func `a new segment's name looks like no other`(name: String) async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let refused = try await scene.page(
                 "/segments", as: .author, form: ["name": name, "expression": "everyone", "do": "save"])
             #expect(refused.status == 422, "\(refused.status)")

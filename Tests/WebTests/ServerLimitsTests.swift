@@ -6,7 +6,8 @@ import Testing
 
 @testable import Web
 
-/// Clients that do not do their part, on a real server whose limits are short. Each test waits for what the server does.
+/// Clients that do not do their part, on a real server whose limits are short. Each test waits for what the server
+/// does.
 @Suite(.timeLimit(.minutes(10)))
 struct ServerLimitsTests {
     /// One connection at a time: the next is answered when the one before has ended.
@@ -21,7 +22,7 @@ struct ServerLimitsTests {
         var limits = ServerLimits()
         limits.lookEvery = .milliseconds(20)
         limits.uploadSlack = .milliseconds(200)
-        try await StudioScene.with(limits: limits) { scene in
+        try await WebScene.with(limits: limits) { scene in
             try await scene.sending.addDevices(0..<2)
             let connection = try RawConnection(port: scene.port)
             try await connection.begin(
@@ -36,7 +37,7 @@ struct ServerLimitsTests {
 
     @Test(arguments: ["zz\r\nx\r\n", "ffffffffffffffffff\r\n", "1\r\nxy\r\n0\r\n\r\n"])
     func `a body whose parts are broken is the client's doing`(chunk: String) async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let connection = try RawConnection(port: scene.port)
             try await connection.begin(
                 "POST", "/api/v1/segments/fans/members", token: scene.secrets.secret(of: .author))
@@ -51,7 +52,7 @@ struct ServerLimitsTests {
     @Test func `an answer that nobody takes ends its connection`() async throws {
         var limits = Self.short
         limits.write = .milliseconds(200)
-        try await StudioScene.with(limits: limits) { scene in
+        try await WebScene.with(limits: limits) { scene in
             let connection = try RawConnection(port: scene.port)
             // More than the kernel keeps for both sides.
             let request = "GET /api/v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -65,7 +66,7 @@ struct ServerLimitsTests {
         var limits = ServerLimits()
         limits.crowdedAt = 8
         limits.connectionsMax = 16
-        try await StudioScene.with(limits: limits) { scene in
+        try await WebScene.with(limits: limits) { scene in
             let slow = try (0..<60).map { _ in try RawConnection(port: scene.port) }
             for connection in slow {
                 try? await connection.send("POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\nx")
@@ -79,7 +80,7 @@ struct ServerLimitsTests {
     @Test func `what is asked behind a last request keeps no connection`() async throws {
         var limits = Self.short
         limits.halfClosed = .milliseconds(200)
-        try await StudioScene.with(limits: limits) { scene in
+        try await WebScene.with(limits: limits) { scene in
             let connection = try RawConnection(port: scene.port)
             let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
             try await connection.send(

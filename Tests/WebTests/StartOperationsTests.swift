@@ -17,13 +17,13 @@ struct StartOperationsTests {
     }
 
     private func start(
-        _ scene: StudioScene, _ fields: [String: Any], as role: AccessRole = .sender, _ campaign: String = "new-podcast"
-    ) async throws -> StudioScene.Answer {
+        _ scene: WebScene, _ fields: [String: Any], as role: AccessRole = .sender, _ campaign: String = "new-podcast"
+    ) async throws -> WebScene.Answer {
         try await scene.api("POST", "/campaigns/\(campaign)/runs", as: role, body: try body(fields))
     }
 
     @Test func `a plan says who gets what, and its hash starts just that`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             let path = "/campaigns/new-podcast/plan"
             let unset = try await scene.api("POST", path, as: .author, body: "{}").result(PlanResult.self)
@@ -49,7 +49,7 @@ struct StartOperationsTests {
     }
 
     @Test func `the same occurrence again is the same run, whatever has become of the file`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             let fields: [String: Any] = ["occurrence": "e-1", "variables": ["title": "The Reef"]]
             let first = try await start(scene, fields).result(StartedResult.self)
@@ -63,7 +63,7 @@ struct StartOperationsTests {
     }
 
     @Test func `what has changed since the plan is refused, and nothing is sent`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             let variables = ["title": "The Reef"]
             let hash = try #require(
@@ -71,7 +71,7 @@ struct StartOperationsTests {
                     "POST", "/campaigns/new-podcast/plan", body: try body(["variables": variables])
                 ).result(PlanResult.self).plan)
             try scene.folder.write(
-                StudioScene.templateText.replacing("is out", with: "is here"), to: "templates/new-podcast.yaml")
+                WebScene.templateText.replacing("is out", with: "is here"), to: "templates/new-podcast.yaml")
             let drifted = try await start(scene, ["occurrence": "e-1", "variables": variables, "plan": hash])
             #expect(drifted.status == 409)
             #expect(drifted.problem?.detail.contains("the template has changed") ?? false)
@@ -90,10 +90,10 @@ struct StartOperationsTests {
     }
 
     @Test func `a guard refuses until somebody passes it over by name`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             try scene.folder.write(
-                StudioScene.campaignText + "guards: {max_reach: 3}\n", to: "campaigns/new-podcast.yaml")
+                WebScene.campaignText + "guards: {max_reach: 3}\n", to: "campaigns/new-podcast.yaml")
             var fields: [String: Any] = ["occurrence": "e-1", "variables": ["title": "The Reef"]]
             let refused = try await start(scene, fields)
             #expect(refused.status == 409)
@@ -107,9 +107,9 @@ struct StartOperationsTests {
     }
 
     @Test func `an occurrence of the schedule is sent as the daemon would`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
-            try scene.folder.write(StudioScene.scheduledText, to: "campaigns/morning.yaml")
+            try scene.folder.write(WebScene.scheduledText, to: "campaigns/morning.yaml")
             let today = String(scene.sending.clock.now.iso8601.prefix(10))
             let missed = try await start(scene, ["occurrence": "2020-01-01T02:30"], "morning")
             #expect(missed.status == 409)
@@ -123,7 +123,7 @@ struct StartOperationsTests {
     }
 
     @Test func `a payload is rendered for a language or a device`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             let path = "/campaigns/new-podcast/render"
             let german = try await scene.api(
@@ -144,7 +144,7 @@ struct StartOperationsTests {
     }
 
     @Test func `a test is made for one device and left to the daemon`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             let path = "/campaigns/new-podcast/test-send"
             let fields = #"{"device": "install-2", "variables": {"title": "Riff"}}"#
@@ -164,7 +164,7 @@ struct StartOperationsTests {
     }
 
     @Test func `nobody sends tests without end`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
             let path = "/campaigns/new-podcast/test-send"
             let fields = #"{"device": "install-2", "variables": {"title": "Riff"}}"#
@@ -185,7 +185,7 @@ struct StartOperationsTests {
     @Test(arguments: [nil, "staff"]) func `where runs need signatures a test reaches named devices alone`(
         segment: String?
     ) async throws {
-        try await StudioScene.with { configuration in
+        try await WebScene.with { configuration in
             configuration.approvals = ApprovalRules(rules: [.init(above: 1, needs: 1)])
             configuration.testDevices = segment
         } _: { scene in
@@ -193,7 +193,7 @@ struct StartOperationsTests {
             let staff = try await scene.store.importSegment("staff", mode: .replace, topic: nil)
             try await staff.append([.installation("install-2")])
             _ = try await staff.commit(now: scene.sending.clock.now)
-            func test(_ device: String) async throws -> StudioScene.Answer {
+            func test(_ device: String) async throws -> WebScene.Answer {
                 try await scene.api(
                     "POST", "/campaigns/new-podcast/test-send", as: .author,
                     body: #"{"device": "\#(device)", "variables": {"title": "Riff"}}"#)
@@ -206,9 +206,9 @@ struct StartOperationsTests {
     }
 
     @Test func `the schedule of some days names the clocks that leave a time out`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             try await scene.addCampaign()
-            try scene.folder.write(StudioScene.scheduledText, to: "campaigns/morning.yaml")
+            try scene.folder.write(WebScene.scheduledText, to: "campaigns/morning.yaml")
             let answer = try await scene.api("GET", "/schedule?from=2027-03-27&to=2027-03-29", as: .viewer)
             let entries = try answer.result(ScheduleResult.self).occurrences
             #expect(entries.map(\.occurrence) == ["2027-03-27T02:30", "2027-03-28T03:00", "2027-03-29T02:30"])

@@ -11,7 +11,7 @@ import Testing
 /// A run whose row cannot be read is left out of lists. The lists say so.
 @Suite(.timeLimit(.minutes(10))) struct `A run that cannot be read` {
     /// Two runs, the first with a definition that cannot be read.
-    private static func spoiled(_ scene: StudioScene) async throws -> (odd: Run, good: Run) {
+    private static func spoiled(_ scene: WebScene) async throws -> (odd: Run, good: Run) {
         let definition = try scene.sending.definition()
         let odd = try await scene.sending.start(definition, occurrence: "odd")
         let good = try await scene.sending.start(definition, occurrence: "good")
@@ -20,7 +20,7 @@ import Testing
     }
 
     /// As another program would.
-    private static func spoil(_ scene: StudioScene, _ which: String) async throws {
+    private static func spoil(_ scene: WebScene, _ which: String) async throws {
         var configuration = GRDB.Configuration()
         configuration.busyMode = .timeout(30)
         let queue = try DatabaseQueue(path: scene.store.path, configuration: configuration)
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test func `is named above the list of runs, which shows all others`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             #expect(try await !scene.page("/", as: .viewer).text.contains("cannot be read"))
             let (odd, good) = try await Self.spoiled(scene)
             let page = try await scene.page("/", as: .viewer)
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test func `is named on the first page of the API's list, where the filter does not leave it out`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let (odd, good) = try await Self.spoiled(scene)
             let first: RunPageResult = try await scene.api("GET", "/runs", as: .viewer).result()
             #expect(first.runs.map(\.run) == [good.id])
@@ -59,7 +59,7 @@ import Testing
 
     /// The row does not say whose it is.
     @Test func `is named to no caller of one app`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let (_, good) = try await Self.spoiled(scene)
             let headers = try await scene.bearer(.viewer, topic: PipelineScene.topic)
             let page: RunPageResult = try await scene.api("GET", "/runs", headers: headers).result()
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test func `among many is counted, and the latest are named`() async throws {
-        try await StudioScene.with { scene in
+        try await WebScene.with { scene in
             let definition = try scene.sending.definition()
             for number in 1...12 { _ = try await scene.sending.start(definition, occurrence: "o\(number)") }
             try await Self.spoil(scene, "true")

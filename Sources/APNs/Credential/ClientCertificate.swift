@@ -177,11 +177,11 @@ final class CertificatePair {
             let end = Self.milliseconds(X509_get0_notAfter(certificate))
         else { throw .malformedCertificate(origin: certificatePath, reason: "its dates cannot be read") }
         if now < start {
-            let moment = Self.words(X509_get0_notBefore(certificate))
+            let moment = Self.summary(X509_get0_notBefore(certificate))
             throw .certificateNotYetValid(path: certificatePath, validFrom: moment)
         }
         if now >= end {
-            throw .certificateExpired(path: certificatePath, expiredAt: Self.words(X509_get0_notAfter(certificate)))
+            throw .certificateExpired(path: certificatePath, expiredAt: Self.summary(X509_get0_notAfter(certificate)))
         }
         return end
     }
@@ -196,7 +196,7 @@ final class CertificatePair {
     }
 
     /// Returns a time as OpenSSL prints it: `Nov 21 02:29:00 2026 GMT`.
-    private static func words(_ time: UnsafePointer<ASN1_TIME>?) -> String {
+    private static func summary(_ time: UnsafePointer<ASN1_TIME>?) -> String {
         guard let memory = BIO_new(BIO_s_mem()) else { return "an unknown time" }
         defer { BIO_free(memory) }
         guard ASN1_TIME_print(memory, time) == 1 else { return "an unknown time" }

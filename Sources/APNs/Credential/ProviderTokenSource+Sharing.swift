@@ -53,8 +53,8 @@ extension ProviderTokenSource {
         state.withLock { state in
             let uptime = clock.uptime()
             let due = max(state.signedAt + state.renewalAge, state.heldUntil)
-            let isOwed = state.token == nil || state.isAlone || state.mustShareHold || due <= uptime
-            return isOwed ? Self.retryInterval : min(due, state.signedAt + Self.ageMax) - uptime
+            let isDue = state.token == nil || state.isAlone || state.mustShareHold || due <= uptime
+            return isDue ? Self.retryInterval : min(due, state.signedAt + Self.ageMax) - uptime
         }
     }
 
@@ -73,12 +73,12 @@ extension ProviderTokenSource {
         guard let sharing else { return }
         do {
             if state.withLock({ $0.mustShareHold }) { try await shareHold(sharing) }
-            guard let isAlone = state.withLock({ owed($0) }) else { return }
+            guard let isAlone = state.withLock({ pendingRenewal($0) }) else { return }
             let shared = try await agree(sharing)
             state.withLock { state in
                 state.isFailing = false
                 // The token in use stays until it is due, even if other processes have agreed on another one.
-                if isAlone, owed(state) == true { return state.isAlone = false }
+                if isAlone, pendingRenewal(state) == true { return state.isAlone = false }
                 take(shared, into: &state)
             }
         } catch {
@@ -88,7 +88,7 @@ extension ProviderTokenSource {
 
     /// Returns whether a renewal is due. True means that only the other processes need to learn this process's token.
     /// `nil` means that nothing is due.
-    private func owed(_ state: State) -> Bool? {
+    private func pendingRenewal(_ state: State) -> Bool? {
         guard let condition = try? condition(state) else { return nil }
         switch condition {
         case .useless, .due: return false

@@ -64,7 +64,7 @@ final class CurlConnection: LaneConnection {
         }
         let code = slot.setOptions(plan)
         guard code == CURLE_OK else {
-            let reason = "this libcurl lacks what APNs needs: \(CurlLibrary.words(for: code))"
+            let reason = "this libcurl lacks what APNs needs: \(CurlLibrary.summary(for: code))"
             throw .unreachable(plan.endpoint, reason: reason)
         }
         return slot
@@ -95,7 +95,7 @@ final class CurlConnection: LaneConnection {
     /// Does nothing: libcurl sends no PING.
     func ping() {}
 
-    func abort(_ words: String) { close() }
+    func abort(_ summary: String) { close() }
 
     /// Requests still in flight end because their streams are cancelled.
     func close() {
@@ -266,11 +266,11 @@ extension CurlConnection {
             driver.expired(slot, isWritten: true)
             driver.ended(slot, .notProcessed, on: self)
             if !isStale { driver.missedDeadline(self) }
-        case .lost(let words):
-            driver.ended(slot, .lost(words), on: self)
+        case .lost(let summary):
+            driver.ended(slot, .lost(summary), on: self)
             if !isStale {
                 isProven = false
-                driver.lost(on: self, words)
+                driver.lost(on: self, summary)
             }
         case .notHTTP2:
             let reason = "it does not speak HTTP/2; does a proxy inspect TLS?"

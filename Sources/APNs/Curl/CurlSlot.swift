@@ -110,8 +110,8 @@ final class CurlSlot: RequestSlot {
     }
 
     /// Returns libcurl's description of the last failure.
-    func words(for code: CURLcode) -> String {
-        errorText.pointee == 0 ? CurlLibrary.words(for: code) : String(cString: errorText)
+    func summary(for code: CURLcode) -> String {
+        errorText.pointee == 0 ? CurlLibrary.summary(for: code) : String(cString: errorText)
     }
 
     /// Returns the value of a response header, or an empty array. libcurl keeps headers until the next request.

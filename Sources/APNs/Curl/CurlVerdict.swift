@@ -29,7 +29,7 @@ enum CurlVerdict {
         } else if code == CURLE_OPERATION_TIMEDOUT, isProven {
             self = .neverStarted
         } else {
-            self = Self.notConnected(code, slot.words(for: code), plan)
+            self = Self.notConnected(code, slot.summary(for: code), plan)
         }
     }
 
@@ -37,7 +37,7 @@ enum CurlVerdict {
         switch code {
         case CURLE_OPERATION_TIMEDOUT: .missedDeadline
         case CURLE_ABORTED_BY_CALLBACK: .lost("the connection ended before the answer")
-        default: .lost(slot.words(for: code))
+        default: .lost(slot.summary(for: code))
         }
     }
 
@@ -56,16 +56,16 @@ enum CurlVerdict {
         return .answered(response, latencyMicroseconds: max(0, Int64(latency)))
     }
 
-    private static func notConnected(_ code: CURLcode, _ words: String, _ plan: LanePlan) -> CurlVerdict {
+    private static func notConnected(_ code: CURLcode, _ summary: String, _ plan: LanePlan) -> CurlVerdict {
         switch code {
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR:
-            .notConnected(.untrusted(plan.endpoint, reason: words), isFinal: true)
+            .notConnected(.untrusted(plan.endpoint, reason: summary), isFinal: true)
         case CURLE_SSL_CERTPROBLEM:
-            .notConnected(.credentialUnusable("the client certificate cannot be used: \(words)"), isFinal: true)
+            .notConnected(.credentialUnusable("the client certificate cannot be used: \(summary)"), isFinal: true)
         case CURLE_SSL_CONNECT_ERROR:
-            .notConnected(.untrusted(plan.endpoint, reason: words), isFinal: false)
+            .notConnected(.untrusted(plan.endpoint, reason: summary), isFinal: false)
         default:
-            .notConnected(.unreachable(plan.endpoint, reason: words), isFinal: false)
+            .notConnected(.unreachable(plan.endpoint, reason: summary), isFinal: false)
         }
     }
 }
@@ -74,7 +74,7 @@ enum CurlVerdict {
 enum CurlLibrary {
     static let isReady: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    static func words(for code: CURLcode) -> String {
+    static func summary(for code: CURLcode) -> String {
         curl_easy_strerror(code).map { String(cString: $0) } ?? "curl error \(code.rawValue)"
     }
 }

@@ -40,7 +40,7 @@ package final class PushJournal: Sendable {
 
     private struct State {
         var entries = 0
-        var spare: [JournalSheet] = []
+        var spare: [JournalSegment] = []
     }
 
     /// Extends a file and allocates the disk space. Returns 0 or an error number, like posix_fallocate(3).
@@ -74,7 +74,7 @@ package final class PushJournal: Sendable {
     deinit { close(file) }
 
     /// Returns a segment for at least this many pushes.
-    package func sheet(entries: Int) throws(JournalError) -> JournalSheet {
+    package func segment(entries: Int) throws(JournalError) -> JournalSegment {
         try state.withLock { (state) throws(JournalError) in
             if let index = state.spare.firstIndex(where: { $0.count >= entries }) {
                 return state.spare.remove(at: index)
@@ -84,21 +84,21 @@ package final class PushJournal: Sendable {
             let offset = Self.headerBytes + state.entries * JournalEntries<MappedWords>.byteCount
             let words = try MappedWords(
                 file, path, offset: offset, byteCount: count * JournalEntries<MappedWords>.byteCount, takeRoom)
-            let sheet = JournalSheet(words, count: count)
+            let segment = JournalSegment(words, count: count)
             state.entries += count
             // From here on, every reader of the file expects these entries.
             JournalHeader(words: header).setEntries(state.entries)
-            return sheet
+            return segment
         }
     }
 
     /// Leaves a note for other processes while the store accepts no writes. `nil` removes the note.
-    package func leave(_ note: JournalNote?) { JournalHeader(words: header).setNote(note) }
+    package func recordNote(_ note: JournalNote?) { JournalHeader(words: header).setNote(note) }
 
     /// Returns a segment for the next lane's use. A segment with an entry that is not free stays as it is, because an
     /// outcome could not be recorded.
-    package func giveBack(_ sheet: JournalSheet) {
-        state.withLock { if sheet.isFree { $0.spare.append(sheet) } }
+    package func release(_ segment: JournalSegment) {
+        state.withLock { if segment.isFree { $0.spare.append(segment) } }
     }
 }
 
@@ -119,7 +119,7 @@ package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible 
 
 /// The entries of one lane. The lane's thread and the tasks that lease and settle store to different entries. A lock
 /// protects the list of free entries.
-package final class JournalSheet: Sendable {
+package final class JournalSegment: Sendable {
     let count: Int
     private let entries: JournalEntries<MappedWords>
     /// The free entries. The last one returned is reused first, because it is in the cache.
@@ -168,7 +168,7 @@ package final class JournalSheet: Sendable {
 }
 
 /// A mapped part of a file, unmapped with the last reference. Words are stored and loaded atomically and in order, so
-/// no lock is needed. ``JournalSheet`` defines which thread stores to which words.
+/// no lock is needed. ``JournalSegment`` defines which thread stores to which words.
 final class MappedWords: JournalWords, @unchecked Sendable {
     private let start: UnsafeMutableRawPointer
     private let byteCount: Int

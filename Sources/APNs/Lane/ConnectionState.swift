@@ -1,6 +1,6 @@
 /// A lane's record of one of its connections. Times are nanoseconds of one monotonic clock.
 struct ConnectionState {
-    enum Stage {
+    enum Phase {
         /// Becomes `current`, or ends.
         case opening
         /// Accepts new requests. Becomes `retiring`, or ends.
@@ -10,7 +10,7 @@ struct ConnectionState {
     }
 
     let id: Int
-    var stage = Stage.opening
+    var phase = Phase.opening
     var warmUp: WarmUp
     /// `nil` if the transport sends no PING.
     var liveness: Liveness?

@@ -39,8 +39,8 @@ protocol LaneConnection: AnyObject {
     /// Says goodbye and ends, together with all open requests.
     func close()
 
-    /// Ends immediately. `words` is for the log.
-    func abort(_ words: String)
+    /// Ends immediately. `reason` is for the log.
+    func abort(_ reason: String)
 
     /// Does the work that is due. Returns the time at which more work is due.
     func attend(_ now: UInt64) -> UInt64
@@ -103,36 +103,36 @@ enum RequestEnd {
 struct SlotPool<Slot: RequestSlot> {
     private(set) var all: [Slot] = []
     private var free: [Int] = []
-    private var order = StartOrder()
+    private var sequence = StartSequence()
     /// The number of started pushes that have no response.
     var unanswered = 0
 
     /// Returns a free slot. `nil` if all are in use: create one and add it.
-    mutating func take() -> Slot? { free.popLast().map { all[$0] } }
+    mutating func acquire() -> Slot? { free.popLast().map { all[$0] } }
 
     mutating func add(_ slot: Slot) { all.append(slot) }
 
-    mutating func giveBack(_ slot: Slot) { free.append(slot.number) }
+    mutating func release(_ slot: Slot) { free.append(slot.number) }
 
     mutating func started(_ slot: Slot) {
-        order.add(slot)
+        sequence.add(slot)
         unanswered += 1
     }
 
     /// Returns the slot that has waited longest, if it has exceeded the deadline.
     mutating func expired(_ deadline: UInt64, at now: UInt64) -> Slot? {
-        guard let slot = order.oldest(), now >= slot.startedAt + deadline else { return nil }
+        guard let slot = sequence.oldest(), now >= slot.startedAt + deadline else { return nil }
         return all[slot.number]
     }
 
-    mutating func nextDeadline(_ deadline: UInt64) -> UInt64? { order.oldest().map { $0.startedAt + deadline } }
+    mutating func nextDeadline(_ deadline: UInt64) -> UInt64? { sequence.oldest().map { $0.startedAt + deadline } }
 
-    mutating func compact() { order.compact(open: unanswered) }
+    mutating func compact() { sequence.compact(open: unanswered) }
 }
 
 /// Requests in the order of their starts, which is the order of their deadlines. Ended requests are removed when they
 /// come to the front.
-struct StartOrder {
+struct StartSequence {
     private struct Entry {
         let slot: RequestSlot
         /// Distinguishes this use of the slot from the next one.
@@ -175,7 +175,7 @@ struct StartOrder {
 final class QueuedBatch {
     let headers: PushHeaders
     let pushes: [Push]
-    private let journal: JournalSheet?
+    private let journal: JournalSegment?
     private let gate: StartGate?
     private let recallCount: UInt64
     private let startBefore: UInt64
@@ -260,7 +260,7 @@ struct BatchQueue {
     }
 
     /// Returns a push that was certainly not processed. It is sent before the others.
-    mutating func giveBack(_ entry: Entry) {
+    mutating func requeue(_ entry: Entry) {
         entry.returned()
         returned.append(entry)
         count += 1

@@ -1,15 +1,16 @@
 import Glibc
 import HTTP2
 import Logging
+import Platform
 
 /// The loop of a lane. It takes batches, carries out the actions of ``LaneStateMachine`` with the connections of its
-/// transport, and collects completions. It lives on the lane's thread. Only mailbox and doorbell are shared.
+/// transport, and collects completions. It lives on the lane's thread. Only mailbox and eventfd are shared.
 final class LaneDriver<Connection: LaneConnection> {
     let plan: LanePlan
     let context: Connection.Context
     let loop: EventLoop
     private let mailbox: LaneMailbox
-    private let doorbell: Doorbell
+    private let wakeup: EventFD
 
     private var machine: LaneStateMachine
     private var queue = BatchQueue()
@@ -21,12 +22,12 @@ final class LaneDriver<Connection: LaneConnection> {
     private var laidOut: (batch: QueuedBatch, tokenGeneration: Int, headers: Connection.Headers)?
     private let events = LoopEvents()
     private var timerDue: UInt64?
-    private var stage = Stage.waiting
+    private var phase = Phase.waiting
 
     /// The interval between checks for a provider token that is being fetched.
     private static var renewalLook: UInt64 { 20_000_000 }
 
-    private enum Stage {
+    private enum Phase {
         /// Becomes `pumping` or `over`.
         case waiting
         /// Becomes `waiting` or `over`.
@@ -35,12 +36,12 @@ final class LaneDriver<Connection: LaneConnection> {
     }
 
     private init(
-        _ plan: LanePlan, _ context: Connection.Context, _ mailbox: LaneMailbox, _ doorbell: Doorbell, _ loop: EventLoop
+        _ plan: LanePlan, _ context: Connection.Context, _ mailbox: LaneMailbox, _ wakeup: EventFD, _ loop: EventLoop
     ) {
         self.plan = plan
         self.context = context
         self.mailbox = mailbox
-        self.doorbell = doorbell
+        self.wakeup = wakeup
         self.loop = loop
         machine = LaneStateMachine(
             endpoint: plan.endpoint, limits: plan.limits, backOff: plan.backOff, traits: Connection.traits)
@@ -49,15 +50,15 @@ final class LaneDriver<Connection: LaneConnection> {
     /// Runs a lane. When it returns, every accepted push has its response in the mailbox, except pushes that the
     /// mailbox still queues.
     static func run(
-        _ plan: LanePlan, _ context: Connection.Context, _ mailbox: LaneMailbox, _ doorbell: Doorbell
+        _ plan: LanePlan, _ context: Connection.Context, _ mailbox: LaneMailbox, _ wakeup: EventFD
     ) -> Result<Void, TransportError> {
         do throws(EventLoopError) {
             let loop = try EventLoop(named: plan.name, monotonic: plan.monotonic)
-            let driver = LaneDriver(plan, context, mailbox, doorbell, loop)
-            driver.events.doorbellRang = { driver.takeOrders() }
+            let driver = LaneDriver(plan, context, mailbox, wakeup, loop)
+            driver.events.wokenUp = { driver.takeCommands() }
             driver.events.timeCame = { driver.timerFired() }
             driver.events.roundIsOver = { driver.pump() }
-            guard loop.watch(doorbell.file, for: .readable, driver.events) else { throw .noDescriptor(code: errno) }
+            guard loop.watch(wakeup.file, for: .readable, driver.events) else { throw .noDescriptor(code: errno) }
             loop.run()
             // The connections and events refer to the driver, and the driver refers to them.
             driver.connections = []
@@ -70,17 +71,17 @@ final class LaneDriver<Connection: LaneConnection> {
 
     /// Does all due work, and schedules the next call. Do not call it inside a library's callbacks.
     func pump() {
-        guard case .waiting = stage else { return }
-        stage = .pumping
+        guard case .waiting = phase else { return }
+        phase = .pumping
         let now = loop.roundStart
         expireRequests()
         var due = act(now)
-        guard case .pumping = stage else { return }
+        guard case .pumping = phase else { return }
         for connection in connections { due = min(due, connection.attend(now)) }
         publishIfDue(now)
         if let deadline = slots.nextDeadline(plan.limits.requestDeadline.nanoseconds) { due = min(due, deadline) }
         if let publishDue = outbox.due { due = min(due, publishDue) }
-        stage = .waiting
+        phase = .waiting
         schedule(due)
     }
 
@@ -136,12 +137,12 @@ extension LaneDriver {
             let token = try plan.credential.token()
             while started < count, queue.count > 0 {
                 let slot = try takeSlot()
-                guard let entry = nextToStart() else { return slots.giveBack(slot) }
+                guard let entry = nextToStart() else { return slots.release(slot) }
                 entry.started()
                 slot.hold(entry, on: id, tokenGeneration: token?.generation ?? 0, at: now)
                 guard connection.start(slot, under: headers(of: entry.batch, token)) else {
-                    if let entry = slot.takeEntry() { queue.giveBack(entry) }
-                    slots.giveBack(slot)
+                    if let entry = slot.takeEntry() { queue.requeue(entry) }
+                    slots.release(slot)
                     machine.exhausted(id)
                     break
                 }
@@ -165,7 +166,7 @@ extension LaneDriver {
             case .open: return entry
             case .closed: respond(entry.tag, .notSent(.stopped))
             case .lapsed:
-                queue.giveBack(entry)
+                queue.requeue(entry)
                 machine.hold(at: loop.roundStart)
                 return nil
             }
@@ -174,7 +175,7 @@ extension LaneDriver {
     }
 
     private func takeSlot() throws(TransportError) -> Connection.Slot {
-        if let slot = slots.take() { return slot }
+        if let slot = slots.acquire() { return slot }
         let slot = try Connection.slot(number: slots.all.count, plan)
         slots.add(slot)
         return slot
@@ -217,7 +218,7 @@ extension LaneDriver {
 
     /// Records that the request's stream has ended, which frees its slot.
     func ended(_ slot: Connection.Slot, _ end: RequestEnd, on connection: Connection, isStale: Bool = false) {
-        slots.giveBack(slot)
+        slots.release(slot)
         machine.ended(on: connection.id)
         guard let entry = slot.takeEntry() else { return }
         slots.unanswered -= 1
@@ -231,9 +232,9 @@ extension LaneDriver {
             }
         case .cutOff(let status): respond(cutOff: entry, status)
         case .refused: refused(entry, on: connection)
-        case .notProcessed: queue.giveBack(entry)
-        case .lost(let words):
-            respond(entry.tag, .unknown(.connectionLost(words)), startedAt: entry.allowedAt)
+        case .notProcessed: queue.requeue(entry)
+        case .lost(let reason):
+            respond(entry.tag, .unknown(.connectionLost(reason)), startedAt: entry.allowedAt)
         }
     }
 
@@ -266,14 +267,14 @@ extension LaneDriver {
 
     /// Sends the push again, unless the peer has refused it too often.
     private func refused(_ entry: BatchQueue.Entry, on connection: Connection) {
-        guard machine.isCurrent(connection.id) else { return queue.giveBack(entry) }
+        guard machine.isCurrent(connection.id) else { return queue.requeue(entry) }
         var entry = entry
         entry.refusals += 1
         guard entry.refusals < BatchQueue.refusalsMax else {
             entry.returned()
             return respond(entry.tag, .notSent(.streamRefused))
         }
-        queue.giveBack(entry)
+        queue.requeue(entry)
         log(machine.refused(on: connection.id, at: loop.roundStart), "it refuses every stream")
     }
 
@@ -286,9 +287,7 @@ extension LaneDriver {
             at: loop.roundStart)
     }
 
-    private func publishIfDue(_ now: UInt64) {
-        if slots.unanswered == 0 || outbox.isDue(at: now) { publish() }
-    }
+    private func publishIfDue(_ now: UInt64) { if slots.unanswered == 0 || outbox.isDue(at: now) { publish() } }
 
     private func publish() {
         status.inFlight = slots.unanswered
@@ -300,7 +299,7 @@ extension LaneDriver {
 
     /// Reports written requests as unanswered, and returns unwritten ones.
     private func finish() {
-        stage = .over
+        phase = .over
         let failure = machine.failure
         let fault = failure?.faultOfUnsent ?? .stopped
         for slot in slots.all {
@@ -349,15 +348,15 @@ extension LaneDriver {
         log(machine.missedDeadline(on: connection.id, at: loop.roundStart), "missed deadlines")
     }
 
-    func lost(on connection: Connection, _ words: String) {
-        plan.logger.debug("request lost", metadata: ["reason": "\(words)"])
-        log(machine.lost(on: connection.id, .afterConnect(plan, words), at: loop.roundStart), words)
+    func lost(on connection: Connection, _ reason: String) {
+        plan.logger.debug("request lost", metadata: ["reason": "\(reason)"])
+        log(machine.lost(on: connection.id, .afterConnect(plan, reason), at: loop.roundStart), reason)
     }
 
-    func closed(_ connection: Connection, _ words: String) {
+    func closed(_ connection: Connection, _ reason: String) {
         connections.removeAll { $0 === connection }
-        plan.logger.debug("connection closed", metadata: ["endpoint": "\(plan.endpoint)", "reason": "\(words)"])
-        log(machine.closed(connection.id, .afterConnect(plan, words), at: loop.roundStart), words)
+        plan.logger.debug("connection closed", metadata: ["endpoint": "\(plan.endpoint)", "reason": "\(reason)"])
+        log(machine.closed(connection.id, .afterConnect(plan, reason), at: loop.roundStart), reason)
     }
 
     func fail(_ error: TransportError) { machine.fail(error, at: loop.roundStart) }
@@ -382,14 +381,14 @@ extension LaneDriver {
     /// Schedules ``pump()`` for the end of this round. Do not call it inside a library's callbacks.
     func pumpAtRoundEnd() { loop.atRoundEnd(events) }
 
-    private func takeOrders() {
-        doorbell.silence()
+    private func takeCommands() {
+        wakeup.clear()
         // Batches that arrive in the round in which the lane ended are answered by the mailbox.
-        if case .over = stage { return }
-        let orders = mailbox.takeOrders()
-        if !orders.batches.isEmpty { queue.append(orders.batches) }
-        if orders.isFinished { machine.finish() }
-        if orders.isCancelled { machine.stop(at: loop.roundStart) }
+        if case .over = phase { return }
+        let commands = mailbox.takeCommands()
+        if !commands.batches.isEmpty { queue.append(commands.batches) }
+        if commands.isFinished { machine.finish() }
+        if commands.isCancelled { machine.stop(at: loop.roundStart) }
         pump()
     }
 

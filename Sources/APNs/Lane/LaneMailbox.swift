@@ -1,11 +1,12 @@
 import HTTP2
+import Platform
 import Synchronization
 
 /// The exchange between the three parties of a lane. Batches go in and completions come out, bounded by
 /// `outstandingMax`.
 ///
-/// The sender and the receiver are tasks and suspend here. The lane's thread never waits here, but is woken by a
-/// ``Doorbell``. One `Mutex` guards all state, and is held only while whole batches are moved.
+/// The sender and the receiver are tasks and suspend here. The lane's thread never waits here, but is woken by an
+/// ``EventFD``. One `Mutex` guards all state, and is held only while whole batches are moved.
 final class LaneMailbox: Sendable {
     private struct State {
         /// Batches that were sent and that the lane's thread has not yet taken.
@@ -24,7 +25,7 @@ final class LaneMailbox: Sendable {
     }
 
     /// The news for the lane's thread.
-    struct Orders {
+    struct Commands {
         var batches: [PushBatch]
         var isFinished: Bool
         var isCancelled: Bool
@@ -32,11 +33,11 @@ final class LaneMailbox: Sendable {
 
     private let state = Mutex(State())
     private let outstandingMax: Int
-    private let doorbell: Doorbell
+    private let wakeup: EventFD
 
-    init(outstandingMax: Int, doorbell: Doorbell) {
+    init(outstandingMax: Int, wakeup: EventFD) {
         self.outstandingMax = max(1, outstandingMax)
-        self.doorbell = doorbell
+        self.wakeup = wakeup
     }
 
     var status: LaneStatus {
@@ -56,7 +57,7 @@ extension LaneMailbox {
         while true {
             switch offer(batch) {
             case .taken:
-                doorbell.ring()
+                wakeup.signal()
                 return true
             case .closed: return false
             case .full: await roomOrEnd()
@@ -66,7 +67,7 @@ extension LaneMailbox {
 
     func finish() {
         state.withLock { $0.isFinished = true }
-        doorbell.ring()
+        wakeup.signal()
     }
 
     private func offer(_ batch: PushBatch) -> Offer {
@@ -106,7 +107,7 @@ extension LaneMailbox {
 
     func completions() async -> [PushCompletion]? {
         while true {
-            switch take() {
+            switch takeDelivery() {
             case .completions(let completions, let senders):
                 for sender in senders { sender.resume() }
                 return completions
@@ -116,7 +117,7 @@ extension LaneMailbox {
         }
     }
 
-    private func take() -> Delivery {
+    private func takeDelivery() -> Delivery {
         state.withLock { state in
             if state.completions.isEmpty { return state.hasEnded ? .ended : .nothingYet }
             var completions: [PushCompletion] = []
@@ -160,15 +161,15 @@ extension LaneMailbox {
             return senders
         }
         for sender in senders { sender.resume() }
-        doorbell.ring()
+        wakeup.signal()
     }
 
-    func takeOrders() -> Orders {
+    func takeCommands() -> Commands {
         state.withLock { state in
             var batches: [PushBatch] = []
             swap(&batches, &state.batches)
             state.queued = 0
-            return Orders(batches: batches, isFinished: state.isFinished, isCancelled: state.isCancelled)
+            return Commands(batches: batches, isFinished: state.isFinished, isCancelled: state.isCancelled)
         }
     }
 
@@ -212,18 +213,18 @@ extension LaneMailbox {
 /// that Swift's tasks share.
 final class ThreadLane: Lane {
     /// Returns after the lane has ended, with every accepted push answered in the mailbox. Blocks its thread.
-    typealias Loop = @Sendable (LanePlan, LaneMailbox, Doorbell) -> Result<Void, TransportError>
+    typealias Loop = @Sendable (LanePlan, LaneMailbox, EventFD) -> Result<Void, TransportError>
 
     private let plan: LanePlan
     private let loop: Loop
-    private let doorbell: Doorbell
+    private let wakeup: EventFD
     private let mailbox: LaneMailbox
 
     init(plan: LanePlan, loop: @escaping Loop) {
         self.plan = plan
         self.loop = loop
-        doorbell = Doorbell()
-        mailbox = LaneMailbox(outstandingMax: plan.limits.outstandingMax, doorbell: doorbell)
+        wakeup = EventFD()
+        mailbox = LaneMailbox(outstandingMax: plan.limits.outstandingMax, wakeup: wakeup)
     }
 
     var status: LaneStatus { mailbox.status }
@@ -250,13 +251,13 @@ final class ThreadLane: Lane {
     }
 
     private func runOnThread() async -> Result<Void, TransportError> {
-        guard doorbell.file >= 0 else {
+        guard wakeup.file >= 0 else {
             return .failure(.unreachable(plan.endpoint, reason: "this process has no file descriptor left"))
         }
-        let (plan, loop, mailbox, doorbell) = (plan, loop, mailbox, doorbell)
+        let (plan, loop, mailbox, wakeup) = (plan, loop, mailbox, wakeup)
         return await withCheckedContinuation { continuation in
             let isStarted = LoopThread.runDetached(named: plan.name) {
-                continuation.resume(returning: loop(plan, mailbox, doorbell))
+                continuation.resume(returning: loop(plan, mailbox, wakeup))
             }
             guard !isStarted else { return }
             continuation.resume(

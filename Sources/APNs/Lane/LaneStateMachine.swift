@@ -138,7 +138,7 @@ extension LaneStateMachine {
     /// Returns the time at which the next connection may be opened. `nil` if none is wanted.
     private func openDue(_ queued: Int, _ unanswered: Int) -> UInt64? {
         let isWanted = queued > 0 || unanswered > 0 && !isFinished
-        guard drainUntil == nil, isWanted, !connections.contains(where: { $0.stage != .retiring }) else { return nil }
+        guard drainUntil == nil, isWanted, !connections.contains(where: { $0.phase != .retiring }) else { return nil }
         return max(holdUntil, openNotBefore)
     }
 
@@ -178,7 +178,7 @@ extension LaneStateMachine {
 
     private mutating func endRetired() -> Action? {
         var retiring = 0
-        for index in connections.indices.reversed() where connections[index].stage == .retiring {
+        for index in connections.indices.reversed() where connections[index].phase == .retiring {
             guard !connections[index].isEnding else { continue }
             retiring += 1
             if connections[index].openStreams == 0 || retiring > Self.retiringMax {
@@ -243,9 +243,9 @@ extension LaneStateMachine {
 extension LaneStateMachine {
     /// Records that requests may start on it. `streamLimit` is from the peer's SETTINGS, or `.max` if unseen.
     mutating func opened(_ id: ConnectionID, streamLimit: Int, at now: UInt64) {
-        guard let index = index(of: id), connections[index].stage == .opening else { return }
+        guard let index = index(of: id), connections[index].phase == .opening else { return }
         retireCurrent()
-        connections[index].stage = .current
+        connections[index].phase = .current
         connections[index].peerStreamsMax = streamLimit
         if traits.sendsPing { connections[index].liveness = Liveness(limits, now: now) }
     }
@@ -255,8 +255,8 @@ extension LaneStateMachine {
     mutating func openFailed(
         _ id: ConnectionID, _ error: TransportError, isFinal: Bool, at now: UInt64
     ) -> Consequence {
-        guard let index = index(of: id), connections[index].stage != .retiring else { return .goOn }
-        if connections[index].stage == .opening { connections.remove(at: index) }
+        guard let index = index(of: id), connections[index].phase != .retiring else { return .goOn }
+        if connections[index].phase == .opening { connections.remove(at: index) }
         guard isFinal else { return attemptFailed(error, now) }
         fail(error, at: now)
         return .gaveUp
@@ -298,7 +298,7 @@ extension LaneStateMachine {
     @discardableResult
     mutating func closed(_ id: ConnectionID, _ error: TransportError, at now: UInt64) -> Consequence {
         guard let index = index(of: id) else { return .goOn }
-        let consequence = connections[index].stage == .current ? lost(error, now) : .goOn
+        let consequence = connections[index].phase == .current ? lost(error, now) : .goOn
         connections.removeAll { $0.id == id }
         return consequence
     }
@@ -321,7 +321,7 @@ extension LaneStateMachine {
         if answer.reason == .tooManyProviderTokenUpdates { holdUntil = now + Self.tokenUpdatePause }
         guard let id, let index = index(of: id) else { return }
         connections[index].warmUp.answered(answer, at: now)
-        guard connections[index].stage == .current else { return }
+        guard connections[index].phase == .current else { return }
         connections[index].responses += 1
         connections[index].missedDeadlines = 0
         hasEverAnswered = true
@@ -368,12 +368,12 @@ extension LaneStateMachine {
 }
 
 extension LaneStateMachine {
-    private var current: Int? { connections.lastIndex { $0.stage == .current } }
+    private var current: Int? { connections.lastIndex { $0.phase == .current } }
 
     private func index(of id: ConnectionID) -> Int? { connections.lastIndex { $0.id == id } }
 
     private mutating func retireCurrent() {
-        if let index = current { connections[index].stage = .retiring }
+        if let index = current { connections[index].phase = .retiring }
     }
 
     /// Handles a possible end of the current connection. An end before the first response counts as a failed connect.

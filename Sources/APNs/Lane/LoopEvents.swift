@@ -3,11 +3,11 @@ import HTTP2
 /// The event loop's callbacks. If the driver itself conformed to the protocols, its generic code would run
 /// unspecialised, several times as slow. These closures are created where the type of the connection is known.
 final class LoopEvents: EventHandler, TimerTarget {
-    var doorbellRang: () -> Void = {}
+    var wokenUp: () -> Void = {}
     var timeCame: () -> Void = {}
     var roundIsOver: () -> Void = {}
 
-    func ready(_ readiness: Readiness) { doorbellRang() }
+    func ready(_ readiness: Readiness) { wokenUp() }
 
     func roundEnded() { roundIsOver() }
 
@@ -16,7 +16,7 @@ final class LoopEvents: EventHandler, TimerTarget {
     func abandon() {}
 
     func clear() {
-        doorbellRang = {}
+        wokenUp = {}
         timeCame = {}
         roundIsOver = {}
     }

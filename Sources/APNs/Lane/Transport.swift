@@ -107,12 +107,12 @@ extension TransportError {
 
     /// Returns the error of a connection that ended before any response. A refused client certificate shows up like
     /// this.
-    static func afterConnect(_ plan: LanePlan, _ words: String) -> TransportError {
+    static func afterConnect(_ plan: LanePlan, _ reason: String) -> TransportError {
         if case .certificate = plan.credential {
             return .credentialUnusable(
-                "\(plan.endpoint) ends the connection (\(words)); is the certificate for this environment and topic?")
+                "\(plan.endpoint) ends the connection (\(reason)); is the certificate for this environment and topic?")
         }
-        return .unreachable(plan.endpoint, reason: words)
+        return .unreachable(plan.endpoint, reason: reason)
     }
 }
 

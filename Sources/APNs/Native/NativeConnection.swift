@@ -64,7 +64,7 @@ final class NativeConnection: LaneConnection {
 
     func close() { client?.goodbye() }
 
-    func abort(_ words: String) { client?.abort(.lost(words)) }
+    func abort(_ summary: String) { client?.abort(.lost(summary)) }
 }
 
 extension NativeConnection: ClientConnectionOwner {
@@ -116,7 +116,7 @@ extension NativeConnection: ClientConnectionOwner {
             let (error, isFinal) = end.error(driver.plan)
             driver.openFailed(self, error, isFinal: isFinal)
         }
-        driver.closed(self, goAway ?? end.words)
+        driver.closed(self, goAway ?? end.summary)
         self.client = nil
         driver.pump()
     }
@@ -158,13 +158,13 @@ final class NativeSlot: RequestSlot {
 }
 
 extension ClientConnectionEnd {
-    fileprivate var words: String {
+    fileprivate var summary: String {
         switch self {
-        case .unreachable(let words), .lost(let words), .handshake(.untrusted(let words)),
-            .handshake(.broken(let words)):
-            words
+        case .unreachable(let summary), .lost(let summary), .handshake(.untrusted(let summary)),
+            .handshake(.broken(let summary)):
+            summary
         case .handshake(.notHTTP2): "it does not speak HTTP/2; does a proxy inspect TLS?"
-        case .handshake(.closed(let words)): words ?? "the connection was closed before TLS was agreed"
+        case .handshake(.closed(let summary)): summary ?? "the connection was closed before TLS was agreed"
         case .handshake(.timedOut): "TLS was not agreed in time"
         case .local: "ended by this side"
         }
@@ -173,10 +173,10 @@ extension ClientConnectionEnd {
     /// Returns the error of a connection that could not be opened. It is final if another attempt would also fail.
     fileprivate func error(_ plan: LanePlan) -> (TransportError, isFinal: Bool) {
         switch self {
-        case .handshake(.untrusted), .handshake(.notHTTP2): (.untrusted(plan.endpoint, reason: words), true)
-        case .handshake(.broken): (.untrusted(plan.endpoint, reason: words), false)
-        case .lost: (.afterConnect(plan, words), false)
-        case .unreachable, .handshake, .local: (.unreachable(plan.endpoint, reason: words), false)
+        case .handshake(.untrusted), .handshake(.notHTTP2): (.untrusted(plan.endpoint, reason: summary), true)
+        case .handshake(.broken): (.untrusted(plan.endpoint, reason: summary), false)
+        case .lost: (.afterConnect(plan, summary), false)
+        case .unreachable, .handshake, .local: (.unreachable(plan.endpoint, reason: summary), false)
         }
     }
 }

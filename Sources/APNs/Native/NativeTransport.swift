@@ -54,7 +54,7 @@ final class NativeClientSettings: Sendable {
     private struct State {
         var identity: TLSIdentity?
         var context: TLSContext?
-        var turn = 0
+        var rotation = 0
     }
 
     private let credential: PushCredential
@@ -73,17 +73,17 @@ final class NativeClientSettings: Sendable {
     func settings(for plan: LanePlan) throws(TransportError) -> ClientSettings {
         let endpoint = plan.endpoint
         let identity = try identity(for: endpoint)
-        let (context, turn) = try state.withLock { (state) throws(TransportError) in
-            state.turn += 1
-            if let context = state.context, state.identity == identity { return (context, state.turn) }
+        let (context, rotation) = try state.withLock { (state) throws(TransportError) in
+            state.rotation += 1
+            if let context = state.context, state.identity == identity { return (context, state.rotation) }
             let context = try Self.context(endpoint, trust, identity)
             state.context = context
             state.identity = identity
-            return (context, state.turn)
+            return (context, state.rotation)
         }
         var settings = ClientSettings(
             peer: TLSPeer(host: endpoint.bareHost, port: endpoint.port), tls: context)
-        settings.turn = turn
+        settings.rotation = rotation
         settings.firstStream = firstStream
         settings.connectDeadlineMs = max(1, plan.limits.connectDeadline.milliseconds)
         settings.unacknowledgedMaxMs = max(1, plan.limits.requestDeadline.milliseconds)
@@ -106,7 +106,7 @@ final class NativeClientSettings: Sendable {
         do throws(TLSError) {
             return try TLSContext(clientTrusting: trust, identity: identity)
         } catch {
-            if MemoryProbe.isShort { throw .unreachable(endpoint, reason: MemoryProbe.words) }
+            if MemoryProbe.isShort { throw .unreachable(endpoint, reason: MemoryProbe.summary) }
             switch error {
             case .badAuthorities, .unreadableAuthorities, .noContext:
                 throw .untrusted(endpoint, reason: error.description)

@@ -48,7 +48,7 @@ package struct PushBatch: Sendable {
     package var headers: PushHeaders
     package var pushes: [Push]
     /// The segment where the lane records starts and responses. `nil` for no journal.
-    package var journal: JournalSheet?
+    package var journal: JournalSegment?
     /// The gate that is checked before each request. `nil` if nothing holds requests back.
     package var gate: StartGate? { didSet { recallCount = gate?.recallCount ?? 0 } }
     /// The gate's count of recalls at the time when the gate was set.

@@ -43,12 +43,12 @@ private enum HTTPDate {
 
     /// Returns the seconds since 1970. `nil` if the text is no date.
     static func seconds(_ text: String) -> Int64? {
-        let words = text.split { " ,-".contains($0) }.map(String.init)
-        switch words.count {
+        let tokens = text.split { " ,-".contains($0) }.map(String.init)
+        switch tokens.count {
         // `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`.
-        case 6 where words[5] == "GMT": return seconds(words[1], words[2], words[3], words[4])
+        case 6 where tokens[5] == "GMT": return seconds(tokens[1], tokens[2], tokens[3], tokens[4])
         // `Sun Nov  6 08:49:37 1994`.
-        case 5: return seconds(words[2], words[1], words[4], words[3])
+        case 5: return seconds(tokens[2], tokens[1], tokens[4], tokens[3])
         default: return nil
         }
     }

@@ -69,7 +69,7 @@ struct RequestLog {
 
 /// The current outcome of a request, stored in its tag, for correcting the counts when the connection ends.
 struct RequestMark {
-    enum Fate: Int {
+    enum Outcome: Int {
         /// Not processed, or rejected with a response that is known to be lost.
         case untouched
         case accepted
@@ -81,21 +81,21 @@ struct RequestMark {
     }
 
     var sequence: Int
-    var fate: Fate
+    var outcome: Outcome
 
-    init(sequence: Int, fate: Fate) {
+    init(sequence: Int, outcome: Outcome) {
         self.sequence = sequence
-        self.fate = fate
+        self.outcome = outcome
     }
 
     /// Returns `nil` for a request that was not examined yet.
     init?(_ request: IncomingRequest) {
-        guard request.tag > 0, let fate = Fate(rawValue: request.tag & 7) else { return nil }
-        self.init(sequence: request.tag >> 3, fate: fate)
+        guard request.tag > 0, let outcome = Outcome(rawValue: request.tag & 7) else { return nil }
+        self.init(sequence: request.tag >> 3, outcome: outcome)
     }
 
     func write(to request: IncomingRequest) {
-        request.tag = sequence << 3 | fate.rawValue
+        request.tag = sequence << 3 | outcome.rawValue
     }
 }
 

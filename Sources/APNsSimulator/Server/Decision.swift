@@ -53,7 +53,7 @@ struct Decision: Sendable {
 
 /// Delayed responses in order of arrival, which is the order of their times. Responses with equal delays need one timer
 /// together, not one each.
-struct DelayLine {
+struct DelayQueue {
     private struct Waiting {
         /// Nanoseconds of the monotonic clock.
         var due: UInt64

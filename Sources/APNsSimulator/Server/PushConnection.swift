@@ -28,7 +28,7 @@ final class PushConnection: RequestHandler {
     private let tokenRoom = UnsafeMutableRawBufferPointer.allocate(
         byteCount: DeviceTokenShape.byteCounts.upperBound, alignment: 16)
     /// Delayed responses in the order of their times.
-    private var late = DelayLine()
+    private var late = DelayQueue()
     /// Delayed responses that overtake others, by stream.
     private var early: [Int32: Decision] = [:]
     /// The last stream of the last GOAWAY. Higher streams are not processed.
@@ -102,9 +102,9 @@ final class PushConnection: RequestHandler {
 
     func closed(_ request: IncomingRequest, isDone: Bool) {
         guard !isDone || state.followsRequests, let mark = RequestMark(request) else { return }
-        if !isDone, mark.fate == .accepted || mark.fate == .refused { state.answerLost(mark.sequence) }
+        if !isDone, mark.outcome == .accepted || mark.outcome == .refused { state.answerLost(mark.sequence) }
         state.finished(mark.sequence)
-        RequestMark(sequence: mark.sequence, fate: .final).write(to: request)
+        RequestMark(sequence: mark.sequence, outcome: .final).write(to: request)
     }
 
     func refused(stream: Int32) {
@@ -123,13 +123,13 @@ final class PushConnection: RequestHandler {
     }
 
     private func mark(_ request: IncomingRequest, _ decision: Decision) {
-        let fate: RequestMark.Fate =
+        let outcome: RequestMark.Outcome =
             switch decision.verdict.status {
             case 0: .untouched
             case 200: decision.losesAnswer ? .acceptedAndLost : .accepted
             default: decision.losesAnswer ? .untouched : .refused
             }
-        RequestMark(sequence: decision.sequence, fate: fate).write(to: request)
+        RequestMark(sequence: decision.sequence, outcome: outcome).write(to: request)
     }
 }
 
@@ -138,7 +138,7 @@ final class PushConnection: RequestHandler {
 extension PushConnection: TimerTarget {
     private enum Timer {
         /// Tags below the streams, which are positive.
-        static let delayLine: Int64 = -1
+        static let delayQueue: Int64 = -1
         static let streamLimit: Int64 = -2
         static let outageEnd: Int64 = -3
     }
@@ -147,7 +147,7 @@ extension PushConnection: TimerTarget {
         let wasEmpty = late.isEmpty
         let due = connection.now() + UInt64(decision.delayMs) * 1_000_000
         if late.append(decision, for: stream, due: due) {
-            if wasEmpty { schedule(decision.delayMs, Timer.delayLine) }
+            if wasEmpty { schedule(decision.delayMs, Timer.delayQueue) }
         } else {
             early[stream] = decision
             schedule(decision.delayMs, Int64(stream))
@@ -163,7 +163,7 @@ extension PushConnection: TimerTarget {
         if tag == Timer.outageEnd { ports[environment]?.resume() }
         guard !isOver else { return }
         switch tag {
-        case Timer.delayLine: answerLate()
+        case Timer.delayQueue: answerLate()
         case Timer.streamLimit: connection.streamLimit = policy.streamsMax
         default:
             let stream = Int32(truncatingIfNeeded: tag)
@@ -175,7 +175,7 @@ extension PushConnection: TimerTarget {
         let now = connection.now()
         while let next = late.take(dueAt: now) { answer(next.stream, next.decision) }
         guard let due = late.nextDue else { return }
-        schedule(Int((due - now + 999_999) / 1_000_000), Timer.delayLine)
+        schedule(Int((due - now + 999_999) / 1_000_000), Timer.delayQueue)
     }
 
     /// Sends a delayed response. The stream may have ended in the meantime.
@@ -244,11 +244,11 @@ extension PushConnection {
         lastStream = min(lastStream, last)
         connection.goAway(lastStream: lastStream, debugData: debugData)
         for request in connection.openRequests where request.stream > lastStream && !request.hasResponse {
-            guard let mark = RequestMark(request), mark.fate == .accepted || mark.fate == .acceptedAndLost else {
+            guard let mark = RequestMark(request), mark.outcome == .accepted || mark.outcome == .acceptedAndLost else {
                 continue
             }
-            state.withdraw(mark.sequence, isAnswerLost: mark.fate == .acceptedAndLost)
-            RequestMark(sequence: mark.sequence, fate: .untouched).write(to: request)
+            state.withdraw(mark.sequence, isAnswerLost: mark.outcome == .acceptedAndLost)
+            RequestMark(sequence: mark.sequence, outcome: .untouched).write(to: request)
         }
     }
 

@@ -17,7 +17,7 @@ final class SimulatorState: @unchecked Sendable {
     private var answerDelayMs: Int
     private var log: RequestLog
     /// `nil` if screens are not kept.
-    private var screens: DeviceScreens?
+    private var devices: SimulatedDevices?
     private var ids: SplitMix64
     private var authorizations = AuthorizationHashes()
 
@@ -29,8 +29,8 @@ final class SimulatorState: @unchecked Sendable {
         faults = FaultScript(options.faults, seed: options.seed, nowMs: policy.nowMs())
         answerDelayMs = options.answerDelayMs
         ids = SplitMix64(seed: UInt64.random(in: .min ... .max))
-        logsPayloads = options.logsPayloads || options.keepsScreens
-        screens = options.keepsScreens ? DeviceScreens() : nil
+        logsPayloads = options.logsPayloads || options.simulatesDevices
+        devices = options.simulatesDevices ? SimulatedDevices() : nil
         followsRequests = options.logPath != nil
         log = try RequestLog(keepsLog: options.keepsLog, path: options.logPath)
     }
@@ -103,9 +103,9 @@ final class SimulatorState: @unchecked Sendable {
         } else if decision.verdict.status != 0 {
             log.counts.rejected[decision.verdict.reason ?? String(decision.verdict.status), default: 0] += 1
         }
-        if log.wantsEntries || screens != nil {
+        if log.wantsEntries || devices != nil {
             let entry = entry(decision, request, connection, nowMs)
-            screens?.see(entry)
+            devices?.see(entry)
             if log.wantsEntries { log.add(entry) }
         }
         if decision.losesAnswer { log.loseAnswer(decision.sequence) }
@@ -152,15 +152,15 @@ extension SimulatorState {
 extension SimulatorState {
     func logEntries() -> [SimulatorLogEntry] { lock.withLock { _ in log.entries } }
     func currentCounts() -> SimulatorCounts { lock.withLock { _ in log.counts } }
-    func currentScreens() -> DeviceScreens? { lock.withLock { _ in screens } }
+    func currentDevices() -> SimulatedDevices? { lock.withLock { _ in devices } }
 
-    func changeScreens(_ body: (inout DeviceScreens) -> Void) {
+    func changeDevices(_ body: (inout SimulatedDevices) -> Void) {
         lock.withLock { _ in
-            guard var changed = screens else { return }
+            guard var changed = devices else { return }
             // The value has only one reference, so that nothing is copied.
-            screens = nil
+            devices = nil
             body(&changed)
-            screens = changed
+            devices = changed
         }
     }
 

@@ -3,7 +3,7 @@ import Model
 extension ValueDecoder where Value == Audience {
     static var audience: ValueDecoder {
         let shape = ValueShape.text(
-            words: "an audience expression", example: "segment(\"fans\") and locale in (\"de\")",
+            summary: "an audience expression", example: "segment(\"fans\") and locale in (\"de\")",
             form: .pattern(#"^[\s\S]*\S[\s\S]*$"#))
         return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
@@ -21,7 +21,7 @@ extension ValueDecoder where Value == String {
     static var audienceSQL: ValueDecoder {
         let example = "SELECT id FROM device_view WHERE country = 'DE'"
         let shape = ValueShape.text(
-            words: "one SELECT statement", example: example, form: .pattern(#"^[\s\S]*\S[\s\S]*$"#))
+            summary: "one SELECT statement", example: example, form: .pattern(#"^[\s\S]*\S[\s\S]*$"#))
         return ValueDecoder(shape: shape) { $0.text(shape) }
             .checked { text, field in
                 guard let problem = SQLShape.problem(in: text) else { return }

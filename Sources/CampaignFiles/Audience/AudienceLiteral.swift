@@ -31,7 +31,7 @@ enum AudienceLiteral {
     private static func mistake(_ token: AudienceToken, _ field: AudienceField) -> Mistake {
         if case .word(let word) = token.kind, field.kind != .boolean, field.kind != .number {
             return Mistake(
-                what: "\(field.name) is \(field.kind.words), found the word \(quoted(word))",
+                what: "\(field.name) is \(field.kind.summary), found the word \(quoted(word))",
                 advice: "put it in quotes: \"\(word)\"")
         }
         if field == .environment {
@@ -40,13 +40,13 @@ enum AudienceLiteral {
                 advice: "write \"production\" or \"sandbox\"")
         }
         return Mistake(
-            what: "\(field.name) is \(field.kind.words), found \(token.found)",
+            what: "\(field.name) is \(field.kind.summary), found \(token.found)",
             advice: "write for example \(field.kind.example)")
     }
 }
 
 extension AudienceField.Kind {
-    var words: String {
+    var summary: String {
         switch self {
         case .text: "a text"
         case .locale: "a language"

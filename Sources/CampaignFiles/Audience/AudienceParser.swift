@@ -111,7 +111,7 @@ package struct AudienceParser {
 
     /// Returns `nil` if the field does not exist. Its condition is then read with no type check.
     private mutating func field() throws(Stop) -> AudienceField? {
-        guard case .word(let name) = current.kind, !Self.words.contains(name.lowercased()) else {
+        guard case .word(let name) = current.kind, !Self.reserved.contains(name.lowercased()) else {
             throw stop(
                 "expected a condition, found \(current.found)", "write for example locale = \"de\" or segment(\"fans\")"
             )
@@ -156,7 +156,7 @@ package struct AudienceParser {
         let name = field?.name ?? "the field"
         throw stop(
             "expected a comparison after \(name), found \(verb.found)",
-            field.map { "\($0.name) is \($0.kind.words); it allows \($0.kind.allowed.joined(separator: " "))" } ?? "")
+            field.map { "\($0.name) is \($0.kind.summary); it allows \($0.kind.allowed.joined(separator: " "))" } ?? "")
     }
 
     private mutating func values(for field: AudienceField?) throws(Stop) -> [AudienceValue] {
@@ -171,7 +171,7 @@ package struct AudienceParser {
         let token = current
         switch token.kind {
         case .end, .sign: throw stop("expected a value, found \(token.found)", "texts stand in quotes")
-        case .word(let word) where Self.words.contains(word.lowercased()) && !["true", "false"].contains(word):
+        case .word(let word) where Self.reserved.contains(word.lowercased()) && !["true", "false"].contains(word):
             throw stop("expected a value, found \(token.found)", "texts stand in quotes")
         case .word, .text, .number: break
         }
@@ -201,7 +201,7 @@ package struct AudienceParser {
 }
 
 extension AudienceParser {
-    private static let words: Set<String> = [
+    private static let reserved: Set<String> = [
         "and", "or", "not", "in", "is", "null", "between", "within", "everyone", "true", "false",
     ]
 
@@ -238,7 +238,7 @@ extension AudienceParser {
         guard let field, !field.kind.allowed.contains(verb) else { return }
         let hint = field.kind == .time && verb == "=" ? "; for one day write between two dates" : ""
         report(
-            at: token, "\(field.name) is \(field.kind.words) and does not allow \(verb)",
+            at: token, "\(field.name) is \(field.kind.summary) and does not allow \(verb)",
             "use \(field.kind.allowed.joined(separator: " "))\(hint)")
     }
 

@@ -33,11 +33,11 @@ extension ValueDecoder where Value == PushPriority {
 
 extension ValueDecoder where Value == [String: String] {
     private static var variableName: ValueShape {
-        .text(words: "a name", form: .pattern(ScalarPattern.variable))
+        .text(summary: "a name", form: .pattern(ScalarPattern.variable))
     }
 
     static var variables: ValueDecoder {
-        let shape = ValueShape.map(key: variableName, .text(words: "a text", form: .freeOrNothing))
+        let shape = ValueShape.map(key: variableName, .text(summary: "a text", form: .freeOrNothing))
         return ValueDecoder(shape: shape) { field in
             guard let members = field.members(shape) else { return nil }
             var variables: [String: String] = [:]
@@ -50,7 +50,7 @@ extension ValueDecoder where Value == [String: String] {
                 }
                 // A key without a value is equivalent to an empty text. It must be given at the start of a run.
                 let value = Field(name: member.key, node: member.value, collector: field.collector)
-                variables[member.key] = member.value.isNothing ? "" : value.text(.text(words: "a text")) ?? ""
+                variables[member.key] = member.value.isNothing ? "" : value.text(.text(summary: "a text")) ?? ""
             }
             return variables
         }

@@ -115,10 +115,10 @@ package enum CampaignFile {
     private static func checkPriority(_ campaign: Campaign, _ reader: ObjectReader) {
         let allowed = campaign.pushType.allowedPriorities
         guard !allowed.contains(campaign.priority), let field = reader.field("priority") else { return }
-        let words = allowed.map { String($0.rawValue) }.joined(separator: " or ")
+        let priorities = allowed.map { String($0.rawValue) }.joined(separator: " or ")
         field.error(
             "priority \(campaign.priority.rawValue) is not allowed with push_type \(campaign.pushType.rawValue)",
-            "write priority: \(words)"
+            "write priority: \(priorities)"
                 + (campaign.pushType == .background ? "; APNs does not deliver it otherwise" : ""))
     }
 

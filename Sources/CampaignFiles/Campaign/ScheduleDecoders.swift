@@ -127,7 +127,7 @@ extension ValueDecoder where Value == String {
 
     /// The name of a time zone, or one other word.
     static func zoneName(or word: String) -> ValueDecoder {
-        let shape = ValueShape.either([.choice([word]), .text(words: "an IANA time zone", example: "Europe/Berlin")])
+        let shape = ValueShape.either([.choice([word]), .text(summary: "an IANA time zone", example: "Europe/Berlin")])
         return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
             if text == word || TimeZone(identifier: text) != nil { return text }
@@ -164,7 +164,7 @@ extension ValueDecoder where Value == FeedTrigger {
 
 extension ValueDecoder where Value == [String: FeedField] {
     static var feedVariables: ValueDecoder {
-        let name = ValueShape.text(words: "a variable of the campaign", form: .pattern(ScalarPattern.variable))
+        let name = ValueShape.text(summary: "a variable of the campaign", form: .pattern(ScalarPattern.variable))
         let shape = ValueShape.map(key: name, ValueDecoder<FeedField>.word.shape)
         return ValueDecoder(shape: shape) { field in
             guard let members = field.members(shape) else { return nil }

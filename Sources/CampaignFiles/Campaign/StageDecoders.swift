@@ -70,7 +70,7 @@ private enum StageReader {
     static func checkOrder(_ stages: [Stage], _ locations: [SourceLocation], _ field: Field) {
         guard stages.count > 1 else {
             if let only = stages.first, only.members != .rest {
-                return field.error("stages names nobody but \(only.words)", "add {rest: true} behind it")
+                return field.error("stages names nobody but \(only.summary)", "add {rest: true} behind it")
             }
             field.error("stages holds no stage before the rest", "add one, for example {share: 1%, hold: 15m}")
             return

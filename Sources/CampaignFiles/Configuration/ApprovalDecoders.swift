@@ -64,7 +64,7 @@ extension ValueDecoder where Value == ConfiguredPeople {
     /// `anna: [os:anna, "token:#17", git:anna@example.org]`.
     static var people: ValueDecoder {
         let accounts = ValueDecoder<[String]>.list(of: account)
-        let shape = ValueShape.map(key: .text(words: "a person's name"), accounts.shape)
+        let shape = ValueShape.map(key: .text(summary: "a person's name"), accounts.shape)
         return ValueDecoder(shape: shape) { field in
             guard let members = field.members(shape) else { return nil }
             // Accounts are compared by bytes.

@@ -31,7 +31,7 @@ struct ArrivingLines {
     }
 
     /// Records that nothing more arrives. The remaining bytes are the last line.
-    mutating func end() { isEnded = true }
+    mutating func finish() { isEnded = true }
 
     /// Returns the next line that is not blank. `nil` if no complete line is available.
     mutating func next() -> Line? {
@@ -77,7 +77,7 @@ package struct ArrivingDevices {
     package init() {}
 
     package mutating func append(_ piece: [UInt8]) { lines.append(piece) }
-    package mutating func end() { lines.end() }
+    package mutating func finish() { lines.finish() }
 
     /// Returns the next device. `nil` if no complete line is available.
     package mutating func next() -> Line? {
@@ -105,7 +105,7 @@ package struct ArrivingMembers {
     package init() {}
 
     package mutating func append(_ piece: [UInt8]) { lines.append(piece) }
-    package mutating func end() { lines.end() }
+    package mutating func finish() { lines.finish() }
 
     /// Returns the next member. `nil` if no complete line is available.
     package mutating func next() -> Line? {

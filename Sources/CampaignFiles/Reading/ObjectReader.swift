@@ -68,7 +68,7 @@ struct ObjectReader {
         for key in shape.keys where key.isRequired && fields[key.name] == nil && !mistyped.contains(key.name) {
             let example = key.value.example.isEmpty ? "" : ", for example \(key.value.example)"
             collector.error(
-                "\(shape.name): the key \(quoted(key.name)) is missing", "add it with \(key.value.words)\(example)",
+                "\(shape.name): the key \(quoted(key.name)) is missing", "add it with \(key.value.summary)\(example)",
                 at: location)
         }
     }

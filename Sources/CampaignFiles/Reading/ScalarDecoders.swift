@@ -3,9 +3,9 @@ import Model
 extension ValueDecoder {
     /// A scalar that `parse` accepts.
     static func parsed(
-        _ words: String, example: String, form: TextForm = .free, _ parse: @escaping @Sendable (String) -> Value?
+        _ summary: String, example: String, form: TextForm = .free, _ parse: @escaping @Sendable (String) -> Value?
     ) -> ValueDecoder {
-        let shape = ValueShape.text(words: words, example: example, form: form)
+        let shape = ValueShape.text(summary: summary, example: example, form: form)
         return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
             guard form.accepts(field.node), let value = parse(text) else {
@@ -43,7 +43,7 @@ extension ValueDecoder where Value == String {
     /// password.
     static var store: ValueDecoder {
         let shape = ValueShape.text(
-            words: "the path of a SQLite file or a postgres:// URL", example: "/var/lib/fanfare/fanfare.sqlite")
+            summary: "the path of a SQLite file or a postgres:// URL", example: "/var/lib/fanfare/fanfare.sqlite")
         return ValueDecoder(shape: shape) { field in
             guard let url = field.node.text, StoreAddress(url).isURL else { return path.read(field) }
             do {
@@ -81,13 +81,13 @@ extension ValueDecoder where Value == String {
 extension ValueDecoder where Value: RawRepresentable<String> & CaseIterable & SendableMetatype {
     /// One of a fixed set of words.
     static var word: ValueDecoder {
-        let words = Value.allCases.map(\.rawValue)
-        let shape = ValueShape.choice(words)
+        let values = Value.allCases.map(\.rawValue)
+        let shape = ValueShape.choice(values)
         return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
             if let value = Value(rawValue: text) { return value }
-            let nearest = Suggestion.nearest(to: text, among: words).map { "did you mean \(quoted($0))?" } ?? ""
-            field.error("\(quoted(field.name)): expected \(shape.words), found \(field.node.found)", nearest)
+            let nearest = Suggestion.nearest(to: text, among: values).map { "did you mean \(quoted($0))?" } ?? ""
+            field.error("\(quoted(field.name)): expected \(shape.summary), found \(field.node.found)", nearest)
             return nil
         }
     }
@@ -139,8 +139,8 @@ extension ValueDecoder where Value == Double {
 
     /// `2%`, `0.5%`.
     static func percent(_ range: ClosedRange<Double>) -> ValueDecoder {
-        let words = ValueShape.number(range).words.replacing("a number", with: "a percentage")
-        return parsed(words, example: "2%", form: .pattern(#"^[0-9]+(\.[0-9]+)?%$"#)) { text in
+        let summary = ValueShape.number(range).summary.replacing("a number", with: "a percentage")
+        return parsed(summary, example: "2%", form: .pattern(#"^[0-9]+(\.[0-9]+)?%$"#)) { text in
             guard text.hasSuffix("%"), let number = Double(text.dropLast()), range.contains(number) else { return nil }
             return number
         }
@@ -162,7 +162,7 @@ extension ValueDecoder where Value == Double {
 extension ValueDecoder where Value == Duration {
     static func duration(_ range: ClosedRange<Duration>, example: String) -> ValueDecoder {
         let form = TextForm.patternOrZero("^(0|([0-9]+(ms|s|m|h|d|w))+)$")
-        let shape = ValueShape.text(words: "a duration", example: example, form: form)
+        let shape = ValueShape.text(summary: "a duration", example: example, form: form)
         return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
             guard form.accepts(field.node), let duration = WrittenDuration.parse(text) else {

@@ -40,11 +40,11 @@ struct Field {
     /// Reports that the value does not have the required shape.
     func refuse(_ shape: ValueShape) {
         if node.isNothing {
-            error("\(quoted(name)) has no value", "give it \(shape.words) or remove the key")
+            error("\(quoted(name)) has no value", "give it \(shape.summary) or remove the key")
         } else {
             let example = shape.example.isEmpty ? "" : "write for example \(shape.example)"
             let subject = name.isEmpty ? "" : "\(quoted(name)): "
-            error("\(subject)expected \(shape.words), found \(node.found)", example)
+            error("\(subject)expected \(shape.summary), found \(node.found)", example)
         }
     }
 
@@ -88,7 +88,7 @@ extension ValueDecoder {
 /// The allowed values of a key, as data. The readers check against it, and the schema is generated from it.
 package indirect enum ValueShape: Hashable, Sendable {
     /// A text of some form, with a description and an example: "a duration", "4h".
-    case text(words: String, example: String = "", form: TextForm = .free)
+    case text(summary: String, example: String = "", form: TextForm = .free)
     case integer(ClosedRange<Int>)
     case number(ClosedRange<Double>)
     case boolean
@@ -101,19 +101,19 @@ package indirect enum ValueShape: Hashable, Sendable {
     case anything
 
     /// The description for "expected …".
-    package var words: String {
+    package var summary: String {
         switch self {
-        case .text(let words, _, _): words
+        case .text(let summary, _, _): summary
         case .integer(let range) where range.lowerBound == range.upperBound: "the number \(range.lowerBound)"
         case .integer(let range) where range.upperBound == .max: "a whole number from \(range.lowerBound)"
         case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
         case .number(let range): "a number from \(trimmed(range.lowerBound)) to \(trimmed(range.upperBound))"
         case .boolean: "true or false"
-        case .choice(let words): "one of \(words.joined(separator: ", "))"
+        case .choice(let values): "one of \(values.joined(separator: ", "))"
         case .object(let shape): "an object with \(shape.keys.map(\.name).joined(separator: ", "))"
-        case .list(let element): "a list, each \(element.words)"
-        case .map(let key, let value): "an object, each key \(key.words), each value \(value.words)"
-        case .either(let shapes): shapes.map(\.words).joined(separator: " or ")
+        case .list(let element): "a list, each \(element.summary)"
+        case .map(let key, let value): "an object, each key \(key.summary), each value \(value.summary)"
+        case .either(let shapes): shapes.map(\.summary).joined(separator: " or ")
         case .anything: "any value"
         }
     }

@@ -60,8 +60,8 @@ package enum JSONSchema {
                 ("maximum", .plain("\(range.upperBound)")),
             ]
         case .boolean: return [("type", .text("boolean"))]
-        case .choice(let words):
-            return [("enum", .array(words.map { Int($0) == nil ? .text($0) : .plain($0) }))]
+        case .choice(let values):
+            return [("enum", .array(values.map { Int($0) == nil ? .text($0) : .plain($0) }))]
         case .object(let shape): return members(of: shape)
         case .list(let element): return [("type", .text("array")), ("items", .object(members(of: element)))]
         case .map(let key, let value):

@@ -3,7 +3,7 @@ import Model
 extension ValueDecoder where Value == TemplateText {
     /// A text with `{{placeholders}}`. Each placeholder is checked and recorded with its location.
     static var templateText: ValueDecoder {
-        let shape = ValueShape.text(words: "a text")
+        let shape = ValueShape.text(summary: "a text")
         return ValueDecoder(shape: shape) { field in
             guard let text = field.text(shape) else { return nil }
             do throws(TemplateText.ParseError) {
@@ -91,14 +91,14 @@ extension ValueDecoder where Value == LiveActivity.Moment {
 extension ValueDecoder where Value == [TemplateValue.Member] {
     /// An object of any shape.
     static var members: ValueDecoder {
-        let shape = ValueShape.map(key: .text(words: "a name"), .anything)
+        let shape = ValueShape.map(key: .text(summary: "a name"), .anything)
         return ValueDecoder(shape: shape) { field in
             field.members(shape).map { CustomValueDecoder.members($0, of: field) }
         }
     }
 
     static var custom: ValueDecoder {
-        let shape = ValueShape.map(key: .text(words: "a name"), .anything)
+        let shape = ValueShape.map(key: .text(summary: "a name"), .anything)
         return ValueDecoder(shape: shape) { field in
             guard let members = field.members(shape) else { return nil }
             if let aps = members.first(where: { $0.key == "aps" }) {

@@ -42,7 +42,7 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
         }
         let values = before.map { Dictionary($0.all) { first, _ in first } } ?? [:]
         // The contents of a segment at the last run are not recorded, so there is no value to compare with.
-        facts = (segments.expressions.map { ($0, $1) } + segments.members.map { ($0, Self.words(ofMembers: $1)) })
+        facts = (segments.expressions.map { ($0, $1) } + segments.members.map { ($0, Self.summary(ofMembers: $1)) })
             .sorted { $0.0 < $1.0 }
             .map { Fact(name: "segment \($0)", now: $1, before: nil, differs: false) }
         facts += now.all.map { name, value in
@@ -61,7 +61,7 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
     }
 
     /// Returns text such as `3 members, 9f86d081884c`, with enough digits of the hash to compare by eye.
-    private static func words(ofMembers text: String) -> String {
+    private static func summary(ofMembers text: String) -> String {
         let parts = text.split(separator: " ")
         guard parts.count == 2, let count = Int(parts[0]) else { return "members" }
         return "\(count.counted("member")), \(parts[1].prefix(12))"
@@ -79,7 +79,7 @@ private struct ApprovalFacts {
         add("devices", reach.grouped)
         add("audience", campaign.audienceSQL ?? campaign.audience.source)
         add(Self.occurrence, occurrence)
-        add("stages", campaign.stages?.map(\.words).joined(separator: "; "))
+        add("stages", campaign.stages?.map(\.summary).joined(separator: "; "))
         add("push type", "\(campaign.pushType.rawValue), priority \(campaign.priority.rawValue)")
         add("expires after", campaign.expiresAfter.map(WrittenDuration.text))
         for header in Plan.Header.all(definition) where header.name == "apns-collapse-id" {
@@ -197,7 +197,7 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
                 by: entry.signature.name, person: entry.person, signedAt: entry.signature.signedAt.iso8601,
                 lapsesAt: (entry.signature.signedAt + policy.rule.within).iso8601, reach: entry.signature.reach,
                 isRejection: entry.signature.isRejection, reason: entry.signature.reason,
-                fault: entry.signature.isRejection ? nil : entry.fault?.words)
+                fault: entry.signature.isRejection ? nil : entry.fault?.summary)
         }
     }
 }

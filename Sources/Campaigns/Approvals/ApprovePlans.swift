@@ -26,10 +26,10 @@ package struct ApprovePlans: Sendable {
     /// - Parameters:
     ///   - occurrence: the occurrence of the campaign's schedule; empty for a run that a person starts.
     ///   - files: the hashes of the files that the definition was read from, by path.
-    ///   - brokenGlass: the reason to start in an emergency without all signatures; `nil` for a normal start.
+    ///   - emergencyOverride: the reason to start in an emergency without all signatures; `nil` for a normal start.
     package func demand(
         _ definition: RunDefinition, occurrence: String, reach: Int, by actor: Actor, now: Timestamp,
-        files: [String: String] = [:], brokenGlass: String? = nil
+        files: [String: String] = [:], emergencyOverride: String? = nil
     ) async throws -> ApprovalDemand? {
         guard let rules else { return nil }
         let rule = rules.rule(forReach: reach)
@@ -45,15 +45,15 @@ package struct ApprovePlans: Sendable {
         }
         let people = try await rules.people(in: store)
         let person = people.person(actor.identity)
-        if brokenGlass != nil, !rules.mayBreakGlass(person) { throw refuse(.glassNotBroken(person: person)) }
-        let authors = try await PlanAuthors(store: store, rules: rules).authors(of: definition, files: files)
+        if emergencyOverride != nil, !rules.mayOverride(person) { throw refuse(.mayNotOverride(person: person)) }
+        let authors = try await ContributorLookup(store: store, rules: rules).authors(of: definition, files: files)
         let request = ApprovalRequest(
             definition: definition, occurrence: occurrence, plan: plan,
             digest: digest.text, reach: reach, needs: rule.needs,
             authors: authors.union([actor.identity]).sorted(), askedBy: actor.identity, askedAt: now)
         return ApprovalDemand(
             policy: ApprovalPolicy(rule: rule, reach: reach, authors: Set(authors.map(people.person))),
-            people: people, request: request, brokenGlass: brokenGlass, segments: digest.segments)
+            people: people, request: request, emergencyOverride: emergencyOverride, segments: digest.segments)
     }
 
     /// Throws if a person rejected the plan, even if it now reaches fewer devices or the rules have changed.
@@ -149,7 +149,7 @@ package struct ApprovePlans: Sendable {
             correction: rules?.correctionPath(record.request.definition).flatMap {
                 TemplateFile.load(path: $0).0?.template
             },
-            sentTo: try await store.reach(of: campaign, budget: nil, now: now).environmentWords,
+            sentTo: try await store.reach(of: campaign, budget: nil, now: now).environmentSummary,
             previous: try await PreviousRun.find(campaign: record.request.campaign, in: store))
     }
 
@@ -209,7 +209,7 @@ package struct ApprovePlans: Sendable {
         if let rule = rules?.rule(forReach: record.request.reach), now - record.request.askedAt > rule.within {
             throw Failure(
                 .refused,
-                "\(record.request.words), was asked for at \(record.request.askedAt.iso8601), and a key's signature has "
+                "\(record.request.summary), was asked for at \(record.request.askedAt.iso8601), and a key's signature has "
                     + "lapsed \(WrittenDuration.text(rule.within)) later; ask anew with `fanfare plan "
                     + "\(record.request.campaign) --for-approval`, and sign that")
         }
@@ -282,7 +282,7 @@ package struct ApprovePlans: Sendable {
                     + "what waits")
         }
         guard found.count == 1 else {
-            let names = found.map { "\($0.request.digest.prefix(Self.digestDigitsMin)) (\($0.request.words))" }
+            let names = found.map { "\($0.request.digest.prefix(Self.digestDigitsMin)) (\($0.request.summary))" }
             throw Failure(.invalidData, "\(plan) names \(found.count) plans: give \(names.joined(separator: " or "))")
         }
         return first
@@ -305,7 +305,7 @@ package struct ApprovePlans: Sendable {
         guard token.reach != current.reach else { return }
         throw Failure(
             .refused,
-            "\(request.words), was shown for \(token.reach.counted("device")) and would reach "
+            "\(request.summary), was shown for \(token.reach.counted("device")) and would reach "
                 + "\(current.reach.grouped) by now; look at it again with `fanfare approvals \(digits)`")
     }
 
@@ -314,7 +314,7 @@ package struct ApprovePlans: Sendable {
         guard try await digest(request.definition, request.occurrence, [:]).text != request.digest else { return }
         throw Failure(
             .refused,
-            "\(request.words), is not as it was asked for: a segment that it names, or its prepared correction, has changed; "
+            "\(request.summary), is not as it was asked for: a segment that it names, or its prepared correction, has changed; "
                 + "ask anew with `fanfare plan \(request.campaign) --for-approval`, and look at it again")
     }
 
@@ -325,13 +325,13 @@ package struct ApprovePlans: Sendable {
             throw Failure(
                 .refused,
                 "\(actor.identity) has no entry in `people`, and cannot approve "
-                    + "\(record.request.words); the configuration says whose it is")
+                    + "\(record.request.summary); the configuration says whose it is")
         }
         let other = record.signatures.first { $0.identity != actor.identity && people.person($0.identity) == person }
         if let other {
             throw Failure(
                 .refused,
-                "\(person) has signed \(record.request.words), with another account (\(other.name)); another person must"
+                "\(person) has signed \(record.request.summary), with another account (\(other.name)); another person must"
             )
         }
     }
@@ -342,7 +342,7 @@ package struct ApprovePlans: Sendable {
         guard request.authors.contains(where: { people.person($0) == person }) else { return }
         throw Failure(
             .refused,
-            "\(person) had a hand in \(request.words), or asked for it, and cannot approve it; another person must")
+            "\(person) had a hand in \(request.summary), or asked for it, and cannot approve it; another person must")
     }
 
     /// Throws if the actor wrote or started the run, or if `people` does not list the actor's account. Applies only if
@@ -356,7 +356,7 @@ package struct ApprovePlans: Sendable {
         }
         let made = EventFilter(run: run.id, kind: EventKind.runCreated.rawValue)
         let event = try await store.events(made, before: nil, limit: 1).events.first
-        var authors = try await PlanAuthors(store: store, rules: rules)
+        var authors = try await ContributorLookup(store: store, rules: rules)
             .authors(of: run.definition, files: event?.files ?? [:])
         if let event { authors.insert(event.actor.identity) }
         guard authors.contains(where: { people.person($0) == person }) else { return }

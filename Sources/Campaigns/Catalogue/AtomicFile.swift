@@ -13,7 +13,7 @@ enum AtomicFile {
     }
 
     /// Serialises this process's writers, so that compare-and-replace is atomic among them.
-    private static let turn = Mutex(())
+    private static let lock = Mutex(())
 
     static func entry(at path: String) throws -> Entry {
         // This call does not follow links.
@@ -24,7 +24,7 @@ enum AtomicFile {
 
     /// Writes the text if the file is still as `expected` says. Otherwise returns the entry that is there instead.
     static func write(_ text: String, to path: String, expecting expected: Entry) throws -> Entry? {
-        try turn.withLock { _ in
+        try lock.withLock { _ in
             let found = try entry(at: path)
             guard found == expected else { return found }
             let draft = draftPath(besides: path)

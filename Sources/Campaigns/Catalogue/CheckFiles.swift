@@ -175,7 +175,7 @@ package struct CheckFiles: Sendable {
         check.diagnostics.append(
             Diagnostic(
                 path: check.path, line: location.line, column: location.column,
-                severity: past.isDue ? .warning : .error, what: "schedule: \(past.words)",
+                severity: past.isDue ? .warning : .error, what: "schedule: \(past.summary)",
                 advice: past.isDue
                     ? "the next daemon or `fanfare run --due` starts it; set a later time if it is not to start now"
                     : "set a time to come, or leave `at` out and start it with `fanfare run \(source.campaign.name)`"
@@ -214,7 +214,7 @@ package struct CheckFiles: Sendable {
     /// Adds a problem that says where the app's devices are, if there are none where the campaign sends.
     private func withTopics(_ check: CampaignCheck) -> CampaignCheck {
         guard let source = check.loaded?.source, check.isRight,
-            let other = OtherTopics(source.campaign, devices)
+            let other = TopicMismatch(source.campaign, devices)
         else { return check }
         var check = check
         check.diagnostics.append(other.diagnostic(of: source))

@@ -121,8 +121,8 @@ extension ManageFiles {
         let hash = Digest.sha256Hex(Array(text.utf8))
         if hash == base {
             if let waiting {
-                let words = "\(kind.rawValue) \(name), withdrawn"
-                _ = try await store.endChange(waiting.id, .changeRejected, by: actor, detail: words, now: now)
+                let summary = "\(kind.rawValue) \(name), withdrawn"
+                _ = try await store.endChange(waiting.id, .changeRejected, by: actor, detail: summary, now: now)
             }
             return WrittenFileResult(name: name, path: path, etag: hash, isNew: false, warnings: [])
         }
@@ -131,7 +131,7 @@ extension ManageFiles {
         let change = PendingChange(
             kind: kind.rawValue, name: name, text: text, hash: hash, base: base, author: actor, askedAt: now)
         let result = try await store.holdChange(
-            change, insteadOf: waiting?.id, most: Self.changesMax, detail: change.words)
+            change, insteadOf: waiting?.id, most: Self.changesMax, detail: change.summary)
         switch result {
         case .held(let held):
             return WrittenFileResult(
@@ -172,14 +172,14 @@ extension ManageFiles {
             // Record the author of the text, so that the author cannot approve its plan.
             try await store.recordEvent(
                 kind: .fileWritten, run: nil, actor: change.author,
-                detail: "\(change.words), released by \(actor.name)",
+                detail: "\(change.summary), released by \(actor.name)",
                 files: [FileHash.absolute(path): change.hash], now: now)
             let expected: AtomicFile.Entry = change.base.map { .file(hash: $0) } ?? .nothing
             guard try AtomicFile.write(change.text, to: path, expecting: expected) == nil else {
                 throw Self.outdated(change, path)
             }
         }
-        try await end(change, .changeReleased, by: actor, detail: change.words, now: now)
+        try await end(change, .changeReleased, by: actor, detail: change.summary, now: now)
         return result
     }
 
@@ -188,8 +188,8 @@ extension ManageFiles {
         let reason: String? = try RecordedReason.checked(reason)
         let change = try await pending(id)
         let result = try ChangeResult(change, self)
-        let words = reason.map { ": \($0)" } ?? ""
-        try await end(change, .changeRejected, by: actor, detail: change.words + words, now: now)
+        let summary = reason.map { ": \($0)" } ?? ""
+        try await end(change, .changeRejected, by: actor, detail: change.summary + summary, now: now)
         return result
     }
 
@@ -226,7 +226,7 @@ extension ManageFiles {
 }
 
 extension PendingChange {
-    fileprivate var words: String { "\(kind) \(name), \(text.utf8.count.grouped) bytes" }
+    fileprivate var summary: String { "\(kind) \(name), \(text.utf8.count.grouped) bytes" }
 }
 
 extension Campaign {
@@ -271,7 +271,7 @@ package struct ChangeResult: Codable, Hashable, Sendable {
     }
 
     /// The change in one line, for a person to read.
-    package var words: String {
+    package var summary: String {
         "change \(id) of \(kind) \(name), by \(author) at \(askedAt), waits for release by an account that may start runs"
             + (isOutdated ? "; the file has changed since" : "")
     }

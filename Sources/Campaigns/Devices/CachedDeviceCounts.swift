@@ -13,16 +13,16 @@ package struct CachedDeviceCounts: Sendable {
     private let store: any DeviceRegistry & StoreUpkeep
     private let clock: WallClock
     private let atOnceBytesMax: Int
-    private let counted: CountedBehind<Subject, [DeviceCount]>
+    private let counted: BackgroundCountCache<Subject, [DeviceCount]>
 
     package init(
-        store: any DeviceRegistry & StoreUpkeep, gate: CountingGate, clock: WallClock,
+        store: any DeviceRegistry & StoreUpkeep, countQueue: CountQueue, clock: WallClock,
         atOnceBytesMax: Int = countedAtOnceBytesMax
     ) {
         self.store = store
         self.clock = clock
         self.atOnceBytesMax = atOnceBytesMax
-        counted = CountedBehind(gate, clock: clock, every: Self.countEvery)
+        counted = BackgroundCountCache(countQueue, clock: clock, every: Self.countEvery)
     }
 
     /// Returns the latest counts; `nil` while the devices are being counted for the first time.

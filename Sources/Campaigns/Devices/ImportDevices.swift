@@ -95,7 +95,7 @@ package struct ImportResult: Codable, Hashable, Sendable {
         }
 
         /// The values in words, such as `line 17: locale is no language tag; ...`.
-        package var words: String {
+        package var summary: String {
             let others = lines > 1 ? " and \((lines - 1).grouped) more" : ""
             return "line \(firstLine)\(others): \(reason); the value was left out and the device kept"
         }

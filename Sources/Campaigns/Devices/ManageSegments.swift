@@ -97,9 +97,9 @@ package struct ManageSegments: Sendable {
     }
 
     /// Records a change of members.
-    package func recordChange(of name: String, _ words: String, by actor: Actor, now: Timestamp) async throws {
+    package func recordChange(of name: String, _ summary: String, by actor: Actor, now: Timestamp) async throws {
         try await store.recordEvent(
-            kind: .segmentChanged, run: nil, actor: actor, detail: "\(name): \(words)", now: now)
+            kind: .segmentChanged, run: nil, actor: actor, detail: "\(name): \(summary)", now: now)
     }
 
     /// Throws for a new name that is not in its plain spelling. An existing segment keeps such a name.

@@ -48,7 +48,7 @@ package struct MemberLines {
 
     /// Makes the change, once all lines have arrived.
     package mutating func commit(now: Timestamp) async throws -> SegmentChangeResult {
-        arriving.end()
+        arriving.finish()
         try await read()
         try await flush()
         let counts = try await change.commit(now: now)
@@ -75,13 +75,13 @@ package struct SegmentChangeResult: Codable, Hashable, Sendable {
     /// The first 100 rejected lines.
     package var rejects: [Reject]
 
-    package var words: String { Self.words(of: numbers) ?? "" }
+    package var summary: String { Self.summary(of: numbers) ?? "" }
 
     /// The counts for a web address. They are numbers, so that a forged address cannot show a text of its own.
     package var numbers: [Int] { [read, added, removed, unmatched, rejected] }
 
     /// Returns the description of ``numbers``; `nil` for a list that is not valid.
-    package static func words(of numbers: [Int]) -> String? {
+    package static func summary(of numbers: [Int]) -> String? {
         guard numbers.count == 5, numbers.allSatisfy({ $0 >= 0 }) else { return nil }
         return "\(numbers[0].counted("line")), \(numbers[1].counted("device")) added, \(numbers[2]) removed, "
             + "\(numbers[3].counted("line")) without a device, \(numbers[4]) rejected"

@@ -52,7 +52,7 @@ package struct RegisterDevices: Sendable {
     package func register(
         _ lines: inout DeviceLines, isAllowed: (_ topic: String) -> Bool
     ) async -> [RegistrationLineResult] {
-        let lines = lines.take()
+        let lines = lines.takeLines()
         var results: [RegistrationLineResult] = []
         results.reserveCapacity(lines.count)
         var records: [DeviceRecord] = []
@@ -113,7 +113,7 @@ package struct DeviceLines {
     package var isEmpty: Bool { batch.isEmpty }
     package mutating func append(_ piece: [UInt8]) { arriving.append(piece) }
     /// Ends the input: the remaining bytes are the last line.
-    package mutating func end() { arriving.end() }
+    package mutating func finish() { arriving.finish() }
 
     /// Reads the complete lines into the batch. Returns `true` if the batch is full; more lines may follow.
     package mutating func gather() -> Bool {
@@ -124,7 +124,7 @@ package struct DeviceLines {
         return true
     }
 
-    fileprivate mutating func take() -> [ArrivingDevices.Line] {
+    fileprivate mutating func takeLines() -> [ArrivingDevices.Line] {
         defer { batch.removeAll(keepingCapacity: true) }
         return batch
     }

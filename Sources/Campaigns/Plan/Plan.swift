@@ -66,9 +66,9 @@ package struct Plan: Hashable, Sendable {
     /// The environments that the app has no key for, with their devices.
     package var keyless: [KeylessDevices] = []
     /// The app's other topics with devices that the audience would select, if it selects none under its own topic.
-    package var otherTopics: OtherTopics?
+    package var otherTopics: TopicMismatch?
     /// The reason why no device gets anything; `nil` if some do.
-    package var nobody: NobodyReached?
+    package var emptyReach: EmptyReach?
     /// The reason why the volume brake would hold the run for a person; `nil` if it would not.
     package var brake: String?
     /// The signatures that the run needs, or the reason why no signature suffices; `nil` if it needs none.

@@ -132,7 +132,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
     /// are none.
     package var otherTopics: [String: Int]?
     /// Absent if any device is reached.
-    package var nobodyReached: NobodyReached?
+    package var nobodyReached: EmptyReach?
     package var byZone: [Zone]
     package var byVariant: [Variant]
     /// Absent in a campaign without stages.
@@ -175,11 +175,11 @@ package struct PlanResult: Codable, Hashable, Sendable {
         reach = plan.reach.total
         selected = plan.selected
         byEnvironment = Dictionary(plan.byEnvironment.map { ($0.environment.rawValue, $0.count) }) { $0 + $1 }
-        sentTo = plan.reach.environmentWords
+        sentTo = plan.reach.environmentSummary
         otherTopics = plan.otherTopics.map { other in
             Dictionary(other.found.map { ($0.name, $0.devices) }) { $0 + $1 }
         }
-        nobodyReached = plan.nobody
+        nobodyReached = plan.emptyReach
         if !plan.keyless.isEmpty {
             withoutKey = Dictionary(plan.keyless.map { ($0.environment.rawValue, $0.devices) }) { $0 + $1 }
         }
@@ -190,7 +190,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
         silentBudget = plan.silentBudget.map(Silent.init)
         frequencyCaps = plan.capped.map { capped in
             Capped(
-                caps: capped.caps.map(\.words), waiting: capped.devices.waiting,
+                caps: capped.caps.map(\.summary), waiting: capped.devices.waiting,
                 lastSlotAt: capped.devices.lastSlotAt?.iso8601, leftOut: capped.devices.leftOut)
         }
         inQuietHours = plan.quiet.map { $0.waiting + $0.suppressed } ?? 0
@@ -223,7 +223,7 @@ extension PlanResult.Block {
 extension PlanResult.StageEntry {
     fileprivate init(_ stage: PlannedStage) {
         self.init(
-            stage: stage.number, members: stage.stage.words, devices: stage.devices.count,
+            stage: stage.number, members: stage.stage.summary, devices: stage.devices.count,
             byEnvironment: Dictionary(
                 stage.devices.byEnvironment.map { ($0.key.rawValue, $0.value) }, uniquingKeysWith: +),
             byLocale: stage.devices.byLocale, byZone: stage.devices.byZone,

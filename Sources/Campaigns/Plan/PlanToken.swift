@@ -183,11 +183,11 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     package var description: String {
-        "campaign \(campaign) is not as planned: \(parts.map(words).joined(separator: "; ")). "
+        "campaign \(campaign) is not as planned: \(parts.map(summary).joined(separator: "; ")). "
             + "Nothing is sent; look at `fanfare plan \(campaign)` again and give the hash it prints"
     }
 
-    private func words(_ part: Part) -> String {
+    private func summary(_ part: Part) -> String {
         switch part {
         case .definition: "the campaign file has changed"
         case .template: "the template has changed"

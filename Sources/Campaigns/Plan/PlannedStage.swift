@@ -28,22 +28,22 @@ package struct PlannedStage: Hashable, Sendable {
     static func all(_ campaign: Campaign, _ reach: Reach) -> [PlannedStage] {
         guard let stages = campaign.stages, stages.count > 1 else { return [] }
         return stages.enumerated().map { index, stage in
-            let judge = StageJudge(stages, index, goneTolerated: nil)
+            let evaluator = StageEvaluator(stages, index, goneTolerated: nil)
             return PlannedStage(
                 number: index + 1, stage: stage,
                 devices: reach.stages.first { $0.index == index } ?? Reach.StageSlice(index: index),
-                answersNeeded: judge.answersNeeded,
+                answersNeeded: evaluator.answersNeeded,
                 notices: stage.members == .rest
-                    ? [] : shares.map { Notice(percent: $0, answers: judge.answersToNotice(share: $0 / 100)) })
+                    ? [] : shares.map { Notice(percent: $0, answers: evaluator.answersToNotice(share: $0 / 100)) })
         }
     }
 
     /// The stage in words, such as `12 devices: en 10, de 2`, and what it needs to pass.
-    package var words: [String] {
+    package var summary: [String] {
         let languages = devices.byLocale.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
             .map { "\($0.key.isEmpty ? "no language" : $0.key) \($0.value.grouped)" }
         let shown = languages.prefix(6).joined(separator: ", ") + (languages.count > 6 ? ", ..." : "")
-        let size = "\(stage.words), \(devices.count.counted("device"))"
+        let size = "\(stage.summary), \(devices.count.counted("device"))"
         let first = size + (isRest || shown.isEmpty ? "" : ": \(shown)")
         let approval = stage.needsApproval ? "begins when a person approves it" : nil
         if isRest { return [first, approval].compactMap(\.self) }

@@ -48,9 +48,9 @@ package struct PlanCampaign: Sendable {
         var plan = try await planner.plan(shown, now: now)
         plan.keyless = KeylessDevices.all(in: plan.reach, keyed: keyed)
         if plan.selected == 0 {
-            plan.otherTopics = try await OtherTopics.selected(by: definition.campaign, in: store, now: now)
+            plan.otherTopics = try await TopicMismatch.selected(by: definition.campaign, in: store, now: now)
         }
-        plan.nobody = try await NobodyReached.of(plan, in: store, now: now)
+        plan.emptyReach = try await EmptyReach.of(plan, in: store, now: now)
         // The volume brake does not apply to a plan that people sign.
         if approvals?.rule(forReach: plan.reach.total) == nil,
             let request = try await VolumeRequest.weighing(
@@ -58,7 +58,7 @@ package struct PlanCampaign: Sendable {
         {
             plan.brake = try await store.volumeHold(request, now: max(now, shown.plannedAt))?.facts
         }
-        plan.approval = approvals?.words(forReach: plan.reach.total)
+        plan.approval = approvals?.summary(forReach: plan.reach.total)
         let exclusions = definition.campaign.audience.expression.segmentsLeftOut
         if !exclusions.isEmpty {
             plan.emptyExclusions = try await store.segments(now: now).filter { $0.count == 0 }.map(\.name)

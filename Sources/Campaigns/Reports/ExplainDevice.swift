@@ -4,10 +4,10 @@ package import Store
 /// Explains what happened to a device: every run, decision and token, in order.
 package struct ExplainDevice: Sendable {
     package struct Explained: Sendable {
-        package var story: DeviceStory
+        package var history: DeviceHistory
         package var explanation: Explanation
 
-        package var result: ExplanationResult { ExplanationResult(story, explanation) }
+        package var result: ExplanationResult { ExplanationResult(history, explanation) }
     }
 
     private let store: any DeviceRegistry & OutcomeReader
@@ -25,25 +25,25 @@ package struct ExplainDevice: Sendable {
     package func explain(_ text: String, now: Timestamp) async throws -> [Explained] {
         var explained: [Explained] = []
         for device in try await DeviceLookup.devices(text, in: store) {
-            guard let story = try await store.story(ofDevice: device.id) else { continue }
-            explained.append(self.explained(story, now: now))
+            guard let history = try await store.history(ofDevice: device.id) else { continue }
+            explained.append(self.explained(history, now: now))
         }
         return explained
     }
 
     /// Returns the explanation for the device with this number.
     package func explain(_ device: Int64, now: Timestamp) async throws -> Explained {
-        guard let story = try await store.story(ofDevice: device) else {
+        guard let history = try await store.history(ofDevice: device) else {
             throw Failure(.notFound, "no device \(device)")
         }
-        return explained(story, now: now)
+        return explained(history, now: now)
     }
 
-    private func explained(_ story: DeviceStory, now: Timestamp) -> Explained {
+    private func explained(_ history: DeviceHistory, now: Timestamp) -> Explained {
         // A topic with a suffix carries neither background pushes nor alerts, so no budget and no caps apply.
-        let app = app(story.device.record.topic)
-        let explanation = Explanation(story, budget: app?.silentBudget, caps: app?.frequencyCaps ?? [], now: now)
-        return Explained(story: story, explanation: explanation)
+        let app = app(history.device.record.topic)
+        let explanation = Explanation(history, budget: app?.silentBudget, caps: app?.frequencyCaps ?? [], now: now)
+        return Explained(history: history, explanation: explanation)
     }
 }
 
@@ -61,14 +61,14 @@ package struct ExplanationResult: Codable, Hashable, Sendable {
     package var now: [String]
     package var isCut: Bool
 
-    package init(_ story: DeviceStory, _ explanation: Explanation) {
-        device = DeviceResult(story.device)
+    package init(_ history: DeviceHistory, _ explanation: Explanation) {
+        device = DeviceResult(history.device)
         events = explanation.lines.map { line in
             Event(
                 at: line.at.iso8601, kind: line.kind.rawValue, run: line.run, campaign: line.campaign, text: line.text)
         }
         now = explanation.now
-        isCut = story.isCut
+        isCut = history.isCut
     }
 }
 
@@ -99,23 +99,23 @@ package struct Explanation: Hashable, Sendable {
     ///   - budget: the silent budget of the device's topic; `nil` leaves it out.
     ///   - caps: the frequency caps of the device's topic.
     package init(
-        _ story: DeviceStory, budget: Configuration.SilentBudget?, caps: [FrequencyCap] = [], now: Timestamp
+        _ history: DeviceHistory, budget: Configuration.SilentBudget?, caps: [FrequencyCap] = [], now: Timestamp
     ) {
-        addTokens(story)
-        addStatus(story)
-        for chapter in story.chapters { add(chapter, story.device) }
+        addTokens(history)
+        addStatus(history)
+        for entry in history.entries { add(entry, history.device) }
         // Events of the same moment keep the order in which they were added: tokens before runs.
         let order = lines.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }
         lines = order.map(\.element)
-        self.now = Self.present(story, budget, now) + caps.map { Self.standing(story, $0, now) }
+        self.now = Self.present(history, budget, now) + caps.map { Self.standing(history, $0, now) }
     }
 
-    private mutating func addTokens(_ story: DeviceStory) {
-        let device = story.device
-        for (index, old) in story.oldTokens.enumerated() {
-            let isLast = index == story.oldTokens.count - 1
-            let next = isLast ? device.record.token : story.oldTokens[index + 1].token
-            let environment = isLast ? device.record.environment : story.oldTokens[index + 1].environment
+    private mutating func addTokens(_ history: DeviceHistory) {
+        let device = history.device
+        for (index, old) in history.oldTokens.enumerated() {
+            let isLast = index == history.oldTokens.count - 1
+            let next = isLast ? device.record.token : history.oldTokens[index + 1].token
+            let environment = isLast ? device.record.environment : history.oldTokens[index + 1].environment
             let moved = environment == old.environment ? "" : ", and moved to \(environment.rawValue)"
             lines.append(
                 Line(
@@ -131,12 +131,12 @@ package struct Explanation: Hashable, Sendable {
         }
     }
 
-    private mutating func addStatus(_ story: DeviceStory) {
-        let device = story.device
+    private mutating func addStatus(_ history: DeviceHistory) {
+        let device = history.device
         guard device.status != .active, let since = device.statusAt else { return }
         let reason = device.statusReason ?? "no reason on record"
         // The run whose response changed the status. It is unknown if its deliveries have been deleted.
-        let cause = story.chapters.last {
+        let cause = history.entries.last {
             $0.delivery?.outcome.reason == device.statusReason && $0.delivery?.outcome.generation == device.generation
         }
         let source = cause.map { "; learned from \($0.run.campaign), run \($0.run.id)" } ?? ""
@@ -147,11 +147,11 @@ package struct Explanation: Hashable, Sendable {
         lines.append(Line(at: since, kind: .status, run: cause?.run.id, campaign: cause?.run.campaign, text: text))
     }
 
-    private mutating func add(_ chapter: DeviceStory.Chapter, _ device: StoredDevice) {
-        let run = chapter.run
-        guard let delivery = chapter.delivery else {
+    private mutating func add(_ entry: DeviceHistory.Entry, _ device: StoredDevice) {
+        let run = entry.run
+        guard let delivery = entry.delivery else {
             let text =
-                chapter.prunedAt.map {
+                entry.prunedAt.map {
                     "what \(run.campaign) did about it, if anything, is not known any more: its outcomes by device were "
                         + "pruned on \($0.iso8601.prefix(10)); the sums are left: `fanfare report \(run.id)`"
                 }
@@ -166,22 +166,22 @@ package struct Explanation: Hashable, Sendable {
         lines.append(
             Line(
                 at: at, kind: .delivery, run: run.id, campaign: run.campaign,
-                text: DeliveryWords(run: run, delivery: delivery, device: device).text))
+                text: DeliverySummary(run: run, delivery: delivery, device: device).text))
     }
 
-    private static func standing(_ story: DeviceStory, _ cap: FrequencyCap, _ now: Timestamp) -> String {
-        let (used, nextSlot) = story.frequencyCap(cap, now: now)
-        guard let nextSlot, nextSlot > now else { return "frequency cap of \(cap.words): \(used) used" }
+    private static func standing(_ history: DeviceHistory, _ cap: FrequencyCap, _ now: Timestamp) -> String {
+        let (used, nextSlot) = history.frequencyCap(cap, now: now)
+        guard let nextSlot, nextSlot > now else { return "frequency cap of \(cap.summary): \(used) used" }
         // The cap reserves some slots for these classes.
         let classes = cap.reserve.keys.sorted().joined(separator: ", ")
-        return "frequency cap of \(cap.words): \(used) used; the next may leave at \(nextSlot.iso8601)"
+        return "frequency cap of \(cap.summary): \(used) used; the next may leave at \(nextSlot.iso8601)"
             + (classes.isEmpty ? "" : ", except of the class \(classes)")
     }
 
     private static func present(
-        _ story: DeviceStory, _ budget: Configuration.SilentBudget?, _ now: Timestamp
+        _ history: DeviceHistory, _ budget: Configuration.SilentBudget?, _ now: Timestamp
     ) -> [String] {
-        let device = story.device
+        let device = history.device
         let status =
             switch device.status {
             case .active: "active: it is in every audience that selects it"
@@ -193,7 +193,7 @@ package struct Explanation: Hashable, Sendable {
             present.append("alerts are not allowed on it: those of an audience are suppressed")
         }
         if let budget {
-            let (used, nextSlot) = story.silentBudget(budget, now: now)
+            let (used, nextSlot) = history.silentBudget(budget, now: now)
             let next = nextSlot.map { $0 <= now ? "" : "; the next may leave at \($0.iso8601)" } ?? ""
             present.append(
                 "silent budget: \(used) of \(budget.limit) background pushes used in "

@@ -17,7 +17,7 @@ package struct ReportRun: Sendable {
         var report = report
         if report.run.definition.campaign.stages != nil { report.stages = try await store.stages(of: report.run.id) }
         report.correctedBy = try await CorrectRun.corrections(of: report.run, in: store).map(\.id)
-        report.brokenGlass = try await BrokenGlass.of(report.run, in: store)
+        report.emergencyOverride = try await EmergencyOverride.of(report.run, in: store)
         return report
     }
 
@@ -210,7 +210,7 @@ package struct ReportResult: Codable, Hashable, Sendable {
     /// The runs that correct this run; absent if there are none.
     package var correctedBy: [Int64]?
     /// Absent if the run had the approvals that it needed, or needed none.
-    package var brokenGlass: BrokenGlassResult?
+    package var brokenGlass: EmergencyOverrideResult?
     /// Whether the run was sent to one device by hand.
     package var test: Bool
     /// Deliveries accepted after an attempt without a response: APNs may have accepted them twice.
@@ -221,9 +221,9 @@ package struct ReportResult: Codable, Hashable, Sendable {
     package var devicesGone: Int
     package var devicesSuspended: Int
     /// Present if the run has just ended and nothing was sent. Absent otherwise, and in `report`.
-    package var nobodyReached: NobodyReached?
+    package var nobodyReached: EmptyReach?
 
-    package init(_ report: Report, nobodyReached: NobodyReached? = nil) {
+    package init(_ report: Report, nobodyReached: EmptyReach? = nil) {
         self.nobodyReached = nobodyReached
         run = report.run.id
         campaign = report.run.campaign
@@ -250,7 +250,7 @@ package struct ReportResult: Codable, Hashable, Sendable {
         stages = StageResult.all(report.run, report.stages)
         corrects = CorrectionResult(report.run)
         correctedBy = report.correctedBy.isEmpty ? nil : report.correctedBy
-        brokenGlass = report.brokenGlass.map(BrokenGlassResult.init)
+        brokenGlass = report.emergencyOverride.map(EmergencyOverrideResult.init)
         test = report.run.isTest
         possibleDuplicates = report.possibleDuplicates
         mayHaveArrived = report.mayHaveArrived

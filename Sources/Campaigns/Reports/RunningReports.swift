@@ -4,7 +4,7 @@ package import Store
 /// The reports of runs in progress, for pages. Counting the rows of a large run takes seconds, so the count runs in the
 /// background.
 package struct RunningReports: Sendable {
-    package typealias Counted = CountedBehind<Int64, ReportResult>.Counted
+    package typealias Counted = BackgroundCountCache<Int64, ReportResult>.Counted
 
     /// The largest audience that is counted while the page waits.
     package static let countedAtOnceMax = 20_000
@@ -13,18 +13,18 @@ package struct RunningReports: Sendable {
     private let reports: ReportRun
     private let clock: WallClock
     private let atOnceMax: Int
-    private let counted: CountedBehind<Int64, ReportResult>
-    private let waves: CountedBehind<Int64, [PlannedWave]>
+    private let counted: BackgroundCountCache<Int64, ReportResult>
+    private let waves: BackgroundCountCache<Int64, [PlannedWave]>
 
     package init(
-        store: any RunLog & AuditLog & OutcomeReader & DeliveryQueue, gate: CountingGate, clock: WallClock,
+        store: any RunLog & AuditLog & OutcomeReader & DeliveryQueue, countQueue: CountQueue, clock: WallClock,
         atOnceMax: Int = countedAtOnceMax
     ) {
         reports = ReportRun(store: store)
         self.clock = clock
         self.atOnceMax = atOnceMax
-        counted = CountedBehind(gate, clock: clock, every: Self.countEvery)
-        waves = CountedBehind(gate, clock: clock, every: nil)
+        counted = BackgroundCountCache(countQueue, clock: clock, every: Self.countEvery)
+        waves = BackgroundCountCache(countQueue, clock: clock, every: nil)
     }
 
     /// Returns the report. `nil` while a large run is counted for the first time.

@@ -81,9 +81,9 @@ package struct ControlRun: Sendable {
         let waiting = try await store.stages(of: id).first { $0.openedAt == nil }
         guard run.state == .paused, run.halt == .approval, let waiting else {
             return Failure(
-                .invalidData, "run \(id) waits for no approval of a stage; it is \(RunResult(run).stateWords)")
+                .invalidData, "run \(id) waits for no approval of a stage; it is \(RunResult(run).stateSummary)")
         }
-        let name = StageWords(run, waiting).name
+        let name = StageSummary(run, waiting).name
         let devices = waiting.size.counted("device")
         let command = "`fanfare approve \(id) --stage \(waiting.index + 1)`"
         guard let stage else {

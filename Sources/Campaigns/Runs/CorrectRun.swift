@@ -42,7 +42,7 @@ package struct CorrectRun: Sendable {
         package let warnings: [String]
         fileprivate let files: [String: String]
         /// The reason to start without the approvals that a run of this size needs; `nil` if it needs none.
-        fileprivate let brokenGlass: String?
+        fileprivate let reason: String?
     }
 
     private let store: any CorrectableStore
@@ -94,9 +94,9 @@ package struct CorrectRun: Sendable {
         try await runs.requireNoStop(campaign: definition.campaign.name)
         return Prepared(
             definition: definition, occurrence: try await occurrence(campaign.name, run, isAgain: order.isAgain),
-            devices: devices, sentTo: reached.environmentWords,
+            devices: devices, sentTo: reached.environmentSummary,
             warnings: warnings(run, reached, template, order.kind) + definition.lint().map(\.description), files: files,
-            brokenGlass: needsReason ? try RecordedReason.checked(order.reason) : nil)
+            reason: needsReason ? try RecordedReason.checked(order.reason) : nil)
     }
 
     /// Records the correction as a run, which a sender still has to send.
@@ -105,7 +105,7 @@ package struct CorrectRun: Sendable {
         try await runs.requireNoStop(campaign: prepared.definition.campaign.name)
         let (run, isNew) = try await store.createRun(
             prepared.definition, occurrence: prepared.occurrence, now: now, by: actor,
-            notes: prepared.brokenGlass.map { [EventNote(kind: .glassBroken, detail: BrokenGlass.words($0))] } ?? [],
+            notes: prepared.reason.map { [EventNote(kind: .overridden, detail: EmergencyOverride.summary($0))] } ?? [],
             files: prepared.files)
         guard isNew else {
             throw Failure(
@@ -235,7 +235,7 @@ extension CorrectRun {
         let person = try await approvals.people(in: store).person(actor.identity)
         let what =
             "a correction that the campaign did not prepare would go to \(devices.counted("device")) without signatures"
-        guard approvals.mayBreakGlass(person) else {
+        guard approvals.mayOverride(person) else {
             throw Failure(
                 .refused,
                 what + ", and approvals.break_glass does not let \(person) send it; \(remedy(order, run))")

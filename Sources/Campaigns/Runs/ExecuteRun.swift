@@ -57,12 +57,12 @@ package struct ExecuteRun: Sendable {
         var recoveriesLeft = Self.recoveriesMax
         while true {
             if pause == nil, let daemon = try await runs.daemon() {
-                let words = "run \(run.id) is in the hands of the daemon, \(daemon.holder.words)"
+                let summary = "run \(run.id) is in the hands of the daemon, \(daemon.holder.summary)"
                 if wait == false {
-                    observer.note(words)
+                    observer.note(summary)
                     return nil
                 }
-                observer.note("\(words); it goes on there when this command is left")
+                observer.note("\(summary); it goes on there when this command is left")
                 if let end = try await follow(run, daemon.holder, whileDaemon: true) { return end }
                 continue
             }
@@ -72,13 +72,13 @@ package struct ExecuteRun: Sendable {
             // The first heartbeat of a killed process may be committed after the search for abandoned runs.
             if holder.state == .ended, recoveriesLeft > 0 {
                 recoveriesLeft -= 1
-                for found in try await runs.recoverAbandoned() { observer.note(found.words) }
+                for found in try await runs.recoverAbandoned() { observer.note(found.summary) }
                 continue
             }
             // The daemon may have retried a self-paused run since the check above.
             let isDaemon = try await runs.daemon()?.holder.process == holder.process
             guard isDaemon || wait == true else { return end }
-            observer.note("waiting for \(holder.words), which has run \(run.id)")
+            observer.note("waiting for \(holder.summary), which has run \(run.id)")
             if let end = try await follow(run, holder, whileDaemon: isDaemon) { return end }
         }
     }
@@ -100,7 +100,7 @@ package struct ExecuteRun: Sendable {
         return try await observer.watching { observe in
             try await runs.follow(
                 run.id, isCared: { whileDaemon ? try await runs.daemon() != nil : false }, known: known,
-                changed: { observer.note("\($0.words) has run \(run.id)") }, observe: observe)
+                changed: { observer.note("\($0.summary) has run \(run.id)") }, observe: observe)
         }
     }
 
@@ -120,7 +120,7 @@ extension RunEnd {
     package func failure(of run: Run, _ runs: FollowRuns) -> Failure? {
         switch self {
         case .finished, .cancelled: nil
-        case .nobodyReached(let reason):
+        case .noDeviceReached(let reason):
             Failure(
                 .refused,
                 "run \(run.id) finished without a push: \(reason); correct the audience or the texts, or set "
@@ -141,7 +141,8 @@ extension RunEnd {
         case .busy(let owner, _):
             Failure(
                 .tryAgain,
-                "another process has run \(run.id): \(runs.holder(owner).words); wait for it, or run this again later")
+                "another process has run \(run.id): \(runs.holder(owner).summary); wait for it, or run this again later"
+            )
         case .unreachable(let reason):
             Failure(.unavailable, "paused: \(reason)")
         case .credentialRefused(let reason):

@@ -22,13 +22,13 @@ package struct FollowRuns: Sendable {
         /// The progress of its stages, if requested.
         package var stages: [StageRecord] = []
         /// The emergency override that started the run, if requested.
-        package var brokenGlass: BrokenGlass?
+        package var emergencyOverride: EmergencyOverride?
 
         /// Whether the run is to be sent now and no process has it.
         package var isLeft: Bool { run.state == .running && holder == nil }
 
         package var result: RunResult {
-            RunResult(run, heldBy: holder, waits, recovery, stages: stages, brokenGlass: brokenGlass)
+            RunResult(run, heldBy: holder, waits, recovery, stages: stages, emergencyOverride: emergencyOverride)
         }
     }
 
@@ -122,7 +122,7 @@ package struct FollowRuns: Sendable {
 
     /// Returns the number of other senders at a run, besides its owner.
     package func others(at run: Run) async throws -> Int {
-        try await store.company(of: run.id, apartFrom: run.owner ?? "").others
+        try await store.participants(of: run.id, apartFrom: run.owner ?? "").others
     }
 
     /// Returns the waits of a run that is not over.
@@ -175,12 +175,14 @@ package struct FollowRuns: Sendable {
         if run.definition.campaign.stages != nil { held.stages = try await store.stages(of: run.id) }
         held.recovery = try await store.events(run: run.id, since: nil, limit: Self.eventsMax)
             .last { $0.kind == EventKind.runRecovered.rawValue }
-        held.brokenGlass = try await brokenGlass(of: run)
+        held.emergencyOverride = try await emergencyOverride(of: run)
         return held
     }
 
     /// Returns the emergency override of a run. `nil` if the run had its approvals, or needed none.
-    package func brokenGlass(of run: Run) async throws -> BrokenGlass? { try await BrokenGlass.of(run, in: store) }
+    package func emergencyOverride(of run: Run) async throws -> EmergencyOverride? {
+        try await EmergencyOverride.of(run, in: store)
+    }
 
     /// Returns the process behind an owner's name, for a person.
     package func holder(_ owner: String) -> RunHolder { senders.holder(owner) }
@@ -226,7 +228,7 @@ package struct LeftRun: Hashable, Sendable {
     package var owner: String?
     package var leased: Int
 
-    package var words: String {
+    package var summary: String {
         let counted = leased.counted("delivery still counts", "deliveries still count")
         let rest = leased > 0 ? "\(counted) as in flight" : "nothing was in flight"
         let what = owner.map { "was left by \(ProcessName.shown($0)), which has ended: \(rest)" }

@@ -66,14 +66,14 @@ package struct RunResult: Codable, Hashable, Sendable {
     /// The run that this run corrects; absent if it corrects none.
     package var corrects: CorrectionResult?
     /// Absent if the run had the approvals that it needed, or needed none, and in lists.
-    package var brokenGlass: BrokenGlassResult?
+    package var brokenGlass: EmergencyOverrideResult?
 
     /// - Parameter holder: the process that has the run.
     package init(
         _ run: Run, heldBy holder: RunHolder? = nil, _ waits: RunWaits = RunWaits(), _ recovery: StoreEvent? = nil,
-        stages: [StageRecord] = [], brokenGlass: BrokenGlass? = nil
+        stages: [StageRecord] = [], emergencyOverride: EmergencyOverride? = nil
     ) {
-        self.brokenGlass = brokenGlass.map(BrokenGlassResult.init)
+        brokenGlass = emergencyOverride.map(EmergencyOverrideResult.init)
         self.stages = StageResult.all(run, stages)
         corrects = CorrectionResult(run)
         self.run = run.id
@@ -103,20 +103,20 @@ package struct RunResult: Codable, Hashable, Sendable {
 }
 
 /// The person who started a run without the required approvals, and the reason; keys are written in snake_case.
-package struct BrokenGlassResult: Codable, Hashable, Sendable {
+package struct EmergencyOverrideResult: Codable, Hashable, Sendable {
     package var at, by, reason: String
 
-    init(_ broken: BrokenGlass) { (at, by, reason) = (broken.at.iso8601, broken.by, broken.reason) }
+    init(_ broken: EmergencyOverride) { (at, by, reason) = (broken.at.iso8601, broken.by, broken.reason) }
 }
 
-extension BrokenGlass {
+extension EmergencyOverride {
     /// Returns the emergency override of a run. `nil` if the run had its approvals, or needed none.
-    static func of(_ run: Run, in store: any AuditLog) async throws -> BrokenGlass? {
-        let filter = EventFilter(run: run.id, kind: EventKind.glassBroken.rawValue)
+    static func of(_ run: Run, in store: any AuditLog) async throws -> EmergencyOverride? {
+        let filter = EventFilter(run: run.id, kind: EventKind.overridden.rawValue)
         guard let event = try await store.events(filter, before: nil, limit: 1).events.first,
             let reason = reason(in: event.detail)
         else { return nil }
-        return BrokenGlass(at: event.at, by: event.actor.name, reason: reason)
+        return EmergencyOverride(at: event.at, by: event.actor.name, reason: reason)
     }
 }
 

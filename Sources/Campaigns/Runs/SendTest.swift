@@ -44,7 +44,7 @@ package struct SendTest: Sendable {
         let device = try await DeviceLookup.device(
             text, topic: definition.campaign.deviceTopic, in: store, sees: sees)
         try await requireListed(device, now: now)
-        try limit?.take(try await (approvals?.people(in: store) ?? People()).person(actor.identity))
+        try limit?.count(try await (approvals?.people(in: store) ?? People()).person(actor.identity))
         let run = try await store.createTestRun(
             definition, occurrence: try await occurrence(definition.campaign.name, isHandedOver, now),
             device: device.id, variant: try definition.campaign.variantIndex(named: variant), now: now, by: actor)
@@ -110,7 +110,7 @@ package final class TestSendLimit: Sendable {
     package init(uptime: @escaping @Sendable () -> Duration) { self.uptime = uptime }
 
     /// Counts one test; throws ``TooManyTests`` if the person has to wait.
-    func take(_ person: String) throws {
+    func count(_ person: String) throws {
         let now = uptime()
         try sent.withLock { sent in
             sent = sent.mapValues { $0.filter { now - $0 < Self.window } }.filter { !$0.value.isEmpty }

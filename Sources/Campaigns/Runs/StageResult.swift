@@ -40,7 +40,7 @@ package struct StageResult: Codable, Hashable, Sendable {
     /// - Parameter isOver: whether the next stage has begun.
     private init(_ run: Run, _ stage: Stage, _ record: StageRecord, isOver: Bool) {
         self.stage = record.index + 1
-        members = stage.words
+        members = stage.summary
         devices = record.size
         let last = record.afterGo ?? record.decision
         let open = run.state.isFinal ? "ended" : "open"
@@ -58,17 +58,17 @@ package struct StageResult: Codable, Hashable, Sendable {
         needsApproval = stage.needsApproval
         approvedBy = record.approvedBy
         releasedBy = record.releasedBy
-        let words = StageWords(run, record).finding
-        verdict = words.isEmpty ? nil : words
+        let summary = StageSummary(run, record).finding
+        verdict = summary.isEmpty ? nil : summary
     }
 
     /// The activity or the result of the stage, for a person.
-    package var words: String {
+    package var summary: String {
         let released = releasedBy.map { "; \($0) let it go on" } ?? ""
         if let verdict { return verdict + released + (holdsUntil.map { "; holds until \($0)" } ?? "") }
         let size = devices.counted("device")
         switch state {
-        case "open" where members == Stage(.rest).words: return "\(size), begun at \(openedAt ?? "")"
+        case "open" where members == Stage(.rest).summary: return "\(size), begun at \(openedAt ?? "")"
         case "open": return "\(size), \(answered.grouped) answered, \(failed.grouped) refused so far"
         case "ended": return "\(size), \(answered.grouped) answered, \(failed.grouped) refused"
         default:

@@ -92,19 +92,20 @@ package struct StartCampaign: Sendable {
     ///   - plan: the plan that a person has seen, and that the run must match.
     ///   - overriding: the guards that the caller decided to override.
     ///   - files: the hashes of the files, for the record.
-    ///   - brokenGlass: the reason to start without the required approvals; `nil` if the run needs no emergency
+    ///   - emergencyOverride: the reason to start without the required approvals; `nil` if the run needs no emergency
     ///     override.
     ///   - ready: called when the guards have passed, before anything is written. If it throws, there is no run.
     package func start(
         _ prepared: Prepared, occurrence: String, by actor: Actor, now: Timestamp, plan: PlanToken? = nil,
-        overriding: Set<GuardName> = [], files: [String: String] = [:], brokenGlass: String? = nil,
+        overriding: Set<GuardName> = [], files: [String: String] = [:], emergencyOverride: String? = nil,
         ready: () async throws -> Void = {}
     ) async throws -> Started {
         var definition = prepared.definition
         if prepared.scheduled == nil { definition.plannedAt = now }
         let (run, isNew, reach) = try await starting.start(
             definition, occurrence: prepared.scheduled?.key ?? occurrence, by: actor, now: now, plan: plan,
-            overriding: overriding, files: files, isScheduled: prepared.scheduled != nil, brokenGlass: brokenGlass,
+            overriding: overriding, files: files, isScheduled: prepared.scheduled != nil,
+            emergencyOverride: emergencyOverride,
             counted: prepared.reach, ready: ready)
         let keyless = try await starting.keyless(of: run.definition, app: prepared.app, counted: reach, now: now)
         return Started(run: run, isNew: isNew, warnings: keyless.map(\.description))

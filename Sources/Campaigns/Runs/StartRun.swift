@@ -35,7 +35,7 @@ package struct StartRun: Sendable {
     ///     occurrence only.
     ///   - mayWait: whether the plan may wait for approvals. If not, none are requested, and the occurrence is refused
     ///     permanently.
-    ///   - brokenGlass: the reason to start without the required approvals; `nil` if the run needs no emergency
+    ///   - emergencyOverride: the reason to start without the required approvals; `nil` if the run needs no emergency
     ///     override.
     ///   - counted: the audience, if the caller has counted it already.
     ///   - ready: called when the guards have passed, before anything is written. If it throws, there is no run.
@@ -43,7 +43,7 @@ package struct StartRun: Sendable {
     package func start(
         _ definition: RunDefinition, occurrence: String, by actor: Actor, now: Timestamp, plan: PlanToken? = nil,
         overriding: Set<GuardName> = [], files: [String: String] = [:], isScheduled: Bool = false,
-        mayWait: Bool = true, brokenGlass: String? = nil, counted: Reach? = nil,
+        mayWait: Bool = true, emergencyOverride: String? = nil, counted: Reach? = nil,
         ready: () async throws -> Void = {}
     ) async throws -> (run: Run, isNew: Bool, reach: Reach?) {
         let campaign = definition.campaign
@@ -63,12 +63,12 @@ package struct StartRun: Sendable {
         let plans = ApprovePlans(store: store, rules: approvals)
         let demand = try await plans.demand(
             definition, occurrence: occurrenceSigned, reach: reach, by: actor, now: now, files: files,
-            brokenGlass: try RecordedReason.checked(brokenGlass))
+            emergencyOverride: try RecordedReason.checked(emergencyOverride))
         // An approved plan is not weighed: the approvers have seen exactly this one.
         let volume =
-            demand != nil && brokenGlass == nil
+            demand != nil && emergencyOverride == nil
             ? nil : try await VolumeRequest.weighing(campaign, reach: reach, brake, by: actor, in: store)
-        var limits = limits(reach, isWeighed: volume != nil, isPassedOver: brokenGlass != nil)
+        var limits = limits(reach, isWeighed: volume != nil, isPassedOver: emergencyOverride != nil)
         if let segments {
             limits = limits ?? ReachLimits(reach: reach)
             limits?.segments = segments

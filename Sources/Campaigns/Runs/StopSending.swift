@@ -119,7 +119,7 @@ package struct StopSending: Sendable {
     }
 
     /// A sender at a run.
-    private struct Seat: Hashable {
+    private struct Participation: Hashable {
         var run: Int64
         var name: String
 
@@ -130,17 +130,17 @@ package struct StopSending: Sendable {
     /// most.
     package func whatWent(in order: StopOrder) async throws -> Went {
         var looks = 0
-        var seen: [Seat: SenderAtRun] = [:]
+        var seen: [Participation: SenderAtRun] = [:]
         while true {
             let runs = try await open(in: order)
             let left = try await store.senders(at: runs.map(\.id))
-            let seats = Set(left.map(Seat.init))
-            for sender in left { seen[Seat(sender)] = sender }
+            let present = Set(left.map(Participation.init))
+            for sender in left { seen[Participation(sender)] = sender }
             let isBusy =
                 store.isShared
                 ? left.contains(where: \.mayStart) : runs.contains { $0.owner.map(senders.isAlive) ?? false }
             if !isBusy || looks >= Self.looksMax {
-                let gone = try await goneWithoutAWord(seen.filter { !seats.contains($0.key) }.values, order, of: runs)
+                let gone = try await goneWithoutAWord(seen.filter { !present.contains($0.key) }.values, order, of: runs)
                 let names = Dictionary(grouping: left + gone, by: \.name).sorted { $0.key < $1.key }
                 return Went(
                     isQuiet: !isBusy, runs: try await told(of: order),
@@ -162,7 +162,7 @@ package struct StopSending: Sendable {
         let recorded = try await store.liftStop(scope, inFile: written, reason: reason, by: actor, now: clock.now())
         if let written { try file.lift(written) }
         guard let ended = recorded ?? written else {
-            throw Failure(.invalidData, "\(scope.words) is not stopped; nothing was changed")
+            throw Failure(.invalidData, "\(scope.summary) is not stopped; nothing was changed")
         }
         return LiftResult(ended, reason: reason, by: actor.name, still: try await orders())
     }
@@ -203,8 +203,8 @@ package struct StopSending: Sendable {
         let isOpen = Set(runs.lazy.filter { $0.state != .cancelled }.map(\.id))
         let candidates = senders.filter { isOpen.contains($0.run) }
         guard !candidates.isEmpty else { return [] }
-        let words = try await words(of: order)
-        return candidates.filter { words[$0.run]?[$0.name] == nil }.map { sender in
+        let reports = try await reports(of: order)
+        return candidates.filter { reports[$0.run]?[$0.name] == nil }.map { sender in
             var sender = sender
             sender.mayStart = false
             return sender
@@ -212,7 +212,7 @@ package struct StopSending: Sendable {
     }
 
     private func told(of order: StopOrder) async throws -> [StoppedRunResult] {
-        try await words(of: order).sorted { $0.key < $1.key }.map { run, senders in
+        try await reports(of: order).sorted { $0.key < $1.key }.map { run, senders in
             StoppedRunResult(
                 run: run, campaign: senders.values.first?.campaign ?? "",
                 startedAfter: senders.values.reduce(0) { $0 + $1.left })
@@ -221,7 +221,7 @@ package struct StopSending: Sendable {
 
     /// Returns the notes of the senders, by run and sender's name. If a sender left several notes on a run, the last
     /// one counts.
-    private func words(of order: StopOrder) async throws -> [Int64: [String: (campaign: String, left: Int)]] {
+    private func reports(of order: StopOrder) async throws -> [Int64: [String: (campaign: String, left: Int)]] {
         let covered = StopOrders([order])
         let events = try await store.events(run: nil, since: order.at, limit: Self.eventsMax)
         var left: [Int64: [String: (campaign: String, left: Int)]] = [:]

@@ -87,7 +87,7 @@ extension [String] {
 
 extension RunResult {
     /// `paused by ray (uid 7): wrong link`, `paused as late: 7 of 9 were due ...`.
-    package var stateWords: String {
+    package var stateSummary: String {
         let cause: String
         if let pausedBy {
             cause = " by \(pausedBy)"

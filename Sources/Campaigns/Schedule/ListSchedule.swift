@@ -50,7 +50,7 @@ package struct ListSchedule: Sendable {
         guard day == nil else { return coming }
         coming.past = try chosen(names).compactMap { ready in
             guard let past = PastStart(ready.campaign, now: now), !past.isDue else { return nil }
-            return "\(ready.campaign.name): \(past.words)"
+            return "\(ready.campaign.name): \(past.summary)"
         }
         return coming
     }

@@ -18,7 +18,7 @@ package struct PastStart: Hashable, Sendable {
     }
 
     /// `its only start, 2020-01-01 00:00 Europe/Berlin, is over`
-    package var words: String {
+    package var summary: String {
         let state = isDue ? "is due now" : "is over"
         return "its only start, \(occurrence.wall.description.replacing("T", with: " ")) \(zone), \(state)"
     }

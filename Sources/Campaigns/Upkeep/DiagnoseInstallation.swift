@@ -183,7 +183,7 @@ package struct DiagnoseInstallation: Sendable {
         for app in configuration.apps {
             for environment in PushEnvironment.allCases where app.credential.environments.contains(environment) {
                 let found = await probes.reach(app, environment, configuration.store)
-                let text = "\(app.topic), \(environment.rawValue): \(found.endpoint) \(found.words)"
+                let text = "\(app.topic), \(environment.rawValue): \(found.endpoint) \(found.summary)"
                 findings.append(found.isWell ? .ok(.network, text) : .wrong(.network, text))
                 if var answer = found.credential {
                     let name = app.credential.name(in: environment) ?? app.topic
@@ -228,14 +228,14 @@ package struct Reachability: Hashable, Sendable {
     package var endpoint: String
     package var isWell: Bool
     /// The text behind the endpoint. If the attempt failed, it says what to do.
-    package var words: String
+    package var summary: String
     /// What the response says about the credential; `nil` if no request was made.
     package var credential: Finding?
 
-    package init(endpoint: String, isWell: Bool, words: String) {
+    package init(endpoint: String, isWell: Bool, summary: String) {
         self.endpoint = endpoint
         self.isWell = isWell
-        self.words = words
+        self.summary = summary
     }
 }
 

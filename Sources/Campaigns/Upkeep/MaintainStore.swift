@@ -229,7 +229,7 @@ struct VerifySenders {
     private func leaseholders() async throws -> [String: Int64] {
         var found: [String: Int64] = [:]
         for run in try await store.runsWithLeases() {
-            for lease in try await store.leasesLeft(run) where found[lease.owner] == nil {
+            for lease in try await store.abandonedLeases(run) where found[lease.owner] == nil {
                 found[lease.owner] = run
             }
         }

@@ -10,16 +10,16 @@ package import Store
 package struct MoveStore: Sendable {
     /// The progress of a move.
     package struct Progress: Sendable {
-        package enum Stage: Hashable, Sendable {
+        package enum Phase: Hashable, Sendable {
             case copying
             /// The old store is read again.
             case provingOld
             case provingNew
         }
 
-        package var stage: Stage
+        package var phase: Phase
         package var table: String
-        /// The number of rows in this stage, over all tables.
+        /// The number of rows in this phase, over all tables.
         package var rows: Int
     }
 
@@ -92,7 +92,7 @@ package struct MoveStore: Sendable {
                 throw StoreError.inUse(
                     path: paths.old,
                     reason:
-                        "\(order.words), by its STOP file alone; remove that line there, and pause \(order.scope.words) first"
+                        "\(order.summary), by its STOP file alone; remove that line there, and pause \(order.scope.summary) first"
                 )
             case .all, .campaign: break
             }
@@ -167,7 +167,7 @@ package struct MoveStore: Sendable {
             try Task.checkCancellation()
             // This check fails early, instead of after hours. The end of the departure is the decisive check.
             try move.requireOnRecord(try await old.departure(), at: paths.old)
-            report(Progress(stage: .copying, table: table.name, rows: done.rows))
+            report(Progress(phase: .copying, table: table.name, rows: done.rows))
             let batch = table.batch(try await old.rows(of: table, after: done.after, limit: table.batchRows))
             let next = done.adding(batch)
             try await new.write(batch, from: done, to: next)
@@ -192,14 +192,14 @@ package struct MoveStore: Sendable {
     }
 
     private func proofs(
-        of store: any StoreTransfer, _ stage: Progress.Stage, _ report: @Sendable (Progress) -> Void
+        of store: any StoreTransfer, _ phase: Progress.Phase, _ report: @Sendable (Progress) -> Void
     ) async throws -> [TableProof] {
         var proofs: [TableProof] = []
         var rows = 0
         for table in TransferTable.all {
             let proof = try await store.proof(of: table) { count in
                 rows += count
-                report(Progress(stage: stage, table: table.name, rows: rows))
+                report(Progress(phase: phase, table: table.name, rows: rows))
             }
             proofs.append(proof)
         }

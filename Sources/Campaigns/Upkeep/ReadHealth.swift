@@ -45,10 +45,10 @@ package struct ReadHealth: Sendable {
     }
 
     private func storeCheck(_ bytes: Int, _ answered: Duration) -> Finding {
-        let words = "\(store.path): \(bytes / 1_000_000) MB, answered in \(max(1, answered.wholeMilliseconds)) ms"
+        let summary = "\(store.path): \(bytes / 1_000_000) MB, answered in \(max(1, answered.wholeMilliseconds)) ms"
         let place = StoreAddress(store.path).isURL ? "server" : "disk"
         return answered > .seconds(1)
-            ? .warning(.store, "\(words), which is slow; look at the \(place)") : .ok(.store, words)
+            ? .warning(.store, "\(summary), which is slow; look at the \(place)") : .ok(.store, summary)
     }
 
     private func server() async throws -> [Finding] {
@@ -64,10 +64,10 @@ package struct ReadHealth: Sendable {
     }
 
     private func journal(_ observation: ObservationResult) -> Finding {
-        let words = "the store's log is \(observation.logBytes / 1_000_000) MB"
-        guard observation.logBytes > Self.logBytesMax else { return .ok(.log, words) }
+        let summary = "the store's log is \(observation.logBytes / 1_000_000) MB"
+        guard observation.logBytes > Self.logBytesMax else { return .ok(.log, summary) }
         return .warning(
-            .log, "\(words): an export or a backup has been reading for a long time; the log shrinks when that ends")
+            .log, "\(summary): an export or a backup has been reading for a long time; the log shrinks when that ends")
     }
 
     private func daemon(_ daemon: FollowRuns.Daemon?, _ now: Timestamp) -> Finding {
@@ -96,9 +96,9 @@ package struct ReadHealth: Sendable {
     private func files(_ daemon: FollowRuns.Daemon?) -> [Finding] {
         guard let status = daemon?.heartbeat.status else { return [] }
         let problems = status.problems.map { problem in
-            let words = problem.messages.joined(separator: "\n")
+            let summary = problem.messages.joined(separator: "\n")
             return problem.keepsOld
-                ? Finding.warning(.files, words + "\nthe earlier version stays in force") : .wrong(.files, words)
+                ? Finding.warning(.files, summary + "\nthe earlier version stays in force") : .wrong(.files, summary)
         }
         return problems.isEmpty ? [.ok(.files, "\(status.campaigns.counted("campaign")), no errors")] : problems
     }

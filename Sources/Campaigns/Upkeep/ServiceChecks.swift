@@ -170,11 +170,11 @@ struct ServiceChecks {
         let named = address.options[.passwordFile]
         guard let file = named ?? passfile, exists(file), service.user.obstacle(to: file) != nil else { return [] }
         let name = service.user.name
-        let words =
+        let summary =
             "commands by `sudo -u \(name) fanfare` cannot read the store's password in \(file); write the password alone "
             + "into /etc/fanfare/store.password, run: chown root:\(name) /etc/fanfare/store.password; chmod 640 "
             + "/etc/fanfare/store.password, and end the store's URL in ?password_file=/etc/fanfare/store.password"
-        return [named.map { copyName(of: $0) == nil } == true ? .wrong(.rights, words) : .warning(.rights, words)]
+        return [named.map { copyName(of: $0) == nil } == true ? .wrong(.rights, summary) : .warning(.rights, summary)]
     }
 
     private var secrets: [String] {

@@ -58,9 +58,10 @@ struct StoreChecks {
             let size = try await store.size()
             let runs = try await store.observation(now: now).runs.filter { $0.value > 0 }
                 .map { "\($0.value) \($0.key.rawValue)" }.sorted().joined(separator: ", ")
-            let words = "\(path): \(Self.megabytes(size.bytes)); runs: \(runs.isEmpty ? "none yet" : runs)"
+            let summary = "\(path): \(Self.megabytes(size.bytes)); runs: \(runs.isEmpty ? "none yet" : runs)"
             let obstacle = try await store.audienceSQLObstacle()
-            return [.ok(.store, words)] + [obstacle].compactMap(\.self).map { .warning(.store, "audience_sql: \($0)") }
+            return [.ok(.store, summary)]
+                + [obstacle].compactMap(\.self).map { .warning(.store, "audience_sql: \($0)") }
                 + missingTokens(try await opened.store.accessTokens())
                 + (try await server(of: store)) + [try await daemon(opened.senders, store)]
         } catch StoreError.noStore where StoreAddress(address).isURL {
@@ -100,7 +101,7 @@ struct StoreChecks {
             }
             return .ok(.daemon, "none is running; runs are started by timers or by hand")
         }
-        return .ok(.daemon, "running: \(daemon.words)")
+        return .ok(.daemon, "running: \(daemon.summary)")
     }
 
     private func disk(_ storeBytes: Int) -> [Finding] { Self.disk(folder, storeBytes: storeBytes) }
@@ -109,12 +110,12 @@ struct StoreChecks {
         guard let facts = try? FileManager.default.attributesOfFileSystem(forPath: folder),
             let free = (facts[.systemFreeSize] as? NSNumber)?.intValue
         else { return [.skipped(.disk, "the file system of \(folder) does not say how full it is")] }
-        let words = "\(megabytes(free)) free for \(folder)"
-        if free < freeBytesMin { return [.wrong(.disk, "\(words), which a broadcast can fill; make room")] }
+        let summary = "\(megabytes(free)) free for \(folder)"
+        if free < freeBytesMin { return [.wrong(.disk, "\(summary), which a broadcast can fill; make room")] }
         guard free > storeBytes else {
-            return [.warning(.disk, "\(words), less than the store takes: a backup needs as much again; make room")]
+            return [.warning(.disk, "\(summary), less than the store takes: a backup needs as much again; make room")]
         }
-        return [.ok(.disk, words)]
+        return [.ok(.disk, summary)]
     }
 
     private var bytes: Int {

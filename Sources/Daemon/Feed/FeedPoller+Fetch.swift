@@ -95,7 +95,7 @@ struct FeedRunStarter {
             return isNew || run.state == .scheduled ? .run(run) : .known
         } catch {
             // An item is news, so it does not wait for approvals.
-            let reason = (error as? Unapproved)?.description ?? OccurrenceRefusal.words(error)
+            let reason = (error as? Unapproved)?.description ?? OccurrenceRefusal.summary(error)
             guard let reason else { throw error }
             return try await refuse(occurrence, values, reason)
         }

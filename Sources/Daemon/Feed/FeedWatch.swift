@@ -47,7 +47,7 @@ struct FeedWatch: Sendable {
                     let pause = try await pause(before: feed)
                     if pause > .zero {
                         wait = min(wait, pause)
-                    } else if inHand.take(feed.campaign.name) {
+                    } else if inHand.claim(feed.campaign.name) {
                         polls.yield(feed)
                     }
                 }
@@ -176,7 +176,7 @@ private final class FeedsInHand: Sendable {
     func contains(_ campaign: String) -> Bool { state.withLock { $0.names.contains(campaign) } }
 
     /// Returns `false` if too many feeds are being polled.
-    func take(_ campaign: String) -> Bool {
+    func claim(_ campaign: String) -> Bool {
         state.withLock { state in
             guard state.names.count < Self.max else {
                 state.isAnyLeft = true

@@ -48,7 +48,8 @@ final class DaemonStatusTracker: Sendable {
         changed.raise()
     }
 
-    func take(_ snapshot: Scheduler.CampaignSnapshot, marks: [String: ScheduleMark], now: Timestamp) -> [ScheduleMark] {
+    func adopt(_ snapshot: Scheduler.CampaignSnapshot, marks: [String: ScheduleMark], now: Timestamp) -> [ScheduleMark]
+    {
         state.withLock { state in
             state.snapshot = snapshot
             state.names.formUnion(snapshot.names)
@@ -115,7 +116,7 @@ final class DaemonStatusTracker: Sendable {
     /// Claims a run. Returns `false` if it is claimed already, or if its pause is not over.
     ///
     /// - Parameter now: the time by ``WallClock/uptime``.
-    func take(_ run: Int64, now: Duration) -> Bool {
+    func claim(_ run: Int64, now: Duration) -> Bool {
         state.withLock { state in
             if let rest = state.rests[run], now < rest.until { return false }
             return state.inHand.insert(run).inserted
@@ -176,8 +177,8 @@ struct AnswerRate {
 extension Scheduler.CampaignSnapshot {
     /// The summary for the audit.
     var summary: String {
-        var words = "\(hashes.count) changed, \(campaigns.count.counted("campaign"))"
-        if !problems.isEmpty { words += "; not taken over: " + problems.map(\.path).joined(separator: ", ") }
-        return words
+        var text = "\(hashes.count) changed, \(campaigns.count.counted("campaign"))"
+        if !problems.isEmpty { text += "; not taken over: " + problems.map(\.path).joined(separator: ", ") }
+        return text
     }
 }

@@ -40,8 +40,8 @@ package struct DueRuns: Sendable {
 
     /// The number of campaigns whose occurrences ``make(_:now:)`` starts at the same time: one that is slow to count
     /// delays no other. A daemon starts one campaign in each call. `run --due` starts all in one call, in a process
-    /// without outside callers. It reads as many audiences at the same time as ``ReadTurns`` lets such callers read.
-    private static let campaignsAtOnce = ReadTurns.atOnceMax
+    /// without outside callers. It reads as many audiences at the same time as ``ReadQueue`` lets such callers read.
+    private static let campaignsAtOnce = ReadQueue.atOnceMax
 
     private static let awaitedMax = 1000
 
@@ -210,7 +210,7 @@ package struct DueRuns: Sendable {
         } catch let unapproved as Unapproved where unapproved.isWaiting {
             return .waits(unapproved.description)
         } catch {
-            guard let reason = OccurrenceRefusal.words(error) else { throw error }
+            guard let reason = OccurrenceRefusal.summary(error) else { throw error }
             let definition = due.campaign.definition(plannedAt: occurrence.startsAt).planned(for: occurrence)
             return try await end(
                 (try? due.campaign.definition(for: occurrence)) ?? definition, occurrence, .failed, reason, now)
@@ -246,7 +246,7 @@ extension ApprovalRequest {
 /// change by a person helps, and `fanfare run` sends the occurrence afterwards. Any other error may be temporary.
 enum OccurrenceRefusal {
     /// Returns the reason, or `nil` for an error that the campaign does not cause.
-    static func words(_ error: any Error) -> String? {
+    static func summary(_ error: any Error) -> String? {
         switch error {
         case let error as Unapproved: error.isWaiting ? nil : error.description
         case let error as GuardRefusal: error.description

@@ -8,7 +8,7 @@ extension Scheduler {
     /// occurrence, feed or run delays no other, and is among the faults of the result.
     package func runOnce(_ snapshot: CampaignSnapshot, idleLimit: Duration) async throws -> DueOutcome {
         tracker.becameCoordinator()
-        try await take(snapshot)
+        try await adopt(snapshot)
         var outcome = DueOutcome()
         try await startDueOnce(snapshot, &outcome)
         for (campaign, error) in try await feeds.pollDue().sorted(by: { $0.key < $1.key }) {

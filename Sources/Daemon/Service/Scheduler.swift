@@ -162,7 +162,7 @@ package struct Scheduler: Sendable {
 extension Scheduler {
     private func apply(_ snapshot: CampaignSnapshot) async throws {
         try await supervisor.keep(.files) {
-            try await take(snapshot)
+            try await adopt(snapshot)
             // A person who has just changed a file looks for the result, so the status is written now.
             if tracker.isCoordinator {
                 _ = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
@@ -213,17 +213,17 @@ extension Scheduler {
                 for found in try await senders.recoverAbandoned() {
                     logger.warning(
                         "put in order",
-                        metadata: .facts([.run: "\(found.run)", .reason: "\(found.recovered.words)"]))
+                        metadata: .facts([.run: "\(found.run)", .reason: "\(found.recovered.summary)"]))
                 }
             }
         }
     }
 
-    func take(_ snapshot: CampaignSnapshot) async throws {
+    func adopt(_ snapshot: CampaignSnapshot) async throws {
         let now = try await time.now().moment
         let marks = try await store.scheduleMarks()
         ServiceMetrics.start(campaigns: snapshot.campaigns.map(\.campaign.name))
-        let new = tracker.take(snapshot, marks: marks, now: now)
+        let new = tracker.adopt(snapshot, marks: marks, now: now)
         guard tracker.isCoordinator || !store.isShared else { return }
         try await store.setScheduleMarks(new)
         try await store.removeScheduleMarks(of: marks.keys.filter { tracker.isGone($0, onShared: store.isShared) })
@@ -317,7 +317,7 @@ extension Scheduler {
     }
 
     func launch(_ run: Run, _ launches: AsyncStream<Run>.Continuation) {
-        if tracker.take(run.id, now: clock.uptime()) { launches.yield(run) }
+        if tracker.claim(run.id, now: clock.uptime()) { launches.yield(run) }
     }
 
     private func execute(_ runs: AsyncStream<Run>) async {

@@ -44,7 +44,7 @@ package enum DaemonEnd {
             switch error {
             // Another process is the daemon, other senders count this one as gone, or its folder belongs to another
             // machine.
-            case .otherDaemon, .postLost, .folderCopied: true
+            case .otherDaemon, .registrationLost, .folderCopied: true
             case .noLocks, .senderFolder, .lockFileDamaged, .lockFileBusy: false
             }
         case let error as StoreError:

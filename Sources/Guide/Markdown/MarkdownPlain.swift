@@ -1,7 +1,7 @@
 /// Writes blocks as plain lines for a terminal.
 package struct MarkdownPlain {
     private let width: Int
-    /// Whether headings and strong words are bold.
+    /// Whether headings and strong text are bold.
     private let isStyled: Bool
 
     package init(width: Int, isStyled: Bool = false) {
@@ -18,30 +18,31 @@ package struct MarkdownPlain {
         case .heading(let level, let spans):
             let title = level == 1 ? spans.plain.uppercased() : spans.plain
             return [isStyled ? "\u{1B}[1m\(title)\u{1B}[0m" : title]
-        case .paragraph(let spans): return wrapped(words(spans), width)
+        case .paragraph(let spans): return wrapped(text(of: spans), width)
         case .code(_, let file, let lines): return (file.map { ["    # \($0):"] } ?? []) + lines.map { "    " + $0 }
         case .list(let isOrdered, let items):
             return items.enumerated().flatMap { number, spans in
                 let mark = isOrdered ? "\(number + 1). " : "- "
-                return hanging(wrapped(words(spans), width - mark.count), under: mark)
+                return hanging(wrapped(text(of: spans), width - mark.count), under: mark)
             }
         case .table(let head, let rows): return table([head] + rows)
         case .quote(let blocks): return blocks.flatMap(lines).map { "  " + $0 }
         }
     }
 
-    /// The words of spans. A link to the web shows its address behind its words.
-    private func words(_ spans: [MarkdownSpan]) -> String {
+    /// The text of spans. A link to the web shows its address behind its text.
+    private func text(of spans: [MarkdownSpan]) -> String {
         spans.map { span in
             switch span {
             case .text(let text): text
             case .code(let text): isStyled ? text : "`\(text)`"
             case .strong(let spans): isStyled ? "\u{1B}[1m\(spans.plain)\u{1B}[0m" : spans.plain
-            case .emphasis(let spans): words(spans)
+            case .emphasis(let spans): text(of: spans)
             case .link(let spans, let target):
                 target.hasPrefix("http")
-                    ? "\(words(spans)) (\(target))"
-                    : GuidePage.name(ofFile: target).map { "\(words(spans)) (`fanfare guide \($0)`)" } ?? words(spans)
+                    ? "\(text(of: spans)) (\(target))"
+                    : GuidePage.name(ofFile: target).map { "\(text(of: spans)) (`fanfare guide \($0)`)" }
+                        ?? text(of: spans)
             }
         }.joined()
     }
@@ -65,7 +66,7 @@ package struct MarkdownPlain {
 
     /// Sets the columns side by side. The widest columns share the width that the narrow ones leave, and wrap.
     private func table(_ rows: [[[MarkdownSpan]]]) -> [String] {
-        let cells = rows.map { $0.map(words) }
+        let cells = rows.map { $0.map { text(of: $0) } }
         let columns = cells.map(\.count).max() ?? 0
         let widths = fitted((0..<columns).map { column in cells.map { $0.at(column).shownCount }.max() ?? 0 })
         let lines = cells.map { row in

@@ -36,12 +36,12 @@ package struct MarkdownReader {
     }
 
     private mutating func fence() -> MarkdownBlock {
-        let words = lines.removeFirst().drop { $0 == "`" }.split(separator: " ")
-        let file = words.dropFirst().first { $0.hasPrefix("file=") }?.dropFirst("file=".count)
+        let info = lines.removeFirst().drop { $0 == "`" }.split(separator: " ")
+        let file = info.dropFirst().first { $0.hasPrefix("file=") }?.dropFirst("file=".count)
         let end = lines.firstIndex { $0.hasPrefix("```") } ?? lines.endIndex
         let code = lines[..<end].map(String.init)
         lines = lines[end...].dropFirst()
-        return .code(language: words.first.map(String.init) ?? "", file: file.map(String.init), code)
+        return .code(language: info.first.map(String.init) ?? "", file: file.map(String.init), code)
     }
 
     private mutating func paragraph() -> [MarkdownSpan] {

@@ -4,7 +4,7 @@ import Glibc
 /// The client's side of one connection. It finds the server, negotiates TLS and HTTP/2, and carries requests. The
 /// loop's thread only. The loop keeps it until it has ended.
 package final class ClientConnection {
-    enum Stage {
+    enum Phase {
         /// Becomes `connecting` or `ended`.
         case resolving
         /// Becomes `agreeing` or `ended`.
@@ -23,7 +23,7 @@ package final class ClientConnection {
 
     let settings: ClientSettings
     let loop: EventLoop
-    var stage = Stage.resolving
+    var phase = Phase.resolving
     private(set) var core: ConnectionCore?
     /// Released at the end, because owner and connection refer to each other.
     private(set) var owner: (any ClientConnectionOwner)?
@@ -70,7 +70,7 @@ extension ClientConnection: TimerTarget {
     }
 
     private func resolved(_ result: NameResolver.Found) {
-        guard case .resolving = stage else { return }
+        guard case .resolving = phase else { return }
         lookUp = nil
         switch result {
         case .success(let addresses): race(addresses)
@@ -80,18 +80,19 @@ extension ClientConnection: TimerTarget {
 
     private func race(_ addresses: [SocketAddress]) {
         let race = AddressRace(
-            AddressOrder.of(addresses, turn: settings.turn), unacknowledgedMaxMs: settings.unacknowledgedMaxMs,
+            AddressSequence.of(addresses, rotation: settings.rotation),
+            unacknowledgedMaxMs: settings.unacknowledgedMaxMs,
             loop: loop
         ) { [self] socket, faults in
             guard let socket else { return end(.unreachable(faults)) }
             agree(over: socket)
         }
-        stage = .connecting(race)
+        phase = .connecting(race)
         race.start()
     }
 
     private func agree(over socket: Int32) {
-        stage = .agreeing
+        phase = .agreeing
         let core = ConnectionCore(client: settings.tls, to: settings.peer, socket: socket, loop: loop)
         core.handshakeLimitMs = settings.connectDeadlineMs
         core.outputEdit = { AuthorizationIndexing.reveal(in: $0) }
@@ -100,7 +101,7 @@ extension ClientConnection: TimerTarget {
     }
 
     package func timerFired(_ tag: Int64) {
-        switch stage {
+        switch phase {
         case .resolving, .connecting: end(.unreachable("no connection within \(settings.connectDeadlineMs) ms"))
         case .agreeing: abort(.unreachable("HTTP/2 was not agreed within \(settings.connectDeadlineMs) ms"))
         case .open, .ended: break
@@ -108,11 +109,11 @@ extension ClientConnection: TimerTarget {
     }
 
     func end(_ reason: ClientConnectionEnd) {
-        if case .ended = stage { return }
-        if case .connecting(let race) = stage { race.stop() }
+        if case .ended = phase { return }
+        if case .connecting(let race) = phase { race.stop() }
         lookUp?.cancel()
         lookUp = nil
-        stage = .ended
+        phase = .ended
         core = nil
         let ending = owner
         owner = nil
@@ -126,7 +127,7 @@ extension ClientConnection {
     /// Opens a stream for the request, which must have its fields, own values and body. Returns false if there are no
     /// more stream ids, or if the connection is not open.
     package func submit(_ request: ClientRequest) -> Bool {
-        guard case .open = stage, !isClosedToRequests, let session = core?.session else { return false }
+        guard case .open = phase, !isClosedToRequests, let session = core?.session else { return false }
         request.begin()
         request.setOwnIndexed(isFirst: streamsStarted == 0)
         let user = Unmanaged.passUnretained(request).toOpaque()
@@ -165,7 +166,7 @@ extension ClientConnection {
 
     /// Sends GOAWAY and ends. Open requests end as lost.
     package func goodbye() {
-        guard case .open = stage, let session = core?.session else { return abort(.local) }
+        guard case .open = phase, let session = core?.session else { return abort(.local) }
         reason = reason ?? .local
         nghttp2_session_terminate_session(session, NGHTTP2_NO_ERROR.rawValue)
         core?.submitted()
@@ -201,7 +202,7 @@ package struct ClientSettings: Sendable {
     package var tls: TLSContext
     package var resolver = NameResolver.system
     /// Counts the connections of the whole client. Each connection begins with another of the peer's addresses.
-    package var turn = 0
+    package var rotation = 0
     /// The limit from the start of the name look-up to the peer's first SETTINGS.
     package var connectDeadlineMs = 10_000
     /// The time for which the kernel waits for an acknowledgement before it ends the connection.
@@ -332,8 +333,8 @@ extension ClientConnection: ConnectionRole {
         guard let session = core?.session else { return }
         let limit = nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
         streamLimit = Int(limit)
-        guard case .agreeing = stage else { return }
-        stage = .open
+        guard case .agreeing = phase else { return }
+        phase = .open
         owner?.opened(self)
     }
 
@@ -370,7 +371,7 @@ extension ClientConnection: ConnectionRole {
         switch end {
         case .local: .local
         case .handshake(let fault): .handshake(fault)
-        case .peer(let words): .lost(words ?? "the peer closed the connection")
+        case .peer(let summary): .lost(summary ?? "the peer closed the connection")
         case .finished: .lost("the connection was ended by GOAWAY or a fault of the protocol")
         }
     }

@@ -8,7 +8,7 @@ final class ConnectionCore: EventHandler, TimerTarget {
         case server, client
     }
 
-    enum Stage {
+    enum Phase {
         /// TLS is being negotiated. Becomes `open` or `closed`.
         case handshaking
         /// Frames flow in both directions. Becomes `lingering`, `silent` or `closed`.
@@ -34,7 +34,7 @@ final class ConnectionCore: EventHandler, TimerTarget {
     private var tls: TLSStream?
     private var output = OutputBuffer()
     private(set) var session: OpaquePointer?
-    private(set) var stage = Stage.handshaking
+    private(set) var phase = Phase.handshaking
     /// Released by ``close()``, because role and core refer to each other.
     private var role: (any ConnectionRole)?
     private var interest: Readiness = .readable
@@ -84,13 +84,13 @@ final class ConnectionCore: EventHandler, TimerTarget {
     }
 
     /// `nil` before the handshake is done, or if the peer showed no certificate.
-    var peerCertificate: PeerCertificate? { stage == .open ? tls?.peerCertificate() : nil }
+    var peerCertificate: PeerCertificate? { phase == .open ? tls?.peerCertificate() : nil }
 
     var isTLSResumed: Bool { tls?.isResumed ?? false }
 
     /// Records that a frame was submitted outside a callback. It is written at the end of the round.
     func submitted() {
-        guard !awaitsRoundEnd, !isReceiving, stage == .open else { return }
+        guard !awaitsRoundEnd, !isReceiving, phase == .open else { return }
         awaitsRoundEnd = true
         loop.atRoundEnd(self)
     }
@@ -98,7 +98,7 @@ final class ConnectionCore: EventHandler, TimerTarget {
     /// Ends the connection with no GOAWAY at the next safe point.
     func abort() {
         isAborted = true
-        if stage == .handshaking { return close() }
+        if phase == .handshaking { return close() }
         submitted()
     }
 
@@ -112,7 +112,7 @@ final class ConnectionCore: EventHandler, TimerTarget {
 
     /// Begins without output, in place of ``start(_:)``.
     func startSilent() {
-        stage = .silent
+        phase = .silent
         guard loop.watch(socket, for: interest, self) else { return close() }
     }
 
@@ -127,7 +127,7 @@ final class ConnectionCore: EventHandler, TimerTarget {
 
 extension ConnectionCore {
     func ready(_ readiness: Readiness) {
-        switch stage {
+        switch phase {
         case .handshaking: handshake()
         case .open:
             if !readiness.isDisjoint(with: [.readable, .broken]) {
@@ -142,7 +142,7 @@ extension ConnectionCore {
 
     func roundEnded() {
         awaitsRoundEnd = false
-        guard stage == .open else { return }
+        guard phase == .open else { return }
         if hasMoreInput {
             receive()
             role?.inputRead()
@@ -151,8 +151,8 @@ extension ConnectionCore {
     }
 
     func timerFired(_ tag: Int64) {
-        if stage == .handshaking { end = .handshake(.timedOut) }
-        if stage == .handshaking || stage == .lingering { close() }
+        if phase == .handshaking { end = .handshake(.timedOut) }
+        if phase == .handshaking || phase == .lingering { close() }
     }
 
     func abandon() {
@@ -172,7 +172,7 @@ extension ConnectionCore {
                 side == .server
                 ? SessionCallbacks.newServerSession(for: self) : ClientCallbacks.newSession(for: self, loop.memory)
             guard session != nil else { return close() }
-            stage = .open
+            phase = .open
             role?.established()
             receive()
             role?.inputRead()
@@ -185,7 +185,7 @@ extension ConnectionCore {
         isReceiving = true
         defer { isReceiving = false }
         var budget = Self.readBudgetBytes
-        while stage == .open, let session {
+        while phase == .open, let session {
             if isAborted { return close() }
             if isFallingSilent { return }
             if isOutputBlocked, nghttp2_session_get_outbound_queue_size(session) > Self.queuedFramesMax { return }
@@ -213,7 +213,7 @@ extension ConnectionCore {
     }
 
     private func flush() {
-        guard stage == .open, let session else { return }
+        guard phase == .open, let session else { return }
         if isFallingSilent, !isAborted { return hush() }
         while true {
             if isAborted { return close() }
@@ -243,7 +243,7 @@ extension ConnectionCore {
     private func setInterest(_ wanted: Readiness) {
         var wanted = wanted
         let isFull = session.map { nghttp2_session_get_outbound_queue_size($0) > Self.queuedFramesMax } ?? false
-        if stage == .open, isOutputBlocked, isFull {
+        if phase == .open, isOutputBlocked, isFull {
             wanted = .writable
         }
         guard wanted != interest else { return }
@@ -256,7 +256,7 @@ extension ConnectionCore {
 
 extension ConnectionCore {
     private func linger() {
-        stage = .lingering
+        phase = .lingering
         end = .finished
         endRole()
         tls?.sayGoodbye()
@@ -266,13 +266,13 @@ extension ConnectionCore {
     }
 
     private func hush() {
-        stage = .silent
+        phase = .silent
         setInterest(.readable)
         drop()
     }
 
     private func drop() {
-        while stage == .lingering || stage == .silent {
+        while phase == .lingering || phase == .silent {
             let count = recv(socket, loop.scratch.baseAddress, loop.scratch.count, 0)
             if count > 0 { continue }
             if count < 0, errno == EAGAIN { return setInterest(.readable) }
@@ -283,9 +283,9 @@ extension ConnectionCore {
 
     /// Closes the connection. Do not call it inside nghttp2.
     private func close() {
-        guard stage != .closed else { return }
-        let isGoodbyeDue = stage == .open
-        stage = .closed
+        guard phase != .closed else { return }
+        let isGoodbyeDue = phase == .open
+        phase = .closed
         // The role is told first, so that it is up to date when the peer sees the connection end. The role may still
         // query the session.
         endRole()

@@ -39,17 +39,17 @@ final class SessionMemory {
     var functions: nghttp2_mem {
         nghttp2_mem(
             mem_user_data: lists,
-            malloc: { size, lists in SessionMemory.take(size, lists) },
-            free: { pointer, lists in SessionMemory.giveBack(pointer, lists) },
+            malloc: { size, lists in SessionMemory.allocate(size, lists) },
+            free: { pointer, lists in SessionMemory.free(pointer, lists) },
             calloc: { count, size, lists in
                 let (bytes, isTooMuch) = count.multipliedReportingOverflow(by: size)
-                guard !isTooMuch, let pointer = SessionMemory.take(bytes, lists) else { return nil }
+                guard !isTooMuch, let pointer = SessionMemory.allocate(bytes, lists) else { return nil }
                 return memset(pointer, 0, bytes)
             },
             realloc: { pointer, size, lists in SessionMemory.resize(pointer, size, lists) })
     }
 
-    private static func take(_ size: Int, _ lists: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    private static func allocate(_ size: Int, _ lists: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
         let granules = (size + headBytes + granuleBytes - 1) / granuleBytes
         let bytes = granules * granuleBytes
         guard let lists = lists?.assumingMemoryBound(to: Block?.self) else { return nil }
@@ -65,7 +65,7 @@ final class SessionMemory {
         return block + headBytes
     }
 
-    private static func giveBack(_ pointer: UnsafeMutableRawPointer?, _ lists: UnsafeMutableRawPointer?) {
+    private static func free(_ pointer: UnsafeMutableRawPointer?, _ lists: UnsafeMutableRawPointer?) {
         guard let pointer, let lists = lists?.assumingMemoryBound(to: Block?.self) else { return }
         let block = pointer - headBytes
         let bytes = block.load(as: Int.self)
@@ -77,12 +77,12 @@ final class SessionMemory {
     private static func resize(
         _ pointer: UnsafeMutableRawPointer?, _ size: Int, _ lists: UnsafeMutableRawPointer?
     ) -> UnsafeMutableRawPointer? {
-        guard let pointer else { return take(size, lists) }
+        guard let pointer else { return allocate(size, lists) }
         let room = (pointer - headBytes).load(as: Int.self) - headBytes
         if size <= room { return pointer }
-        guard let new = take(size, lists) else { return nil }
+        guard let new = allocate(size, lists) else { return nil }
         memcpy(new, pointer, room)
-        giveBack(pointer, lists)
+        free(pointer, lists)
         return new
     }
 }

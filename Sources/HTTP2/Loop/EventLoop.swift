@@ -2,6 +2,7 @@ import CKernel
 import CNGHTTP2
 import Glibc
 import HeapModule
+import Platform
 import Synchronization
 
 /// One thread that waits on epoll for its descriptors and timers and calls their handlers. The state of a loop is used
@@ -23,7 +24,7 @@ package final class EventLoop: @unchecked Sendable {
 
     private let name: String
     private let poller: Int32
-    private let doorbell = Doorbell()
+    private let wakeup = EventFD()
     private let inbox = Mutex(Inbox())
     private let thread = Mutex<LoopThread?>(nil)
 
@@ -58,7 +59,7 @@ package final class EventLoop: @unchecked Sendable {
         clock = LoopClock(at: monotonic())
         poller = fanfare_epoll_create()
         guard poller >= 0 else { throw .noDescriptor(code: errno) }
-        guard fanfare_epoll_change(poller, EPOLL_CTL_ADD, doorbell.file, EPOLLIN.rawValue) == 0 else {
+        guard fanfare_epoll_change(poller, EPOLL_CTL_ADD, wakeup.file, EPOLLIN.rawValue) == 0 else {
             let code = errno
             close(poller)
             throw .noDescriptor(code: code)
@@ -78,7 +79,7 @@ package final class EventLoop: @unchecked Sendable {
     /// Ends the loop, abandons its handlers and waits for its thread. Any thread except the loop's own. Idempotent.
     package func stop() {
         inbox.withLock { $0.isStopping = true }
-        doorbell.ring()
+        wakeup.signal()
         let running = thread.withLock { $0.take() }
         if let running, !running.isCurrent { running.join() }
     }
@@ -90,7 +91,7 @@ package final class EventLoop: @unchecked Sendable {
             if !inbox.hasEnded { inbox.jobs.append(job) }
             return !inbox.hasEnded
         }
-        if isTaken { doorbell.ring() }
+        if isTaken { wakeup.signal() }
     }
 
     /// Runs `job` immediately on the loop's own thread, otherwise through ``submit(_:)``.
@@ -153,7 +154,7 @@ extension EventLoop {
             var isWoken = false
             for index in 0..<max(0, count) {
                 let descriptor = fanfare_epoll_descriptor(events, index)
-                if descriptor == doorbell.file {
+                if descriptor == wakeup.file {
                     isWoken = true
                 } else if let handler = handlers[descriptor] {
                     handler.ready(Readiness(rawValue: fanfare_epoll_readiness(events, index)))
@@ -186,7 +187,7 @@ extension EventLoop {
 
     /// Runs the submitted jobs. Returns false if the loop must end.
     private func takeInbox() -> Bool {
-        doorbell.silence()
+        wakeup.clear()
         let (jobs, isStopping) = inbox.withLock { inbox in
             defer { inbox.jobs = [] }
             return (inbox.jobs, inbox.isStopping)
@@ -356,30 +357,5 @@ struct LoopConfined<Value>: @unchecked Sendable {
 
     init(_ value: Value) {
         self.value = value
-    }
-}
-
-/// An eventfd that wakes a thread out of `epoll_wait`. Watch it for reading. Any thread may ring.
-package final class Doorbell: Sendable {
-    /// The file descriptor. Negative if the process has none left.
-    package let file: Int32
-
-    package init() {
-        file = fanfare_eventfd_create()
-    }
-
-    deinit {
-        if file >= 0 { close(file) }
-    }
-
-    package func ring() {
-        var one: UInt64 = 1
-        // The write fails only if the signal is already set, or if there is no eventfd.
-        _ = write(file, &one, MemoryLayout<UInt64>.size)
-    }
-
-    package func silence() {
-        var count: UInt64 = 0
-        _ = read(file, &count, MemoryLayout<UInt64>.size)
     }
 }

@@ -26,10 +26,10 @@ package final class HTTP2Listener: Sendable {
         makeHandler: @escaping @Sendable (ServerConnection) -> any RequestHandler
     ) throws(SocketError) {
         loop = loops[0]
-        let turns = RoundRobin(count: loops.count)
+        let roundRobin = RoundRobin(count: loops.count)
         let roster = ConnectionRoster()
         let socket = try ListeningSocket(host: host, port: port, loop: loops[0]) { descriptor in
-            let loop = loops[turns.next()]
+            let loop = loops[roundRobin.next()]
             let number = numbers.next()
             let admission = admit()
             guard case .close = admission else {

@@ -136,24 +136,24 @@ package final class HeaderVocabulary: Sendable {
     private static let lengthMax = 63
 
     /// The names by length, because few names have the same length.
-    private let words: [[Word]]
+    private let namesByLength: [[Word]]
     package let count: Int
 
     /// Creates a vocabulary of at most 64 lower-case names of at most 63 bytes. A name's index is its position in the
     /// list.
     package init(_ names: [String]) {
         precondition(names.count <= 64)
-        var words = [[Word]](repeating: [], count: Self.lengthMax + 1)
+        var namesByLength = [[Word]](repeating: [], count: Self.lengthMax + 1)
         for (index, name) in names.enumerated() {
-            words[name.utf8.count].append(Word(index: index, bytes: Array(name.utf8)))
+            namesByLength[name.utf8.count].append(Word(index: index, bytes: Array(name.utf8)))
         }
-        self.words = words
+        self.namesByLength = namesByLength
         count = names.count
     }
 
     func index(of name: UnsafeRawBufferPointer) -> Int? {
         guard name.count <= Self.lengthMax, let start = name.baseAddress else { return nil }
-        for word in words[name.count] where memcmp(word.bytes, start, name.count) == 0 { return word.index }
+        for word in namesByLength[name.count] where memcmp(word.bytes, start, name.count) == 0 { return word.index }
         return nil
     }
 }

@@ -24,7 +24,7 @@ final class AddressRace: TimerTarget {
         func roundEnded() {}
         func abandon() { race?.stop() }
 
-        func leave() { race = nil }
+        func detach() { race = nil }
     }
 
     private let loop: EventLoop
@@ -118,7 +118,7 @@ final class AddressRace: TimerTarget {
         guard isConnected else { return }
         runners.removeAll { $0 === runner }
         loop.unwatch(runner.socket)
-        runner.leave()
+        runner.detach()
         finish(runner.socket)
     }
 
@@ -129,7 +129,7 @@ final class AddressRace: TimerTarget {
 
     private func drop(_ runner: Runner) {
         loop.unwatch(runner.socket)
-        runner.leave()
+        runner.detach()
         close(runner.socket)
     }
 

@@ -76,25 +76,26 @@ extension SocketAddress {
 
 /// The order in which addresses are tried. Connections are distributed over the addresses, and neither family can delay
 /// the other (RFC 8305 section 4).
-enum AddressOrder {
+enum AddressSequence {
     /// Returns the addresses in order. Within a family the order does not depend on the resolver's, and begins at
-    /// another address with every `turn`. The families alternate, beginning with that of the resolver's first address.
-    static func of(_ found: [SocketAddress], turn: Int) -> [SocketAddress] {
+    /// another address with every `rotation`. The families alternate, beginning with that of the resolver's first
+    /// address.
+    static func of(_ found: [SocketAddress], rotation: Int) -> [SocketAddress] {
         guard let first = found.first else { return [] }
-        var preferred = rotated(found.filter { $0.isV6 == first.isV6 }, by: turn)[...]
-        var others = rotated(found.filter { $0.isV6 != first.isV6 }, by: turn)[...]
-        var order: [SocketAddress] = []
+        var preferred = rotated(found.filter { $0.isV6 == first.isV6 }, by: rotation)[...]
+        var others = rotated(found.filter { $0.isV6 != first.isV6 }, by: rotation)[...]
+        var sequence: [SocketAddress] = []
         while !preferred.isEmpty || !others.isEmpty {
-            if let address = preferred.popFirst() { order.append(address) }
-            if let address = others.popFirst() { order.append(address) }
+            if let address = preferred.popFirst() { sequence.append(address) }
+            if let address = others.popFirst() { sequence.append(address) }
         }
-        return order
+        return sequence
     }
 
-    private static func rotated(_ addresses: [SocketAddress], by turn: Int) -> [SocketAddress] {
+    private static func rotated(_ addresses: [SocketAddress], by rotation: Int) -> [SocketAddress] {
         guard !addresses.isEmpty else { return [] }
         let sorted = addresses.map { (host: $0.host, address: $0) }.sorted { $0.host < $1.host }.map(\.address)
-        let start = Int(UInt(bitPattern: turn) % UInt(sorted.count))
+        let start = Int(UInt(bitPattern: rotation) % UInt(sorted.count))
         return Array(sorted[start...] + sorted[..<start])
     }
 }

@@ -12,6 +12,6 @@ package enum MemoryProbe {
         return false
     }
 
-    package static let words =
+    package static let summary =
         "this process gets no more memory; raise its limit of address space (LimitAS=, ulimit -v), or free memory"
 }

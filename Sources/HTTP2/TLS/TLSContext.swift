@@ -208,7 +208,7 @@ final class TLSSessionStore: @unchecked Sendable {
             }
         }
 
-        func take() -> Session? {
+        func takeSession() -> Session? {
             sessions.withLock { $0.popLast() }
         }
     }
@@ -248,6 +248,6 @@ final class TLSSessionStore: @unchecked Sendable {
         }
         SSL_set_ex_data(handle, Self.dataIndex, Unmanaged.passUnretained(shelf).toOpaque())
         // OpenSSL takes its own reference, and negotiates anew if the session is no longer valid.
-        if let session = shelf.take() { SSL_set_session(handle, session.handle) }
+        if let session = shelf.takeSession() { SSL_set_session(handle, session.handle) }
     }
 }

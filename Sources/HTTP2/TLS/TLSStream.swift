@@ -79,7 +79,7 @@ struct TLSStream: ~Copyable {
             let verified = SSL_get_verify_result(handle)
             guard verified == Int(X509_V_OK) || !isClient else {
                 // If there is no memory for a key, OpenSSL reports the key as too weak.
-                if MemoryProbe.isShort { return .failed(.broken(MemoryProbe.words)) }
+                if MemoryProbe.isShort { return .failed(.broken(MemoryProbe.summary)) }
                 return .failed(.untrusted(String(cString: X509_verify_cert_error_string(verified))))
             }
             return .failed(

@@ -1,4 +1,4 @@
-/// The permissions of an access token's holder. `Studio` of the `Web` documentation has a table row for each role.
+/// The permissions of an access token's holder. `WebConsole` of the `Web` documentation has a table row for each role.
 package enum AccessRole: String, Hashable, Sendable, Codable, CaseIterable {
     /// Reads everything and changes nothing.
     case viewer

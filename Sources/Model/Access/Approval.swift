@@ -167,17 +167,17 @@ package struct ApprovalRequest: Hashable, Sendable {
 
 extension ApprovalRequest {
     /// A summary for the audit: `new-podcast 2026-12-01T09:00, plan p1-…`.
-    package var words: String { "\(campaign)\(occurrence.isEmpty ? "" : " \(occurrence)"), plan \(plan)" }
+    package var summary: String { "\(campaign)\(occurrence.isEmpty ? "" : " \(occurrence)"), plan \(plan)" }
 
     /// Describes a signature for the audit: the plan, the reason, and the signer if another actor submitted the
     /// signature.
-    package func words(of signature: ApprovalSignature, by actor: Actor) -> String {
-        words + (signature.reason.map { ": \($0)" } ?? "")
+    package func summary(of signature: ApprovalSignature, by actor: Actor) -> String {
+        summary + (signature.reason.map { ": \($0)" } ?? "")
             + (signature.identity == actor.identity ? "" : "; of \(signature.name), brought by \(actor.name)")
     }
 
     /// Takes over a new count of the same plan.
-    package mutating func take(_ other: ApprovalRequest) {
+    package mutating func merge(_ other: ApprovalRequest) {
         plan = other.plan
         reach = other.reach
         needs = other.needs
@@ -229,7 +229,7 @@ package struct ApprovalRecord: Hashable, Sendable {
 }
 
 /// The record of a run that was started without its required signatures: when, by whom, and why.
-package struct BrokenGlass: Hashable, Sendable {
+package struct EmergencyOverride: Hashable, Sendable {
     package var at: Timestamp
     package var by: String
     package var reason: String
@@ -243,7 +243,7 @@ package struct BrokenGlass: Hashable, Sendable {
     private static let mark = "without its signatures: "
 
     /// Returns the audit's text for a reason.
-    package static func words(_ reason: String) -> String { mark + reason }
+    package static func summary(_ reason: String) -> String { mark + reason }
 
     /// Returns the reason in an audit detail; `nil` if the detail records no start without signatures.
     package static func reason(in detail: String) -> String? {
@@ -251,12 +251,12 @@ package struct BrokenGlass: Hashable, Sendable {
     }
 
     /// A description for people.
-    package var words: String { "started without its signatures by \(by): \(reason)" }
+    package var summary: String { "started without its signatures by \(by): \(reason)" }
 }
 
 extension ApprovalRules {
     /// Describes the signatures that a plan with this reach needs; `nil` if it needs none.
-    package func words(forReach reach: Int) -> String? {
+    package func summary(forReach reach: Int) -> String? {
         if let ceiling, reach > ceiling {
             return "refused: approvals.ceiling is \(ceiling.grouped), which nothing passes"
         }
@@ -267,7 +267,7 @@ extension ApprovalRules {
     }
 
     /// Tells whether a person may start a run without its required signatures.
-    package func mayBreakGlass(_ person: String) -> Bool {
+    package func mayOverride(_ person: String) -> Bool {
         breakGlass && (breakGlassBy.isEmpty || breakGlassBy.contains { AccountName.isSame($0, person) })
     }
 }

@@ -87,10 +87,10 @@ package struct Reach: Hashable, Sendable {
 
     /// The reached environments, as text: `PRODUCTION: 18,812 devices, sandbox: 3 devices`. Empty if no device is
     /// reached.
-    package var environmentWords: String {
+    package var environmentSummary: String {
         PushEnvironment.allCases.compactMap { environment in
             let count = slices.reduce(0) { $0 + ($1.environment == environment ? $1.count : 0) }
-            return count > 0 ? environment.words(devices: count) : nil
+            return count > 0 ? environment.summary(devices: count) : nil
         }.joined(separator: ", ")
     }
 

@@ -68,7 +68,7 @@ package struct Stage: Hashable, Sendable, Codable {
     }
 
     /// A short name: `seeds`, `1 %`, `the rest`.
-    package var words: String {
+    package var summary: String {
         switch members {
         case .seeds: "seeds"
         case .share(let percent): (percent * 10).rounded() == percent * 10 ? percent.percentText : "\(percent) %"

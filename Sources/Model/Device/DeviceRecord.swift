@@ -81,7 +81,7 @@ package enum PushEnvironment: String, Hashable, Sendable, Codable, CaseIterable 
     package var warningName: String { self == .production ? rawValue.uppercased() : rawValue }
 
     /// `PRODUCTION: 18,812 devices`.
-    package func words(devices: Int) -> String {
+    package func summary(devices: Int) -> String {
         "\(warningName): \(devices.counted("device"))"
     }
 }

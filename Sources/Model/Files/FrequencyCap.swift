@@ -46,7 +46,7 @@ package struct FrequencyCap: Hashable, Sendable, Codable {
     }
 
     /// `3 in 24h per user (news, marketing)`.
-    package var words: String {
+    package var summary: String {
         "\(limit) in \(WrittenDuration.text(window)) per \(per.rawValue)"
             + (classes.map { " (\($0.joined(separator: ", ")))" } ?? "")
     }

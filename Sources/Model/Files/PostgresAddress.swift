@@ -98,10 +98,10 @@ extension PostgresAddress {
     /// reads PGPASSFILE.
     package func dumpCommand(to file: String) -> String {
         let places = [hosts.map(\.name).joined(separator: ","), hosts.map { "\($0.port)" }.joined(separator: ",")]
-        let words =
+        let arguments =
             ["--file=\(file)", "--host=\(places[0])", "--port=\(places[1])"]
             + (user.map { ["--username=\($0)"] } ?? []) + ["--dbname=\(database)"]
-        return (["pg_dump", "--format=custom"] + words.map { $0.shellWord(allowing: "-_./=:,@") }).joined(
+        return (["pg_dump", "--format=custom"] + arguments.map { $0.shellWord(allowing: "-_./=:,@") }).joined(
             separator: " ")
     }
 }

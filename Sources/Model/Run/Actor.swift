@@ -134,7 +134,7 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     /// A run was created with the signatures of its plan.
     case approvalUsed = "approval_used"
     /// A run was started without the signatures that it needed.
-    case glassBroken = "glass_broken"
+    case overridden = "glass_broken"
 
     /// Returns the kind that records that a run has entered a state.
     ///

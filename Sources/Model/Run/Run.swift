@@ -117,7 +117,7 @@ package struct Report: Hashable, Sendable {
     /// The runs that correct this one, in order.
     package var correctedBy: [Int64] = []
     /// `nil` if the run had its signatures, or needed none.
-    package var brokenGlass: BrokenGlass?
+    package var emergencyOverride: EmergencyOverride?
     /// The number of devices that this run marked as gone, and of those that it suspended.
     package var devicesGone: Int
     package var devicesSuspended: Int

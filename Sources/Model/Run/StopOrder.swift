@@ -64,7 +64,7 @@ package struct StopOrder: Hashable, Sendable, Codable {
         }
 
         /// A description for people.
-        package var words: String {
+        package var summary: String {
             switch self {
             case .all: "everything"
             case .campaign(let name): "the campaign \(name)"
@@ -101,12 +101,12 @@ package struct StopOrder: Hashable, Sendable, Codable {
     package func isSame(as other: StopOrder) -> Bool { scope == other.scope && at == other.at }
 
     /// `everything is stopped by anna (uid 1000) since 2026-12-01T09:00:00Z: wrong text`
-    package var words: String {
-        "\(scope.words) is stopped by \(by) since \(at.iso8601)\(reason.map { ": \($0)" } ?? "")"
+    package var summary: String {
+        "\(scope.summary) is stopped by \(by) since \(at.iso8601)\(reason.map { ": \($0)" } ?? "")"
     }
 
     /// The description, followed by the command that lifts the stop.
-    package var refusal: String { "\(words); `\(scope.remedy)` lets it go on" }
+    package var refusal: String { "\(summary); `\(scope.remedy)` lets it go on" }
 }
 
 /// The stops in force, at most one for each scope.

@@ -20,7 +20,7 @@ package struct CronExpression: Hashable, Sendable {
     private let months: CronField
     private let weekdays: CronField
 
-    private static let words = [
+    private static let aliases = [
         ("@hourly", "0 * * * *"), ("@daily", "0 0 * * *"), ("@midnight", "0 0 * * *"), ("@weekly", "0 0 * * 0"),
         ("@monthly", "0 0 1 * *"), ("@yearly", "0 0 1 1 *"), ("@annually", "0 0 1 1 *"),
     ]
@@ -28,8 +28,8 @@ package struct CronExpression: Hashable, Sendable {
     package init(_ text: String) throws(Fault) {
         var fields = text.split(whereSeparator: \.isWhitespace)
         if text.hasPrefix("@") {
-            guard let word = Self.words.first(where: { $0.0 == text }) else {
-                throw Fault("known words are \(Self.words.map(\.0).joined(separator: ", "))")
+            guard let word = Self.aliases.first(where: { $0.0 == text }) else {
+                throw Fault("known words are \(Self.aliases.map(\.0).joined(separator: ", "))")
             }
             fields = word.1.split(separator: " ")
         }

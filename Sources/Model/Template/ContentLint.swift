@@ -54,8 +54,8 @@ extension Template {
     }
 
     private func lint(_ text: TemplateText, _ place: LintFinding.Place, _ values: [String: String]) -> [LintFinding] {
-        let words = TextLint(text, values)
-        let found = words.found(isShortAllowed: place.part == "subtitle").filter { found in
+        let lint = TextLint(text, values)
+        let found = lint.found(isShortAllowed: place.part == "subtitle").filter { found in
             !allows(found.rule) && !(found.rule == .testWords && isTest == true)
         }
         return found.map { found in

@@ -14,7 +14,7 @@ extension PostgresDatabase {
         let text = try AnalystText(sql)
         return try await ReadAllowance.spend { [self] in
             let own = PostgresPool(pool.address, writers: 0, readers: 1, time: pool.time)
-            defer { own.end() }
+            defer { own.shutDown() }
             let devices = try await read(.reading, from: own) { db in
                 try bounds.devices(text, app: campaign.topic, now: now, db)
             }
@@ -116,17 +116,17 @@ struct AnalystAudience {
 
     /// Parses a message such as `2 string`.
     private static func notAnID(_ message: String) -> AudienceSQLFault {
-        let words = message.split(separator: " ")
+        let tokens = message.split(separator: " ")
         let kinds = ["null": "NULL", "fraction": "a fraction", "string": "a text"]
         return .notAnID(
-            row: words.first.flatMap { Int($0) } ?? 1,
-            kind: words.last.flatMap { kinds[String($0)] } ?? "of another type")
+            row: tokens.first.flatMap { Int($0) } ?? 1,
+            kind: tokens.last.flatMap { kinds[String($0)] } ?? "of another type")
     }
 
     /// Parses a message such as `permission denied for table device`.
     private static func denied(_ message: String) -> String {
-        let words = message.split(separator: " ")
-        guard let name = words.last, words.count > 2 else { return "reading that" }
-        return words.contains("function") ? "the function \(name)()" : "reading \(name)"
+        let tokens = message.split(separator: " ")
+        guard let name = tokens.last, tokens.count > 2 else { return "reading that" }
+        return tokens.contains("function") ? "the function \(name)()" : "reading \(name)"
     }
 }

@@ -71,7 +71,7 @@ struct AnalystText {
             if name == "array" || name == "row" { throw refused(name.uppercased()) }
             guard behind == .symbol("(") else { break }
             guard !sizedTypes.contains(name) else { throw refused("a length in \(name)()") }
-            let isListed = words.contains(name) || functions.contains(name)
+            let isListed = permitted.contains(name) || functions.contains(name)
             guard isListed || namesColumns(tokens, at: index, end: ends[index]) else {
                 throw refused("the function \(name)()")
             }
@@ -143,7 +143,7 @@ struct AnalystText {
         "setseed", "setval", "sqrt", "ts_stat",
     ]
     /// Words that may stand before a bracket and are no functions, in lower case. The types among them take a length.
-    private static let words: Set<String> = [
+    private static let permitted: Set<String> = [
         "all", "and", "any", "as", "between", "by", "case", "cast", "decimal", "distinct", "else",
         "except", "exists", "filter", "from", "group", "having", "ilike", "in", "intersect", "is", "join", "lateral",
         "like", "limit", "materialized", "not", "numeric", "offset", "on", "or", "order", "over", "partition",

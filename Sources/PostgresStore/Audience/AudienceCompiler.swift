@@ -8,7 +8,7 @@ enum AudienceCompiler {
     static func sql(_ audience: ResolvedAudience, _ condition: inout AudienceCondition) -> String {
         switch audience {
         case .everyone: "TRUE"
-        case .nobody: "FALSE"
+        case .noDevice: "FALSE"
         case .all(let parts): "(" + parts.map { sql($0, &condition) }.joined(separator: " AND ") + ")"
         case .any(let parts): any(of: parts, &condition)
         case .not(let part): "(NOT \(sql(part, &condition)))"
@@ -60,7 +60,7 @@ enum AudienceCompiler {
             return conditions.isEmpty ? "FALSE" : "(" + locales(conditions, &condition).joined(separator: " OR ") + ")"
         case .isNull(let field):
             return "\(DeviceColumn(.postgres).stored(field) { condition.addText($0) }) IS NULL"
-        case .everyone, .nobody, .all, .any, .not, .member, .tagged: return "FALSE"
+        case .everyone, .noDevice, .all, .any, .not, .member, .tagged: return "FALSE"
         }
     }
 

@@ -55,9 +55,9 @@ private struct ReachRows {
             caps?.add(try row.int64(0), user: user, wave: variant.wave)
         } afterBatch: {
             guard let keys = caps?.keys else { return }
-            var book = CapBook()
-            try CapLedger(db).look(keys, into: &book)
-            caps?.decide(book)
+            var usage = CapUsage()
+            try CapLedger(db).look(keys, into: &usage)
+            caps?.decide(usage)
         }
         return count.reach(locales: locales.texts, zones: zones.texts, caps: caps?.slice)
     }

@@ -1,5 +1,5 @@
-import CPostgres
 import Foundation
+import Platform
 
 /// The time limit of one call, and a check for reasons to end it earlier.
 struct PostgresCall: Sendable {
@@ -39,18 +39,9 @@ struct PostgresCall: Sendable {
     }
 }
 
-/// Wakes a thread that waits in `poll`, by an eventfd of its own.
-final class WakeSignal: Sendable {
-    let file: Int32
-
-    /// If the system provides no eventfd, a waiting thread wakes up after each ``waitMilliseconds``.
-    init() { file = fanfare_pq_wake_create() }
-
-    deinit { if file >= 0 { close(file) } }
-
-    func signal() { fanfare_pq_wake_signal(file) }
-
-    func clear() { fanfare_pq_wake_clear(file) }
+extension EventFD {
+    /// The longest wait if the system provides no eventfd: the waiting thread then wakes up after this time.
+    private static let waitMilliseconds: Int32 = 100
 
     /// Waits for an event on `socket` (negative: none), the signal, or the end of the time. Returns true if it was the
     /// socket.
@@ -66,6 +57,4 @@ final class WakeSignal: Sendable {
         if files[1].revents != 0 { clear() }
         return files[0].revents != 0
     }
-
-    private static let waitMilliseconds: Int32 = 100
 }

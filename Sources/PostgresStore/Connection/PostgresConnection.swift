@@ -1,6 +1,7 @@
 import CKernel
 import Foundation
 import Model
+import Platform
 import Synchronization
 
 /// A thread with one connection, apart from the threads that tasks share. It takes jobs from a queue. It opens the
@@ -10,7 +11,7 @@ import Synchronization
 final class PostgresConnection: @unchecked Sendable {
     private let address: PostgresAddress
     private let time: StoreTime
-    private let wake = WakeSignal()
+    private let wake = EventFD()
     private let ended = Mutex<[CheckedContinuation<Void, Never>]?>([])
     // Only the thread uses these.
     private var session: PostgresSession?
@@ -41,7 +42,7 @@ final class PostgresConnection: @unchecked Sendable {
     }
 
     /// Returns when the thread has ended.
-    func end() async {
+    func close() async {
         await withCheckedContinuation { continuation in
             let isOver = ended.withLock { ended in
                 ended?.append(continuation)

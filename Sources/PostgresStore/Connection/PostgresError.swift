@@ -116,10 +116,10 @@ extension PostgresError: CustomStringConvertible {
         if reason.contains("server does not support SSL") {
             return "turn TLS on there (ssl = on), or write ?sslmode=disable on a private network"
         }
-        let words = ["certificate", "private key", "SSL", "TLS"]
+        let markers = ["certificate", "private key", "SSL", "TLS"]
         // A connection that was cut during the handshake says nothing about keys and names.
         let cut = ["SSL SYSCALL", "closed unexpectedly"]
-        guard words.contains(where: reason.contains), !cut.contains(where: reason.contains) else { return nil }
+        guard markers.contains(where: reason.contains), !cut.contains(where: reason.contains) else { return nil }
         return "name its authority with ?sslrootcert=FILE, and the host as its certificate does"
     }
 

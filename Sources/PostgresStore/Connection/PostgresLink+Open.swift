@@ -1,10 +1,11 @@
 import CPostgres
 import Foundation
 import Model
+import Platform
 
 extension PostgresLink {
     /// Tries the hosts in their order. Throws the error of the last one.
-    static func open(_ address: PostgresAddress, wake: WakeSignal, call: PostgresCall) throws -> PostgresLink {
+    static func open(_ address: PostgresAddress, wake: EventFD, call: PostgresCall) throws -> PostgresLink {
         var failure: (any Error)?
         for host in address.hosts {
             do {
@@ -17,7 +18,7 @@ extension PostgresLink {
     }
 
     private static func open(
-        _ address: PostgresAddress, _ host: PostgresAddress.Host, _ wake: WakeSignal, _ call: PostgresCall
+        _ address: PostgresAddress, _ host: PostgresAddress.Host, _ wake: EventFD, _ call: PostgresCall
     ) throws -> PostgresLink {
         let server = address.description
         let parameters = try address.parameters(for: host)

@@ -1,5 +1,6 @@
 import CPostgres
 import Foundation
+import Platform
 
 /// Owns one libpq connection. It sends, waits and receives, and every wait can be interrupted.
 ///
@@ -13,10 +14,10 @@ final class PostgresLink {
     /// Whether the server may keep something that was sent and not answered: a COMMIT, or a statement outside a
     /// transaction.
     var mayKeep = false
-    private let wake: WakeSignal
+    private let wake: EventFD
     private(set) var failure: (any Error)?
 
-    init(_ handle: OpaquePointer, server: String, wake: WakeSignal, call: PostgresCall) {
+    init(_ handle: OpaquePointer, server: String, wake: EventFD, call: PostgresCall) {
         self.handle = handle
         self.server = server
         self.wake = wake

@@ -59,14 +59,14 @@ package final class PostgresPool: Sendable {
     }
 
     /// Ends the calls under way, without waiting for them. Later calls fail as closed.
-    package func end() {
+    package func shutDown() {
         writing.close()
         reading.close()
     }
 
     /// Ends the calls, and returns when no thread is left.
     package func close() async {
-        end()
+        shutDown()
         await writing.ended()
         await reading.ended()
     }
@@ -205,6 +205,6 @@ final class PostgresQueue: Sendable {
     }
 
     func ended() async {
-        for connection in connections { await connection.end() }
+        for connection in connections { await connection.close() }
     }
 }

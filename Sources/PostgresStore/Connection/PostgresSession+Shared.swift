@@ -46,10 +46,10 @@ extension PostgresSession: SQLSession {
 
     package func recordedBudgets() -> RecordedBudgets? { nil }
 
-    package func caps(of keys: Set<CapKey>) throws -> CapBook {
-        var book = CapBook()
-        try CapLedger(self).look(keys, into: &book)
-        return book
+    package func caps(of keys: Set<CapKey>) throws -> CapUsage {
+        var usage = CapUsage()
+        try CapLedger(self).look(keys, into: &usage)
+        return usage
     }
 
     private static func value(_ value: any SQLValue) -> any PostgresValue {

@@ -3,7 +3,7 @@ import Store
 import RelationalStore
 
 /// The visible pushes under a frequency cap that were sent, or may have been, in the transaction of `db`; see
-/// ``Store/CapBook``.
+/// ``Store/CapUsage``.
 struct CapLedger {
     private let db: PostgresSession
 
@@ -22,12 +22,12 @@ struct CapLedger {
             classes[request.rule.code] = request.rule.pushClass
         }
         let keys = candidates.reduce(into: Set<CapKey>()) {
-            $0.formUnion(CapBook.keys(device: $1.delivery.device, person: request.person($1.user)))
+            $0.formUnion(CapUsage.keys(device: $1.delivery.device, person: request.person($1.user)))
         }
-        var book = CapBook()
-        let moment = try hold(keys, into: &book, at: now)
+        var usage = CapUsage()
+        let moment = try hold(keys, into: &usage, at: now)
         let policy = CapPolicy(request, classes: classes, at: moment, after: steps)
-        return CapLease(request, policy, book, run: run, at: moment)
+        return CapLease(request, policy, usage, run: run, at: moment)
     }
 
     /// Returns the devices that were merged with another one, removed or pruned before their rows were locked.
@@ -43,22 +43,22 @@ struct CapLedger {
 
     func settle(_ outcomes: [CapOutcome], run: Int64, at now: Timestamp) throws {
         guard !outcomes.isEmpty else { return }
-        var book = CapBook()
-        _ = try read(Set(outcomes.map { .device($0.device) }), into: &book, at: now)
-        let moment = try read(Set(book.persons(of: outcomes, run: run)), into: &book, at: now)
-        book.settle(outcomes, run: run, at: moment)
-        try write(book)
+        var usage = CapUsage()
+        _ = try read(Set(outcomes.map { .device($0.device) }), into: &usage, at: now)
+        let moment = try read(Set(usage.persons(of: outcomes, run: run)), into: &usage, at: now)
+        usage.settle(outcomes, run: run, at: moment)
+        try write(usage)
     }
 
     /// Returns the devices with a push that may still count for a cap.
     ///
     /// - Parameter isHeld: whether to keep other transactions from reserving for them until this one ends.
     func counting(_ devices: [Int64], at now: Timestamp, isHeld: Bool) throws -> Set<Int64> {
-        var book = CapBook()
+        var usage = CapUsage()
         let keys = Set(devices.map(CapKey.device))
         guard try !db.capClasses().isEmpty else { return [] }
-        if isHeld { _ = try hold(keys, into: &book, at: now) } else { try look(keys, into: &book) }
-        return Set(devices.filter { book.holds($0, since: now - FrequencyCap.windowMax) })
+        if isHeld { _ = try hold(keys, into: &usage, at: now) } else { try look(keys, into: &usage) }
+        return Set(devices.filter { usage.holds($0, since: now - FrequencyCap.windowMax) })
     }
 
     /// Records whether everything that the run sends from now on is leased under caps. Call it when a lease and the
@@ -101,7 +101,7 @@ struct CapLedger {
 
     /// Locks the rows, and makes missing ones first, so that there is something to lock. Makes a row again if upkeep
     /// has just deleted it. Returns the time by the clock after all rows are locked.
-    func hold(_ keys: Set<CapKey>, into book: inout CapBook, at now: Timestamp) throws -> Timestamp {
+    func hold(_ keys: Set<CapKey>, into usage: inout CapUsage, at now: Timestamp) throws -> Timestamp {
         let sorted = keys.sorted()
         while true {
             try db.execute(
@@ -110,23 +110,23 @@ struct CapLedger {
                 SELECT kind, id, 0, '' FROM unnest($1::bigint[], $2::bigint[]) AS given (kind, id)
                 ON CONFLICT DO NOTHING
                 """, sorted.map(\.kind.rawValue), sorted.map(\.id))
-            let moment = try read(keys, into: &book, at: now)
-            if keys.allSatisfy(book.has) { return moment }
+            let moment = try read(keys, into: &usage, at: now)
+            if keys.allSatisfy(usage.has) { return moment }
         }
     }
 
     /// Locks and reads the rows that exist, in the order in which every transaction locks them.
-    func read(_ keys: Set<CapKey>, into book: inout CapBook, at now: Timestamp) throws -> Timestamp {
+    func read(_ keys: Set<CapKey>, into usage: inout CapUsage, at now: Timestamp) throws -> Timestamp {
         guard !keys.isEmpty else { return try db.moment(now) }
         try fetch(
-            "\(Self.selection) ORDER BY cap_ledger.kind, cap_ledger.id FOR NO KEY UPDATE OF cap_ledger", keys, &book)
+            "\(Self.selection) ORDER BY cap_ledger.kind, cap_ledger.id FOR NO KEY UPDATE OF cap_ledger", keys, &usage)
         return try db.moment(now)
     }
 
     /// Reads the rows without a lock.
-    func look(_ keys: Set<CapKey>, into book: inout CapBook) throws {
+    func look(_ keys: Set<CapKey>, into usage: inout CapUsage) throws {
         guard !keys.isEmpty else { return }
-        try fetch(Self.selection, keys, &book)
+        try fetch(Self.selection, keys, &usage)
     }
 
     private static let selection = """
@@ -137,16 +137,16 @@ struct CapLedger {
 
     /// Plans the statement each time: a plan made while the ledger is empty reads the whole of it, even after it has
     /// grown.
-    private func fetch(_ sql: String, _ keys: Set<CapKey>, _ book: inout CapBook) throws {
+    private func fetch(_ sql: String, _ keys: Set<CapKey>, _ usage: inout CapUsage) throws {
         let sorted = keys.sorted()
         for row in try db.rows(.once(sql), sorted.map(\.kind.rawValue), sorted.map(\.id)) {
             guard let kind = CapKey.Kind(rawValue: try row.int64(0)) else { continue }
-            book.read(CapKey(kind, try row.int64(1)), try row.bytes(2))
+            usage.read(CapKey(kind, try row.int64(1)), try row.bytes(2))
         }
     }
 
-    func write(_ book: CapBook) throws {
-        let changed = book.changed
+    func write(_ usage: CapUsage) throws {
+        let changed = usage.changed
         guard !changed.isEmpty else { return }
         try db.execute(
             """
@@ -154,7 +154,7 @@ struct CapLedger {
             FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bytea[]) AS given (kind, id, latest, pushes)
             WHERE cap_ledger.kind = given.kind AND cap_ledger.id = given.id
             """, changed.map(\.key.kind.rawValue), changed.map(\.key.id),
-            changed.map { CapPage.latest($0.pushes) }, changed.map { CapPage.pack($0.pushes) })
+            changed.map { CapRowFormat.latest($0.pushes) }, changed.map { CapRowFormat.pack($0.pushes) })
     }
 
     private func record(_ rule: CapRule) throws {

@@ -60,7 +60,7 @@ final class Handover<Value: Sendable>: Sendable {
     }
 
     /// Returns the next value, or `nil` once the handover is closed and empty.
-    func take() async throws -> Value? {
+    func next() async throws -> Value? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let goesOn = state.withLock { state in

@@ -40,7 +40,7 @@ struct LeaseTransaction {
     }
 
     /// Returns the lease, and whether nothing is left to examine for now.
-    mutating func take() throws -> (lease: Lease, isExhausted: Bool) {
+    mutating func takeLease() throws -> (lease: Lease, isExhausted: Bool) {
         let asked = request.now
         try Schema.requireKnown(db)
         try RunOwner.require(request.owner, of: request.run, db)
@@ -66,13 +66,13 @@ struct LeaseTransaction {
         // Lock the stages before any slot or cap row, as every transaction does. Held deliveries, added below, were
         // never sent.
         let mayLeaveOut = due.contains { $0.delivery.stage != nil && $0.delivery.attempt > 1 }
-        switch try gate(steps, isWriting: mayLeaveOut)?.pass() {
+        switch try controller(steps, isWriting: mayLeaveOut)?.permit() {
         case nil: break
         case .paused?: return (Lease(pausedAfter: request.after), true)
         case .open(let stage, let isLast, let most)?:
             takenMax = min(takenMax, most)
             due += try candidates.held(
-                upTo: stage, limit: StageGate.looked(isLast, taken: takenMax, limit: request.limit - due.count))
+                upTo: stage, limit: StageController.looked(isLast, taken: takenMax, limit: request.limit - due.count))
             guard takenMax > 0 else { return (Lease(id: 0, deliveries: [], cursor: request.after), true) }
             if due.isEmpty, !isLast { return try goOn(asked: asked, steps) }
             if !isLast { request.limit = due.count }
@@ -88,10 +88,10 @@ struct LeaseTransaction {
         }
         try write(chunks)
         try write(decisions)
-        if !decisions.leftOut.isEmpty { try gate(steps, isWriting: true)?.leaveOut(decisions.leftOut) }
-        if decisions.hasMovedAsked { try gate(steps, isWriting: true)?.recount() }
+        if !decisions.leftOut.isEmpty { try controller(steps, isWriting: true)?.leaveOut(decisions.leftOut) }
+        if decisions.hasMovedAsked { try controller(steps, isWriting: true)?.recount() }
         let id = try record(decisions.taken)
-        try paces.take(decisions.taken.count)
+        try paces.consume(decisions.taken.count)
         let replaced = try UserFallbacks(db, run: request.run, at: request.now).replace(decisions.gone)
         try count(decisions, replaced: replaced)
         if !decisions.taken.isEmpty {
@@ -107,21 +107,21 @@ struct LeaseTransaction {
     /// Returns `nil` if the run has no stages.
     ///
     /// - Parameter isWriting: whether responses may be added although the last stage has begun.
-    private func gate(_ steps: [ClockStep], isWriting: Bool) throws -> StageGate? {
+    private func controller(_ steps: [ClockStep], isWriting: Bool) throws -> StageController? {
         guard request.hasStages else { return nil }
         if isWriting {
             try RunStages.lock(db, run: request.run)
         } else {
             try RunStages.lockUnlessOver(db, run: request.run)
         }
-        return try StageGate.of(request.run, for: request.owner, at: request.now, after: steps, db)
+        return try StageController.of(request.run, for: request.owner, at: request.now, after: steps, db)
     }
 
     /// Moves the run's stages forward, and returns a lease without deliveries. Called when no delivery of the stages
     /// that have begun can be sent now.
     private func goOn(asked: Timestamp, _ steps: [ClockStep]) throws -> (lease: Lease, isExhausted: Bool) {
         let empty = Lease(id: 0, deliveries: [], cursor: request.after, storeAhead: request.now - asked)
-        return try gate(steps, isWriting: false)?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
+        return try controller(steps, isWriting: false)?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
     }
 
     private mutating func decisions(
@@ -158,7 +158,7 @@ struct LeaseTransaction {
             if case .send = decision { caps?.reserve(candidate.delivery, user: candidate.user) }
             decisions.add(decision, for: candidate)
         }
-        if let caps { try CapLedger(db).write(caps.book) }
+        if let caps { try CapLedger(db).write(caps.usage) }
         decisions.replaced = try coalescing.replaceOlder(
             decisions.putOff.filter { $0.cause == .silentBudget }.map(\.device))
         return decisions

@@ -14,7 +14,7 @@ extension PostgresDatabase {
         async let reading: Void = put(frozen, now: now, into: batches, onBatch)
         defer { batches.close() }
         var counts = frozen.counts
-        while let batch = try await batches.take() {
+        while let batch = try await batches.next() {
             // The last batch is durable: a sender that knows the run as frozen never freezes it again.
             counts = try await write(batch.isLast ? .durable : .quick) { db in
                 // Two freezes side by side would each write what the other has written.
@@ -26,7 +26,7 @@ extension PostgresDatabase {
         }
         do {
             try await reading
-        } catch let grown as GrownRun {
+        } catch let grown as AudienceGrew {
             try await write(.durable) { db in try grown.pause(db, owner: owner, now: db.moment(now)) }
             throw grown
         }
@@ -41,7 +41,7 @@ extension PostgresDatabase {
         let snapshot = PostgresPool(pool.address, writers: 0, readers: 1, time: pool.time)
         defer {
             batches.close()
-            snapshot.end()
+            snapshot.shutDown()
         }
         let analyst = try await analystCondition(run.definition.campaign, now: now)
         try await read(.reading.within(.seconds(3600)), from: snapshot) { db in
@@ -53,7 +53,7 @@ extension PostgresDatabase {
                 }
             }
             let source = FreezeSource(db, run, analyst: analyst, now: now)
-            let grown = try GrownRun.found(run, db) {
+            let grown = try AudienceGrew.found(run, db) {
                 var pending = 0
                 try source.read { batch in pending += batch.change.pending }
                 return pending
@@ -76,10 +76,10 @@ extension PostgresDatabase {
         var request = request
         let limit = max(1, request.limit)
         request.limit = limit
-        var turn = LeaseTurn()
+        var round = LeaseRound()
         let start = ContinuousClock.now
         while true {
-            try await giveBackUnheardLeases(now: request.now)
+            try await releaseUnheardLeases(now: request.now)
             let asked = request
             let call = UnheardLease(id: Int64.random(in: .min ... .max), run: asked.run)
             let before = ContinuousClock.now - start
@@ -88,18 +88,18 @@ extension PostgresDatabase {
             let (lease, isExhausted, firstDue) = try await noting(call) {
                 try await self.write(.durable) { db in
                     var transaction = LeaseTransaction(db, asked, call: call.id, from: bound)
-                    let (lease, isExhausted) = try transaction.take()
+                    let (lease, isExhausted) = try transaction.takeLease()
                     return (lease, isExhausted, transaction.firstDue)
                 }
             }
             dueBounds.found(firstDue, asked)
-            if var lease = turn.end(with: lease, isExhausted: isExhausted, afterLooking: asked.limit) {
+            if var lease = round.add(lease, isExhausted: isExhausted, afterLooking: asked.limit) {
                 // The time of the earlier transactions is no difference between the clocks.
                 if pool.time == .database { lease.storeAhead -= before }
                 return lease
             }
             request.after = lease.cursor
-            request.limit = turn.limit(limit)
+            request.limit = round.limit(limit)
         }
     }
 
@@ -112,13 +112,13 @@ extension PostgresDatabase {
         }
     }
 
-    func giveBackUnheardLeases(now: Timestamp) async throws {
+    func releaseUnheardLeases(now: Timestamp) async throws {
         for call in unheard.withLock({ $0 }) {
             try await write(.durable) { db in
                 // A commit that hangs still locks the sender's right to the run, so this waits for its end.
                 _ = try RunOwner.alone(db, call.run)
                 let recovery = LeaseRecovery(db, call.run, now: now)
-                _ = try recovery.end(recovery.left(where: "call_id = $2", call.id), [])
+                _ = try recovery.endLeases(recovery.left(where: "call_id = $2", call.id), [])
             }
             unheard.withLock { _ = $0.remove(call) }
         }

@@ -55,7 +55,7 @@ struct SettlementBatch {
             if settlement.stage != nil { staged.append((settlement, lease.environment)) }
         }
         try write(outcomes)
-        if !staged.isEmpty { try StageGate.of(run, at: moment, db)?.count(staged) }
+        if !staged.isEmpty { try StageController.of(run, at: moment, db)?.count(staged) }
         let gone = outcomes.gone.map(\.settlement).filter { $0.verdict == .rejected }.map(\.device)
         change.reopen(try UserFallbacks(db, run: run, at: moment).replace(gone))
         return (change, attempts)
@@ -73,7 +73,7 @@ struct SettlementBatch {
     private struct Outcomes {
         var settled: [Int64: Int] = [:]
         var closed: [(device: Int64, number: Int)] = []
-        var givenBack: [(device: Int64, number: Int)] = []
+        var released: [(device: Int64, number: Int)] = []
         var capped: [CapOutcome] = []
         var proofs = NewProofs()
         var gone: [(settlement: Settlement, since: Timestamp)] = []
@@ -90,7 +90,7 @@ struct SettlementBatch {
             recorded.append(settlement)
             let place = (settlement.device, settlement.leaseNumber)
             if lease.isSilent {
-                if settlement.mayHaveReachedAPNs { closed.append(place) } else { givenBack.append(place) }
+                if settlement.mayHaveReachedAPNs { closed.append(place) } else { released.append(place) }
             }
             if lease.isCapped { capped.append(CapOutcome(settlement)) }
             if lease.hasUnproven, settlement.verdict == .accepted {
@@ -197,7 +197,7 @@ struct SettlementBatch {
         let late = outcomes.late.filter(\.mayHaveReachedAPNs)
         try CapLedger(db).settle(outcomes.capped + late.map(CapOutcome.init), run: run, at: moment)
         try ledger.close(outcomes.closed + late.map { ($0.device, $0.leaseNumber) }, run: run, at: moment)
-        try ledger.giveBack(outcomes.givenBack, run: run)
+        try ledger.releaseSlots(outcomes.released, run: run)
         try BadgeCount(db, run: run).count(outcomes.recorded)
         try TokenProofs.record(outcomes.proofs, db)
         try FoundGone(db, run: run).note(outcomes.gone)

@@ -109,7 +109,7 @@ struct SilentLedger {
     }
 
     /// Deletes the reservations of pushes that certainly never reached APNs.
-    func giveBack(_ leases: [(device: Int64, number: Int)], run: Int64) throws {
+    func releaseSlots(_ leases: [(device: Int64, number: Int)], run: Int64) throws {
         guard !leases.isEmpty else { return }
         try db.execute(
             """

@@ -40,10 +40,10 @@ struct DeviceMerge {
     /// Runs before any device is locked, as in a lease.
     private func inheritCaps(of gone: Int64, by kept: Int64) throws {
         let caps = CapLedger(db)
-        var book = CapBook()
-        let moment = try caps.hold([.device(gone), .device(kept)], into: &book, at: now)
-        book.inherit(from: gone, by: kept, at: moment)
-        try caps.write(book)
+        var usage = CapUsage()
+        let moment = try caps.hold([.device(gone), .device(kept)], into: &usage, at: now)
+        usage.inherit(from: gone, by: kept, at: moment)
+        try caps.write(usage)
     }
 
     /// Copies the ledger of `gone`. Inherited entries count from now on. They have negative numbers, so that they never

@@ -30,7 +30,7 @@ extension PostgresDatabase {
         }
         if !dryRun, counts.total > 0 {
             try await recordEvent(
-                kind: .devicesPruned, run: nil, actor: actor, detail: counts.words, files: [:], now: now)
+                kind: .devicesPruned, run: nil, actor: actor, detail: counts.summary, files: [:], now: now)
         }
         return counts
     }
@@ -46,7 +46,7 @@ extension PostgresDatabase {
             guard let device = try StoredDevices(db).find(id) else { return nil }
             let removal = try Self.remove(device, isCapped: isCapped, now: now, deletion, db)
             try EventLog.record(
-                db, kind: .deviceRemoved, run: nil, actor: actor, detail: device.words, now: now)
+                db, kind: .deviceRemoved, run: nil, actor: actor, detail: device.summary, now: now)
             return removal
         }
     }

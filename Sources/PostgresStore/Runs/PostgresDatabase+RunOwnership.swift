@@ -14,7 +14,7 @@ extension PostgresDatabase {
     }
 
     /// Gives back leases in doubt first. Such a lease would keep the run from its end as long as this sender lives.
-    package func settleBeforeRelease(now: Timestamp) async throws { try await giveBackUnheardLeases(now: now) }
+    package func settleBeforeRelease(now: Timestamp) async throws { try await releaseUnheardLeases(now: now) }
 
     package func released(_ run: Int64, _ state: RunState) async {
         dueBounds.forget(run: run)

@@ -31,8 +31,8 @@ struct DeviceSet: Hashable, Sendable {
     /// Passes the ids to `body` in order, at most `size` at a time.
     func forEachBatch(of size: Int, _ body: ([Int64]) throws -> Void) rethrows {
         var batch: [Int64] = []
-        for (page, words) in pages.sorted(by: { $0.key < $1.key }) {
-            for (index, word) in words.enumerated() where word != 0 {
+        for (page, blocks) in pages.sorted(by: { $0.key < $1.key }) {
+            for (index, word) in blocks.enumerated() where word != 0 {
                 var rest = word
                 while rest != 0 {
                     batch.append(page * Self.pageIDs + Int64(index * Self.wordIDs + rest.trailingZeroBitCount))

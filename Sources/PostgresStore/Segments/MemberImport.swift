@@ -136,7 +136,7 @@ private struct SegmentMembers {
             counts.alreadyIn = devices.count - joining.count
             counts.added = try join(joining)
         }
-        counts.removed = try leave(leaving)
+        counts.removed = try removeMembers(leaving)
         let members = try db.first(
             """
             UPDATE segment SET members = counted.members, members_digest = counted.members || ' ' || counted.hash
@@ -163,7 +163,7 @@ private struct SegmentMembers {
         return count
     }
 
-    private func leave(_ devices: DeviceSet) throws -> Int {
+    private func removeMembers(_ devices: DeviceSet) throws -> Int {
         var count = 0
         try devices.forEachBatch(of: Self.batchRows) { batch in
             count += try db.execute(

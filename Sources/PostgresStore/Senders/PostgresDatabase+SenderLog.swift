@@ -127,7 +127,7 @@ extension PostgresDatabase {
     }
 
     package func leave(_ run: Int64, by sender: Actor, now: Timestamp) async throws {
-        try await giveBackUnheardLeases(now: now)
+        try await releaseUnheardLeases(now: now)
         let isToBeEnded = try await write(.quick) { db in
             let isAlive = try self.takingOverGone(db, at: run)
             let current = try RunOwner.alone(db, run)

@@ -123,8 +123,8 @@ extension PostgresDatabase {
         }
     }
 
-    package func company(of run: Int64, apartFrom sender: String) async throws -> RunCompany {
-        try await companies.ask(CompanyQuestion(run: run, sender: sender)) { [self] asked in
+    package func participants(of run: Int64, apartFrom sender: String) async throws -> RunParticipants {
+        try await participantQueries.ask(ParticipantsQuery(run: run, sender: sender)) { [self] asked in
             try await read(.reading.within(Self.beatTime), from: beats) { db in
                 let isAlive = try LivingSenders(db, self)
                 let at = try AtRun.read(db, runs: asked.map(\.run))
@@ -132,10 +132,12 @@ extension PostgresDatabase {
                 let unheard = Set(self.unheard.withLock { $0 }.map(\.id))
                 return Dictionary(
                     uniqueKeysWithValues: asked.map { question in
-                        let company = at[question.run].map {
-                            RunCompany($0, question, isAlive, except: unheard)
+                        let participants = at[question.run].map {
+                            RunParticipants($0, question, isAlive, except: unheard)
                         }
-                        return (question, company.map { .success($0) } ?? .failure(StoreError.noSuchRun(question.run)))
+                        return (
+                            question, participants.map { .success($0) } ?? .failure(StoreError.noSuchRun(question.run))
+                        )
                     })
             }
         }
@@ -150,7 +152,7 @@ extension PostgresDatabase {
 }
 
 /// Asks which other senders take part in a run.
-struct CompanyQuestion: Hashable {
+struct ParticipantsQuery: Hashable {
     let run: Int64
     let sender: String
 }
@@ -187,8 +189,8 @@ private struct AtRun {
     }
 }
 
-extension RunCompany {
-    fileprivate init(_ at: AtRun, _ question: CompanyQuestion, _ isAlive: LivingSenders, except unheard: Set<Int64>) {
+extension RunParticipants {
+    fileprivate init(_ at: AtRun, _ question: ParticipantsQuery, _ isAlive: LivingSenders, except unheard: Set<Int64>) {
         self.init()
         for name in at.names where name != question.sender {
             if isAlive(name) { others += 1 } else { gone += 1 }

@@ -115,8 +115,8 @@ extension PostgresDatabase {
 
     /// Ends the connections, without waiting for what runs on them.
     package func close() throws {
-        pool.end()
-        expensive.end()
-        beats.end()
+        pool.shutDown()
+        expensive.shutDown()
+        beats.shutDown()
     }
 }

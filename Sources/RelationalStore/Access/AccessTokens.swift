@@ -12,7 +12,7 @@ extension RelationalStore {
             guard let made = try rows.insert(token, secretHash: secretHash) else {
                 throw StoreError.accessTokenExists(name: token.name)
             }
-            try db.record(.tokenCreated, by: actor, made.words, now: token.createdAt)
+            try db.record(.tokenCreated, by: actor, made.summary, now: token.createdAt)
             return made
         }
     }
@@ -55,7 +55,7 @@ extension RelationalStore {
             guard token.revokedAt == nil else { return token }
             try rows.revoke(token.id, now: now)
             token.revokedAt = now
-            try db.record(.tokenRevoked, by: actor, token.words, now: now)
+            try db.record(.tokenRevoked, by: actor, token.summary, now: now)
             return token
         }
     }
@@ -206,7 +206,7 @@ extension AccessRole {
 
 extension AccessToken {
     /// The description for the audit log.
-    fileprivate var words: String {
+    fileprivate var summary: String {
         "\(name): \(role.rawValue)" + (topic.map { " for \($0)" } ?? "")
             + (expiresAt.map { ", until \($0.iso8601)" } ?? "")
     }

@@ -9,11 +9,11 @@ extension RelationalStore {
     }
 
     package func approvals(in states: Set<ApprovalRequest.State>?, limit: Int) async throws -> [ApprovalRecord] {
-        let words = (states ?? Set(ApprovalRequest.State.allCases)).map(\.rawValue)
+        let names = (states ?? Set(ApprovalRequest.State.allCases)).map(\.rawValue)
         return try await snapshot(.short) { db in
             let rows = ApprovalRows(db)
             return try rows.list(
-                "state \(Session.dialect.isAny(1)) ORDER BY id DESC LIMIT $2", words, limit
+                "state \(Session.dialect.isAny(1)) ORDER BY id DESC LIMIT $2", names, limit
             ).map(rows.record)
         }
     }
@@ -163,13 +163,13 @@ package struct ApprovalRows<Session: SQLSession> {
             // Another process has made the same request at the same time.
             return try latest(request) ?? ApprovalRecord(request, [])
         }
-        try db.record(.approvalRequested, by: actor, made.words, now: request.askedAt)
+        try db.record(.approvalRequested, by: actor, made.summary, now: request.askedAt)
         return ApprovalRecord(made, [])
     }
 
     private func recount(_ known: ApprovalRecord, as request: ApprovalRequest) throws -> ApprovalRecord {
         var record = known
-        record.request.take(request)
+        record.request.merge(request)
         try db.execute(
             "UPDATE approval SET reach = $2, needs = $3, authors = $4, plan = $5 WHERE id = $1", record.request.id,
             record.request.reach, record.request.needs, StoredJSON.array(record.request.authors),
@@ -203,7 +203,7 @@ package struct ApprovalRows<Session: SQLSession> {
         }
         guard request.state == .open else { throw StoreError.approvalClosed(request.state) }
         let event = try db.record(
-            signature.isRejection ? .planRejected : .planSigned, by: actor, request.words(of: signature, by: actor),
+            signature.isRejection ? .planRejected : .planSigned, by: actor, request.summary(of: signature, by: actor),
             now: now)
         try db.execute(
             """
@@ -238,8 +238,8 @@ package struct ApprovalRows<Session: SQLSession> {
             "UPDATE approval SET state = $2, run_id = $3, evidence = $4 WHERE id = $1", id,
             ApprovalRequest.State.used.rawValue, run, try StoredJSON.text(evidence))
         try db.record(
-            evidence.brokenGlass == nil ? .approvalUsed : .glassBroken, run: run, by: actor,
-            "\(demand.request.plan) " + evidence.words, now: now)
+            evidence.emergencyOverride == nil ? .approvalUsed : .overridden, run: run, by: actor,
+            "\(demand.request.plan) " + evidence.summary, now: now)
         return evidence
     }
 

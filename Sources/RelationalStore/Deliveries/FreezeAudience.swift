@@ -5,7 +5,7 @@ package import Store
 package struct FreezeAudience {
     private var policy: FreezePolicy
     /// The send order of a correction; `nil` for any other run.
-    private let turns: CorrectionTurns?
+    private let sequence: CorrectionSequence?
     /// The last device that an earlier freeze of the run wrote, 0 if there is none.
     private let written: Int64
     /// The query for the devices, in order of id. Both engines read the same columns.
@@ -26,8 +26,8 @@ package struct FreezeAudience {
             definition.campaign, waves: RecipientWaves(definition, startedAt: run.startedAt ?? run.createdAt),
             seeds: selection.seeds)
         try selection.tellUsers(&policy, cutShort: written > 0 ? run.id : nil, db)
-        turns = try definition.correction.map {
-            CorrectionTurns(try RunRow.require(db, $0.run), plannedAt: definition.plannedAt)
+        sequence = try definition.correction.map {
+            CorrectionSequence(try RunRow.require(db, $0.run), plannedAt: definition.plannedAt)
         }
         query = .once(Self.text(definition, policy, after: policy.hasStages ? 0 : written, selection, dialect))
         values = selection.values
@@ -66,7 +66,7 @@ package struct FreezeAudience {
         _ decide: (inout FreezePolicy) throws -> FreezePolicy.Decision
     ) rethrows -> FreezePolicy.Decision? {
         var decision = try decide(&policy)
-        turns?.give(&decision, settledAt: settledAt)
+        sequence?.schedule(&decision, settledAt: settledAt)
         return device > written ? decision : nil
     }
 }

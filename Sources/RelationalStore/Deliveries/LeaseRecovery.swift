@@ -16,7 +16,7 @@ package struct LeaseRecovery<Session: SQLSession> {
     /// Returns the open leases.
     ///
     /// - Parameter condition: a condition on `lease`; `value` is for its `$2`.
-    package func left(where condition: String? = nil, _ value: (any SQLValue)? = nil) throws -> [LeftLease] {
+    package func left(where condition: String? = nil, _ value: (any SQLValue)? = nil) throws -> [AbandonedLease] {
         try db.all(
             """
             SELECT id, owner, leased_at, environment, entries FROM lease
@@ -24,7 +24,7 @@ package struct LeaseRecovery<Session: SQLSession> {
             """, values: [run] + [value].compactMap(\.self)
         ) { row in
             (
-                LeftLease(
+                AbandonedLease(
                     id: try row.int64(0), owner: try row.text(1), leasedAt: try row.timestamp(2),
                     environment: PushEnvironment(code: try row.int64(3)), deliveries: []),
                 LeaseEntry.unpack(try row.bytes(4))
@@ -37,7 +37,7 @@ package struct LeaseRecovery<Session: SQLSession> {
     }
 
     /// Returns the entries that have no outcome of this lease yet.
-    private func waiting(_ entries: [LeaseEntry]) throws -> [LeftLease.Delivery] {
+    private func waiting(_ entries: [LeaseEntry]) throws -> [AbandonedLease.Delivery] {
         let rows = try db.all(
             .once(
                 """
@@ -54,16 +54,16 @@ package struct LeaseRecovery<Session: SQLSession> {
         let found = Dictionary(rows.map { ($0.device, $0) }) { first, _ in first }
         return entries.compactMap { entry in
             guard let row = found[entry.device], row.leases == entry.number - 1 else { return nil }
-            return LeftLease.Delivery(
+            return AbandonedLease.Delivery(
                 device: entry.device, generation: entry.generation, leaseNumber: entry.number,
                 attempt: row.attempt + 1, excused: row.excused, wave: row.wave, stage: row.stage)
         }
     }
 
     /// Records the known outcomes, makes the other deliveries pending again, and removes the leases.
-    package func end(_ leases: [LeftLease], _ settlements: [Settlement]) throws -> DeliveryCounts {
+    package func endLeases(_ leases: [AbandonedLease], _ settlements: [Settlement]) throws -> DeliveryCounts {
         _ = try db.settle(settlements.map { dueAtOnce($0, of: leases) }, run: run, now: now)
-        return try remove(leases) { .givenBack($0, of: $1) }
+        return try remove(leases) { .released($0, of: $1) }
     }
 
     /// Settles all deliveries in flight as unknown.
@@ -72,7 +72,7 @@ package struct LeaseRecovery<Session: SQLSession> {
     }
 
     private func remove(
-        _ leases: [LeftLease], settling rest: (LeftLease.Delivery, LeftLease) -> Settlement
+        _ leases: [AbandonedLease], settling rest: (AbandonedLease.Delivery, AbandonedLease) -> Settlement
     ) throws -> DeliveryCounts {
         // A delivery that already has its outcome is not changed.
         let settlements = leases.flatMap { lease in lease.deliveries.map { dueAtOnce(rest($0, lease), of: leases) } }
@@ -83,7 +83,7 @@ package struct LeaseRecovery<Session: SQLSession> {
     }
 
     /// Makes a retry that is due since its lease due by the store's clock. The caller's clock does not matter.
-    private func dueAtOnce(_ settlement: Settlement, of leases: [LeftLease]) -> Settlement {
+    private func dueAtOnce(_ settlement: Settlement, of leases: [AbandonedLease]) -> Settlement {
         guard !db.goesByCallersClock, case .retry(let due) = settlement.verdict,
             leases.contains(where: { $0.id == settlement.lease && $0.leasedAt == due })
         else { return settlement }
@@ -98,7 +98,7 @@ extension SQLSession {
     package func closeLeases(of run: Int64, now: Timestamp) throws { try LeaseRecovery(self, run, now: now).closeAll() }
 
     /// Returns each lease with its deliveries that have no outcome.
-    package func leasesLeft(of run: Int64) throws -> [LeftLease] {
+    package func abandonedLeases(of run: Int64) throws -> [AbandonedLease] {
         try LeaseRecovery(self, run, now: Timestamp(milliseconds: 0)).left()
     }
 }

@@ -39,7 +39,7 @@ package struct MismatchedDeliveries<Session: SQLSession> {
     func suspendSlice(
         _ environment: PushEnvironment, after device: Int64, now: Timestamp
     ) throws -> (count: Int, last: Int64?) {
-        guard let last = try DeliverySlice.end(db, run: run, after: device) else { return (0, nil) }
+        guard let last = try DeliverySlice.lastDevice(db, run: run, after: device) else { return (0, nil) }
         let suspects = try DeviceVerdicts(db).standing(
             """
             SELECT device.id, delivery.reason, delivery.generation, delivery.changed_at,
@@ -76,7 +76,7 @@ package struct MismatchedDeliveries<Session: SQLSession> {
     func reopenSlice(
         _ environment: PushEnvironment, after device: Int64, now: Timestamp
     ) throws -> (count: Int, last: Int64?) {
-        guard let last = try DeliverySlice.end(db, run: run, after: device) else { return (0, nil) }
+        guard let last = try DeliverySlice.lastDevice(db, run: run, after: device) else { return (0, nil) }
         let now = try db.moment(now)
         // A delivery of an early stage is never fresh.
         let notBefore = dialect.word("CASE WHEN stage IS NULL THEN NULL ELSE $5 END", "$5")
@@ -90,7 +90,7 @@ package struct MismatchedDeliveries<Session: SQLSession> {
                 """), values: [device, last, environment.code, reasons, now])
         if count > 0 {
             try RunStages.lock(db, run: run)
-            try StageGate.of(run, at: now, db)?.recount()
+            try StageController.of(run, at: now, db)?.recount()
             try OutcomeSummary(db, run).drop()
         }
         var change = DeliveryCounts()

@@ -4,11 +4,11 @@ package import Store
 /// The methods of ``DeliveryQueue`` that are not part of each lease.
 extension RelationalStore {
     package func recover(
-        _ run: Int64, heldBy owner: String, _ leases: [LeftLease], _ settlements: [Settlement], now: Timestamp
+        _ run: Int64, heldBy owner: String, _ leases: [AbandonedLease], _ settlements: [Settlement], now: Timestamp
     ) async throws -> DeliveryCounts {
         try await transaction(.durableOnServer) { db in
             try RunOwner.requireRecord(owner, of: run, db)
-            return try LeaseRecovery(db, run, now: now).end(leases, settlements)
+            return try LeaseRecovery(db, run, now: now).endLeases(leases, settlements)
         }
     }
 

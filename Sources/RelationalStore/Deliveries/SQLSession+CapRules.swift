@@ -12,9 +12,9 @@ extension SQLSession {
     }
 
     /// Returns the pushes that frequency caps count for the device and for its user.
-    func cappedPushes(of device: StoredDevice) throws -> [DeviceStory.CappedPush] {
+    func cappedPushes(of device: StoredDevice) throws -> [DeviceHistory.CappedPush] {
         let person = device.record.userID.map { CapKey.person(topic: device.record.topic, user: $0) } ?? 0
-        return try caps(of: Set(CapBook.keys(device: device.id, person: person)))
-            .story(device: device.id, person: person, classes: capClasses())
+        return try caps(of: Set(CapUsage.keys(device: device.id, person: person)))
+            .history(device: device.id, person: person, classes: capClasses())
     }
 }

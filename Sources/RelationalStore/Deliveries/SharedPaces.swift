@@ -33,10 +33,10 @@ package struct SharedPaces<Session: SQLSession> {
         }
     }
 
-    package mutating func take(_ count: Int) throws {
+    package mutating func consume(_ count: Int) throws {
         guard count > 0, !paces.isEmpty else { return }
         for index in paces.indices {
-            buckets[index].take(count)
+            buckets[index].consume(count)
             try write(buckets[index], of: paces[index])
         }
         try db.execute("DELETE FROM pace_bucket WHERE wall_at < $1", clocks.wall.milliseconds - Self.keptMs)

@@ -7,28 +7,28 @@ extension RelationalStore {
         try await snapshot(.expensive) { db in try db.history(ofDevice: device, had: limit, leftOut: 0).had }
     }
 
-    package func story(ofDevice device: Int64, runsMax: Int) async throws -> DeviceStory? {
+    package func history(ofDevice device: Int64, runsMax: Int) async throws -> DeviceHistory? {
         try await snapshot(.expensive) { db in
             guard let stored = try StoredDevices(db).find(device) else { return nil }
-            var story = DeviceStory(device: stored)
-            story.oldTokens = try db.oldTokens(of: device)
+            var history = DeviceHistory(device: stored)
+            history.oldTokens = try db.oldTokens(of: device)
             let runs = try db.history(ofDevice: device, had: runsMax, leftOut: runsMax)
-            story.isCut = runs.had.count == runsMax || runs.leftOut.count == runsMax
+            history.isCut = runs.had.count == runsMax || runs.leftOut.count == runsMax
             for delivery in runs.had {
-                story.chapters += try RunRow.list(db, "WHERE id = $1", delivery.run).readable
-                    .map { DeviceStory.Chapter(run: $0, delivery: delivery) }
+                history.entries += try RunRow.list(db, "WHERE id = $1", delivery.run).readable
+                    .map { DeviceHistory.Entry(run: $0, delivery: delivery) }
             }
             for run in try runs.leftOut.flatMap({ try RunRow.list(db, "WHERE id = $1", $0).readable })
             where run.definition.campaign.deviceTopic == stored.record.topic {
-                story.chapters.append(
-                    DeviceStory.Chapter(run: run, delivery: nil, prunedAt: try OutcomeSummary(db, run.id).prunedAt()))
+                history.entries.append(
+                    DeviceHistory.Entry(run: run, delivery: nil, prunedAt: try OutcomeSummary(db, run.id).prunedAt()))
             }
-            story.chapters.sort { $0.run.id < $1.run.id }
-            story.silentPushes = try db.all("SELECT settled_at FROM silent_ledger WHERE device_id = $1", device) {
+            history.entries.sort { $0.run.id < $1.run.id }
+            history.silentPushes = try db.all("SELECT settled_at FROM silent_ledger WHERE device_id = $1", device) {
                 try $0.timestampOrNil(0)
             }
-            story.cappedPushes = try db.cappedPushes(of: stored)
-            return story
+            history.cappedPushes = try db.cappedPushes(of: stored)
+            return history
         }
     }
 }
@@ -59,7 +59,7 @@ extension SQLSession {
         }.contains(true)
     }
 
-    fileprivate func oldTokens(of device: Int64) throws -> [DeviceStory.OldToken] {
+    fileprivate func oldTokens(of device: Int64) throws -> [DeviceHistory.OldToken] {
         try all(
             """
             SELECT token_generation, token, environment, replaced_at FROM token_history
@@ -67,7 +67,7 @@ extension SQLSession {
             """, device
         ) { row in
             guard let token = DeviceToken(bytes: try row.bytes(1)) else { return nil }
-            return DeviceStory.OldToken(
+            return DeviceHistory.OldToken(
                 generation: try row.int(0), token: token, environment: PushEnvironment(code: try row.int64(2)),
                 replacedAt: try row.timestamp(3))
         }.compactMap(\.self)

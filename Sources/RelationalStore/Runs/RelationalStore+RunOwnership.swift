@@ -4,7 +4,7 @@ package import Store
 extension RelationalStore {
     package func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim {
         // Counting ten million deliveries takes seconds, so count without a lock.
-        let owed = try await owed(run, at: now)
+        let remaining = try await remaining(run, at: now)
         try await beatBeforeClaim(owner.name)
         let answer: RunClaim? = try await transaction(.quick) { [self] db in
             let isAlive = try living(db, at: run)
@@ -14,8 +14,8 @@ extension RelationalStore {
                 return .held(by: holder, heartbeat: current.heartbeat ?? now)
             }
             guard !current.state.isFinal else { return nil }
-            if let refusal = try ClaimRow.refusal(db, run, owed, for: owner, at: now) { return refusal }
-            try current.take(db, by: owner, isAlive, now: now)
+            if let refusal = try ClaimRow.refusal(db, run, remaining, for: owner, at: now) { return refusal }
+            try current.claim(db, by: owner, isAlive, now: now)
             return .claimed
         }
         guard let answer else {
@@ -28,10 +28,10 @@ extension RelationalStore {
         return answer
     }
 
-    private func owed(_ run: Int64, at now: Timestamp) async throws -> OwedDeliveries {
+    private func remaining(_ run: Int64, at now: Timestamp) async throws -> RemainingDeliveries {
         let record = try await snapshot(.short) { db in try RunRow.require(db, run) }
-        return try await OwedDeliveries.ofClaim(record, at: now) {
-            try await snapshot(.expensive) { db in try ClaimRow.owed(db, run, at: now) }
+        return try await RemainingDeliveries.ofClaim(record, at: now) {
+            try await snapshot(.expensive) { db in try ClaimRow.remaining(db, run, at: now) }
         }
     }
 
@@ -158,8 +158,8 @@ extension RelationalStore {
 }
 
 extension RelationalStore {
-    package func leasesLeft(_ run: Int64) async throws -> [LeftLease] {
-        try await snapshot(.short) { db in try db.leasesLeft(of: run) }
+    package func abandonedLeases(_ run: Int64) async throws -> [AbandonedLease] {
+        try await snapshot(.short) { db in try db.abandonedLeases(of: run) }
     }
 
     package func runsWithLeases() async throws -> [Int64] {
@@ -171,16 +171,16 @@ extension RelationalStore {
 
 /// The remaining deliveries of a run, and the reason for refusing a claim.
 private enum ClaimRow {
-    static func owed(_ db: some SQLSession, _ run: Int64, at now: Timestamp) throws -> OwedDeliveries {
-        try OwedDeliveries(RunRow.require(db, run), at: now) { try count(db, run, at: now) }
+    static func remaining(_ db: some SQLSession, _ run: Int64, at now: Timestamp) throws -> RemainingDeliveries {
+        try RemainingDeliveries(RunRow.require(db, run), at: now) { try count(db, run, at: now) }
     }
 
     /// Returns `nil` if the run may be claimed. Records a run that has become late as late. The requests that the last
     /// owner left in flight stay that owner's, until the usual recovery.
     static func refusal(
-        _ db: some SQLSession, _ run: Int64, _ owed: OwedDeliveries, for actor: Actor, at now: Timestamp
+        _ db: some SQLSession, _ run: Int64, _ remaining: RemainingDeliveries, for actor: Actor, at now: Timestamp
     ) throws -> RunClaim? {
-        let refusal = try owed.refusal(
+        let refusal = try remaining.refusal(
             of: RunRow.require(db, run), StopRecord.read(db), at: now, after: ClockRecord(db).latestSteps()
         ) {
             try count(db, run, at: now)
@@ -198,8 +198,8 @@ private enum ClaimRow {
     /// look-up for every row, which is six times as slow.
     private static func count<Session: SQLSession>(
         _ db: Session, _ run: Int64, at now: Timestamp
-    ) throws -> LatePolicy.Owed? {
-        let heldUntil = StageGate.heldUntil(try RunRow.require(db, run), try RunStages.records(db, run: run))
+    ) throws -> LatePolicy.Remaining? {
+        let heldUntil = StageController.heldUntil(try RunRow.require(db, run), try RunStages.records(db, run: run))
         return try db.first(
             """
             SELECT count(*) FILTER (WHERE not_before IS NULL OR not_before >= \(NotBefore.heldFrom)),
@@ -210,7 +210,7 @@ private enum ClaimRow {
             """, run, now
         ) { row in
             let (atOnce, overdue) = (try row.int(0), try row.int(1))
-            return LatePolicy.Owed(
+            return LatePolicy.Remaining(
                 due: atOnce + overdue, firstDue: atOnce > 0 ? nil : NotBefore.moment(try row.int64OrNil(2)),
                 heldUntil: heldUntil, returned: try row.int(3))
         }

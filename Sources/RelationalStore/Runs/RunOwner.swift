@@ -75,7 +75,7 @@ package struct RunOwner {
     /// Makes `owner` the owner of the run.
     ///
     /// - Parameter isAlive: whether a sender is alive. Living senders continue to send.
-    package func take(
+    package func claim(
         _ db: some SQLSession, by owner: Actor, _ isAlive: OwnerLiveness.IsAlive, now: Timestamp
     ) throws {
         try db.join(owner.name, to: run, isAlive)

@@ -70,7 +70,7 @@ package struct RunStateChange<Session: SQLSession> {
     /// the end. Millions of them in one transaction would block all settlements.
     package func suppressSlice(after device: Int64) throws -> Int64? {
         guard try RunOwner.alone(db, run).state == .cancelled,
-            let last = try DeliverySlice.end(db, run: run, after: device)
+            let last = try DeliverySlice.lastDevice(db, run: run, after: device)
         else { return nil }
         try suppress(upTo: last, after: device)
         return last
@@ -86,7 +86,7 @@ package struct RunStateChange<Session: SQLSession> {
             WHERE \(Session.dialect.isOf(parameter: 1)) AND device_id > $2 AND device_id <= $3
                 AND state = \(DeliveryState.pending.code) AND NOT (device_id \(Session.dialect.isAny(5)))
             """, run, device, last, now,
-            try db.leasesLeft(of: run).flatMap { $0.deliveries.map(\.device) })
+            try db.abandonedLeases(of: run).flatMap { $0.deliveries.map(\.device) })
         var change = DeliveryCounts()
         change.pending = -count
         change.suppressed = count
@@ -108,7 +108,8 @@ package enum DeliverySlice {
     private static let countMax = 20_000
 
     /// Returns the last device of the next slice; `nil` if there is none.
-    package static func end<Session: SQLSession>(_ db: Session, run: Int64, after device: Int64) throws -> Int64? {
+    package static func lastDevice<Session: SQLSession>(_ db: Session, run: Int64, after device: Int64) throws -> Int64?
+    {
         try db.first(
             """
             SELECT max(device_id) FROM (

@@ -5,8 +5,8 @@ import Store
 /// data is never written as text: it is a value for `$1`.
 package enum SQLConstants {
     /// Returns a list such as `'scheduled', 'running'`.
-    package static func list(_ words: [String]) -> String {
-        words.map { "'\($0)'" }.joined(separator: ", ")
+    package static func list(_ constants: [String]) -> String {
+        constants.map { "'\($0)'" }.joined(separator: ", ")
     }
 
     package static func list(_ states: [RunState]) -> String { list(states.map(\.rawValue)) }
@@ -18,9 +18,9 @@ package enum SQLConstants {
 
     /// Returns the word of a stored number: `CASE environment WHEN 0 THEN 'production' ELSE 'sandbox' END`. The last
     /// word stands for every other number, as it does when rows are read.
-    package static func word(of column: String, _ words: [(code: Int64, word: String)]) -> String {
-        let cases = words.dropLast().map { "WHEN \($0.code) THEN '\($0.word)'" }.joined(separator: " ")
-        return "CASE \(column) \(cases) ELSE '\(words.last?.word ?? "")' END"
+    package static func word(of column: String, _ constants: [(code: Int64, word: String)]) -> String {
+        let cases = constants.dropLast().map { "WHEN \($0.code) THEN '\($0.word)'" }.joined(separator: " ")
+        return "CASE \(column) \(cases) ELSE '\(constants.last?.word ?? "")' END"
     }
 
     package static func environment(_ column: String) -> String {

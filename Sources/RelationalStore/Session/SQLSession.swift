@@ -102,7 +102,7 @@ package protocol SQLSession: SendableMetatype {
     func leaseCheck() throws -> LeaseCheck
     /// Returns `nil` if the store does not record the budgets that runs used.
     func recordedBudgets() throws -> RecordedBudgets?
-    func caps(of keys: Set<CapKey>) throws -> CapBook
+    func caps(of keys: Set<CapKey>) throws -> CapUsage
 
     // Leases and outcomes.
 

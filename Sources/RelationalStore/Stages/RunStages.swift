@@ -2,7 +2,7 @@ package import Model
 package import Store
 
 /// The stages of a run in the transaction of `db`.
-package struct RunStages<Session: SQLSession>: StageBook {
+package struct RunStages<Session: SQLSession>: StageStore {
     private static var columns: String {
         """
         stage, size, opened_at, answered, failed, gone, unknown, gone_tolerated, decision, after_go, approved_by,
@@ -221,7 +221,7 @@ package struct RunStages<Session: SQLSession>: StageBook {
             inRuns: """
                 SELECT id FROM run
                 WHERE campaign = $1 AND state = $2 AND \(Session.dialect.isFalse("is_test")) AND id < $3
-                ORDER BY id DESC LIMIT \(StageJudge.historyRuns)
+                ORDER BY id DESC LIMIT \(StageEvaluator.historyRuns)
                 """, run.campaign)
     }
 
@@ -231,10 +231,10 @@ package struct RunStages<Session: SQLSession>: StageBook {
                 SELECT id FROM (
                     SELECT id, definition FROM run
                     WHERE state = $2 AND \(Session.dialect.isFalse("is_test")) AND id < $3
-                    ORDER BY id DESC LIMIT \(StageJudge.appHistoryLookedAt)
+                    ORDER BY id DESC LIMIT \(StageEvaluator.appHistoryLookedAt)
                 ) AS latest
                 WHERE \(Session.dialect.json("definition", "campaign", "topic")) = $1
-                ORDER BY id DESC LIMIT \(StageJudge.appHistoryRuns)
+                ORDER BY id DESC LIMIT \(StageEvaluator.appHistoryRuns)
                 """, run.definition.campaign.topic)
     }
 
@@ -290,23 +290,23 @@ extension RelationalStore {
             next.approvedBy = actor.name
             try stages.write(next)
             try RunOwner.heard(db, run, at: now)
-            try stages.note(StageWords(found, next).approved(by: actor), at: now)
+            try stages.note(StageSummary(found, next).approved(by: actor), at: now)
             try RunStateChange(db, run, now: now).note(.running, reason: nil, actor: actor)
             return true
         }
     }
 }
 
-extension StageGate {
-    /// Returns the gate of a run, or `nil` as ``init(_:_:at:after:)`` does.
+extension StageController {
+    /// Returns the controller of a run, or `nil` as ``init(_:_:at:after:)`` does.
     ///
     /// - Parameter owner: the sender that pauses the run and begins its stages; `nil`: the run's owner.
     package static func of(
         _ run: Int64, for owner: String? = nil, at now: Timestamp, after steps: [ClockStep] = [],
         _ db: some SQLSession
-    ) throws -> StageGate? {
+    ) throws -> StageController? {
         let record = try RunRow.require(db, run)
         let actor = Actor(owner ?? record.owner ?? "")
-        return StageGate(record, RunStages(db, record, actor: actor), at: now, after: steps)
+        return StageController(record, RunStages(db, record, actor: actor), at: now, after: steps)
     }
 }

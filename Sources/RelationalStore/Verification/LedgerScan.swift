@@ -40,7 +40,7 @@ extension CapScan {
     }
 }
 
-extension CapCover {
+extension CapLedgerCheck {
     /// The number of devices whose rows are read together.
     private static let batchRows = 10_000
 
@@ -78,9 +78,9 @@ extension CapCover {
             ORDER BY delivery.device_id LIMIT \(Self.batchRows)
             """, run, after, since
         ) { (device: try $0.int64(0), number: try $0.int(1)) }
-        let book = try db.caps(of: Set(sent.map { .device($0.device) }))
+        let usage = try db.caps(of: Set(sent.map { .device($0.device) }))
         for push in sent {
-            check(run: run, device: push.device, number: push.number, page: book.pushes(.device(push.device)))
+            check(run: run, device: push.device, number: push.number, row: usage.pushes(.device(push.device)))
         }
         return sent.last?.device
     }

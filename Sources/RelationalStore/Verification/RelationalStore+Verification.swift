@@ -124,10 +124,10 @@ extension RelationalStore {
                 let scan = try CapScan(db)
                 return Verification.Check(CapScan.name, CapScan.promise, faults: scan.violations, compared: scan.pushes)
             },
-            try await check(CapCover.name, CapCover.promise) { db in
-                let cover = try CapCover(db, CapScan(db))
+            try await check(CapLedgerCheck.name, CapLedgerCheck.promise) { db in
+                let cover = try CapLedgerCheck(db, CapScan(db))
                 return Verification.Check(
-                    CapCover.name, CapCover.promise, faults: cover.faults, compared: cover.compared)
+                    CapLedgerCheck.name, CapLedgerCheck.promise, faults: cover.faults, compared: cover.compared)
             },
             try await check(LedgerCover<Session>.name, LedgerCover<Session>.promise) { db in
                 let cover = try LedgerCover(db, budgets: budgets)
@@ -178,7 +178,7 @@ extension StoreError {
     fileprivate var isFault: Bool {
         switch self {
         case .unreachable, .outcomeUnknown: false
-        default: !isSomebodyElse
+        default: !isAnotherProgram
         }
     }
 }

@@ -8,7 +8,7 @@ enum AudienceCompiler {
     static func sql(_ audience: ResolvedAudience, _ condition: inout AudienceCondition) -> String {
         switch audience {
         case .everyone: return "TRUE"
-        case .nobody: return "FALSE"
+        case .noDevice: return "FALSE"
         case .all(let parts): return grouped(parts.map { sql($0, &condition) }, "AND") ?? "TRUE"
         case .any(let parts): return grouped(parts.map { sql($0, &condition) }, "OR") ?? "FALSE"
         case .not(let part): return "NOT \(sql(part, &condition))"
@@ -39,7 +39,7 @@ enum AudienceCompiler {
             return grouped(conditions.map { AudienceLocale.sql($0, &condition) }, "OR") ?? "FALSE"
         case .isNull(let field):
             return "\(DeviceColumn(.sqlite).stored(field) { condition.add($0) }) IS NULL"
-        case .everyone, .nobody, .all, .any, .not, .member, .tagged: return "FALSE"
+        case .everyone, .noDevice, .all, .any, .not, .member, .tagged: return "FALSE"
         }
     }
 

@@ -53,9 +53,9 @@ private struct ReachRows {
 
     private func decide(_ caps: inout CapForecast?, _ db: Database) throws {
         guard let keys = caps?.keys else { return }
-        var book = CapBook()
-        try CapLedger(db).read(keys.sorted(), into: &book)
-        caps?.decide(book)
+        var usage = CapUsage()
+        try CapLedger(db).read(keys.sorted(), into: &usage)
+        caps?.decide(usage)
     }
 }
 

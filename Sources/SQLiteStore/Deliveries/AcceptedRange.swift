@@ -78,7 +78,7 @@ struct AcceptedRange {
     }
 
     /// Returns whether this outcome is among those recorded; `true` only once for each device.
-    mutating func take(_ settlement: Settlement) -> Bool {
+    mutating func add(_ settlement: Settlement) -> Bool {
         let index = Int(settlement.device - first)
         guard codes.indices.contains(index), Self.isPlain(settlement), settlement.leaseNumber == number,
             settlement.attempt == attempt, settlement.generation == generation, codes[index] == Self.code(settlement)

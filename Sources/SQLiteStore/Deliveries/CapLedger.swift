@@ -4,7 +4,7 @@ import RelationalStore
 import Store
 
 /// The visible pushes under a frequency cap that left or may have left, in the transaction of `db`; see
-/// ``Store/CapBook``.
+/// ``Store/CapUsage``.
 struct CapLedger {
     private let db: Database
 
@@ -22,37 +22,37 @@ struct CapLedger {
             try record(request.rule)
             classes[request.rule.code] = request.rule.pushClass
         }
-        var book = CapBook()
-        let rows = try PageStatement(db)
+        var usage = CapUsage()
+        let rows = try CapUsageStatement(db)
         for some in candidates {
             for index in some.indices {
-                try rows.read(.device(some[index].delivery.device), into: &book)
+                try rows.read(.device(some[index].delivery.device), into: &usage)
                 guard request.rule.asksForUser else { continue }
                 let person = request.person(some[index].user)
-                if person != 0 { try rows.read(CapKey(.person, person), into: &book) }
+                if person != 0 { try rows.read(CapKey(.person, person), into: &usage) }
             }
         }
         let policy = CapPolicy(request, classes: classes, at: now, after: steps, gap: gap)
-        return CapLease(request, policy, book, run: run, at: now)
+        return CapLease(request, policy, usage, run: run, at: now)
     }
 
     func settle(_ outcomes: [CapOutcome], run: Int64, at now: Timestamp) throws {
         guard !outcomes.isEmpty else { return }
-        var book = CapBook()
-        let rows = try PageStatement(db)
-        for outcome in outcomes { try rows.read(.device(outcome.device), into: &book) }
-        for person in book.persons(of: outcomes, run: run) { try rows.read(person, into: &book) }
-        book.settle(outcomes, run: run, at: now)
-        try write(book)
+        var usage = CapUsage()
+        let rows = try CapUsageStatement(db)
+        for outcome in outcomes { try rows.read(.device(outcome.device), into: &usage) }
+        for person in usage.persons(of: outcomes, run: run) { try rows.read(person, into: &usage) }
+        usage.settle(outcomes, run: run, at: now)
+        try write(usage)
     }
 
     /// Returns the devices that have a push that may still count for a cap.
     func counting(_ devices: some Sequence<Int64>, at now: Timestamp) throws -> Set<Int64> {
-        var book = CapBook()
+        var usage = CapUsage()
         return try Set(
             devices.filter { device in
-                try read([.device(device)], into: &book)
-                return book.holds(device, since: now - FrequencyCap.windowMax)
+                try read([.device(device)], into: &usage)
+                return usage.holds(device, since: now - FrequencyCap.windowMax)
             })
     }
 
@@ -88,24 +88,24 @@ struct CapLedger {
     }
 
     /// Reads the rows of the keys. A row that was read before stays as it is; a missing row has no pushes.
-    func read(_ keys: [CapKey], into book: inout CapBook) throws {
-        let rows = try PageStatement(db)
-        for key in keys { try rows.read(key, into: &book) }
+    func read(_ keys: [CapKey], into usage: inout CapUsage) throws {
+        let rows = try CapUsageStatement(db)
+        for key in keys { try rows.read(key, into: &usage) }
     }
 
-    func write(_ book: CapBook) throws {
+    func write(_ usage: CapUsage) throws {
         let (writing, deleting) = (
             try RowStatement(
                 db, "REPLACE INTO cap_ledger (kind, id, latest, pushes) VALUES (:kind, :id, :latest, :pushes)"),
             try RowStatement(db, "DELETE FROM cap_ledger WHERE kind = :kind AND id = :id")
         )
-        for (key, pushes) in book.changed {
+        for (key, pushes) in usage.changed {
             let change = pushes.isEmpty ? deleting : writing
             try change.bind(key.kind.rawValue, change.parameter(":kind"))
             try change.bind(key.id, change.parameter(":id"))
             if !pushes.isEmpty {
-                try change.bind(CapPage.latest(pushes), change.parameter(":latest"))
-                try change.bind(CapPage.pack(pushes), change.parameter(":pushes"))
+                try change.bind(CapRowFormat.latest(pushes), change.parameter(":latest"))
+                try change.bind(CapRowFormat.pack(pushes), change.parameter(":pushes"))
             }
             try change.run()
         }
@@ -121,7 +121,7 @@ struct CapLedger {
 }
 
 /// Reads only rows that were not read before.
-private struct PageStatement {
+private struct CapUsageStatement {
     private let rows: RowStatement
     private let kind, id: Int32
 
@@ -130,11 +130,11 @@ private struct PageStatement {
         (kind, id) = (rows.parameter(":kind"), rows.parameter(":id"))
     }
 
-    func read(_ key: CapKey, into book: inout CapBook) throws {
-        guard !book.has(key) else { return }
+    func read(_ key: CapKey, into usage: inout CapUsage) throws {
+        guard !usage.has(key) else { return }
         defer { rows.reset() }
         try rows.bind(key.kind.rawValue, kind)
         try rows.bind(key.id, id)
-        book.read(key, try rows.step() ? rows.bytes(0) : [])
+        usage.read(key, try rows.step() ? rows.bytes(0) : [])
     }
 }

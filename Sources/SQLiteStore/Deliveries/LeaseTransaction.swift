@@ -19,7 +19,7 @@ struct LeaseTransaction {
     }
 
     /// Returns the lease, and whether no delivery is left to read for now.
-    func take() throws -> (lease: Lease, isExhausted: Bool) {
+    func takeLease() throws -> (lease: Lease, isExhausted: Bool) {
         try RunOwner.locked(db, request.run).require(request.owner)
         if let order = try StopRecord.order(db, run: request.run) {
             return (Lease(stoppedBy: order, after: request.after), true)
@@ -31,7 +31,7 @@ struct LeaseTransaction {
         if let wait = request.clockWait(after: steps) {
             return (Lease(id: 0, deliveries: [], cursor: request.after, paceWait: wait), true)
         }
-        let stage = try pass(steps)
+        let stage = try permit(steps)
         let (allowed, wait) = paces.allowed(request)
         if let wait { return (wait, true) }
         var takenMax = allowed
@@ -45,7 +45,7 @@ struct LeaseTransaction {
         case .open(let stage, let isLast, let most)?:
             takenMax = min(takenMax, most)
             due += try candidates.held(
-                upTo: stage, limit: StageGate.looked(isLast, taken: takenMax, limit: request.limit - due.count))
+                upTo: stage, limit: StageController.looked(isLast, taken: takenMax, limit: request.limit - due.count))
             guard takenMax > 0 else { return (Lease(id: 0, deliveries: [], cursor: request.after), true) }
             if due.isEmpty, !isLast { return try goOn(steps) }
             if !isLast { request.limit = due.count }
@@ -66,11 +66,11 @@ struct LeaseTransaction {
         }
         if chunk.taken.count == takenMax { isExhausted = false }
         fresh.removeLast(fresh.count - looked)
-        if !chunk.leftOut.isEmpty { try gate(steps)?.leaveOut(chunk.leftOut) }
-        if chunk.hasMovedAsked { try gate(steps)?.recount() }
-        if let caps { try CapLedger(db).write(caps.book) }
+        if !chunk.leftOut.isEmpty { try controller(steps)?.leaveOut(chunk.leftOut) }
+        if chunk.hasMovedAsked { try controller(steps)?.recount() }
+        if let caps { try CapLedger(db).write(caps.usage) }
         let id = try record(chunk.taken, freshUntil: fresh.last?.delivery.device ?? 0)
-        try paces.take(chunk.taken.count)
+        try paces.consume(chunk.taken.count)
         let replaced = try UserFallbacks(db, run: request.run, at: request.now).replace(chunk.gone)
         try count(leased: chunk.taken.count, suppressed: chunk.suppressed.values.reduce(0, +), replaced: replaced)
         if !chunk.taken.isEmpty {
@@ -87,23 +87,23 @@ struct LeaseTransaction {
 
     /// Returns `nil` if the run has no stages. For most of a run the last stage has begun, and then one statement
     /// decides.
-    private func pass(_ steps: [ClockStep]) throws -> StagePass? {
+    private func permit(_ steps: [ClockStep]) throws -> StagePermit? {
         if request.hasStages, let last = try SQLiteStages.lastBegun(db, run: request.run, of: request.stages) {
             return .open(stage: last, isLast: true, most: .max)
         }
-        return try gate(steps)?.pass()
+        return try controller(steps)?.permit()
     }
 
     /// Returns `nil` if the run has no stages.
-    private func gate(_ steps: [ClockStep]) throws -> StageGate? {
+    private func controller(_ steps: [ClockStep]) throws -> StageController? {
         guard request.hasStages else { return nil }
-        return try StageGate.of(request.run, for: request.owner, at: request.now, after: steps, db)
+        return try StageController.of(request.run, for: request.owner, at: request.now, after: steps, db)
     }
 
     /// Continues when no delivery of the stages that have begun can be sent now.
     private func goOn(_ steps: [ClockStep]) throws -> (lease: Lease, isExhausted: Bool) {
         let empty = Lease(id: 0, deliveries: [], cursor: request.after)
-        return try gate(steps)?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
+        return try controller(steps)?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
     }
 
     /// The decisions so far.

@@ -7,7 +7,7 @@ extension SQLiteFileStore {
     package func freeze(
         _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws -> DeliveryCounts {
-        let counts = try await freezeTurns.take("run \(run)", waitingAtMost: FreezeDelayed.waitMax) {
+        let counts = try await freezeQueue.run(for: "run \(run)", waitingAtMost: FreezeDelayed.waitMax) {
             try await writeDown(run, by: owner, now: now, onBatch: onBatch)
         }
         guard let counts else { throw FreezeDelayed(atOnceMax: StoreLimits.freezesMax) }
@@ -23,7 +23,7 @@ extension SQLiteFileStore {
             guard !frozen.isFrozen else { return frozen.counts }
             return try AnalystAudience.with(frozen.definition.campaign, now: now, db) { analyst in
                 let selection = try AudienceSelection.of(frozen.definition, analyst: analyst, now: now, db)
-                let grown = try GrownRun.found(frozen, db) {
+                let grown = try AudienceGrew.found(frozen, db) {
                     var (source, pending) = (try FreezeSource(db, frozen, selection), 0)
                     defer { source.close() }
                     while !source.isAtEnd {
@@ -55,16 +55,16 @@ extension SQLiteFileStore {
     package func lease(_ request: LeaseRequest) async throws -> Lease {
         var request = request
         let limit = max(1, request.limit)
-        var turn = LeaseTurn()
+        var round = LeaseRound()
         request.limit = limit
         while true {
             let asked = request
             let (lease, isExhausted) = try await writeDurably(patience: .ofSenders) { db in
-                try LeaseTransaction(db, asked).take()
+                try LeaseTransaction(db, asked).takeLease()
             }
-            if let lease = turn.end(with: lease, isExhausted: isExhausted, afterLooking: asked.limit) { return lease }
+            if let lease = round.add(lease, isExhausted: isExhausted, afterLooking: asked.limit) { return lease }
             request.after = lease.cursor
-            request.limit = turn.limit(limit)
+            request.limit = round.limit(limit)
         }
     }
 

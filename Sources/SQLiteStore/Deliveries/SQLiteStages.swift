@@ -4,8 +4,8 @@ import Store
 
 /// The queries about a run's stages that a lease makes first.
 enum SQLiteStages {
-    /// Returns the last stage if it has begun and no stage is halted. Returns `nil` if ``StageGate/pass()`` has to
-    /// decide.
+    /// Returns the last stage if it has begun and no stage is halted. Returns `nil` if ``StageController/pass()`` has
+    /// to decide.
     ///
     /// - Parameter count: the number of the campaign's stages.
     static func lastBegun(_ db: Database, run: Int64, of count: Int) throws -> Int? {

@@ -34,7 +34,7 @@ struct SettlementBatch {
             try record(settlements[start..<end], ofLease: id, &effects)
             start = end
         }
-        if !effects.staged.isEmpty { try StageGate.of(run, at: now, db)?.count(effects.staged) }
+        if !effects.staged.isEmpty { try StageController.of(run, at: now, db)?.count(effects.staged) }
         try caps.settle(effects.capped, run: run, at: now)
         try TokenProofs.record(effects.proofs, db)
         try FoundGone(db, run: run).note(effects.gone)
@@ -61,7 +61,7 @@ struct SettlementBatch {
         var range = AcceptedRange(settlements)
         if let made = range, try !made.record(run: run, now: now, db) { range = nil }
         for settlement in settlements {
-            let isRecorded = range?.take(settlement) ?? false
+            let isRecorded = range?.add(settlement) ?? false
             guard try isRecorded || statement.record(settlement) else {
                 try extendLedger(settlement, &effects.capped)
                 continue
@@ -85,7 +85,7 @@ struct SettlementBatch {
         if settlement.mayHaveReachedAPNs {
             try ledger.close(device: settlement.device, run: run, number: settlement.leaseNumber, at: now)
         } else {
-            try ledger.giveBack(device: settlement.device, run: run, number: settlement.leaseNumber)
+            try ledger.releaseSlots(device: settlement.device, run: run, number: settlement.leaseNumber)
         }
     }
 

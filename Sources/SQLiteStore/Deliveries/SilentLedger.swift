@@ -51,7 +51,7 @@ struct SilentLedger {
     }
 
     /// Releases the slot of a push that certainly never reached APNs.
-    func giveBack(device: Int64, run: Int64, number: Int) throws {
+    func releaseSlots(device: Int64, run: Int64, number: Int) throws {
         let deletion = try RowStatement(
             db, "DELETE FROM silent_ledger WHERE device_id = :device AND run_id = :run AND lease_number = :number")
         try bind(deletion, device: device, run: run, number: number)

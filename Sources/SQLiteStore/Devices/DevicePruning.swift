@@ -27,7 +27,7 @@ extension SQLiteFileStore {
             for reason in reasons { counts.add(reason) }
         }
         if !dryRun, counts.total > 0 {
-            try await recordEvent(kind: .devicesPruned, run: nil, actor: actor, detail: counts.words, now: now)
+            try await recordEvent(kind: .devicesPruned, run: nil, actor: actor, detail: counts.summary, now: now)
         }
         return counts
     }

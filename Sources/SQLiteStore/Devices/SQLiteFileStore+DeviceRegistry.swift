@@ -8,7 +8,7 @@ extension SQLiteFileStore {
     ) async throws -> ImportCounts {
         let path = path
         return try await writeImporting { db in
-            guard try PutOffIndexes(db).names().isEmpty else { throw StoreError.busy(path: path) }
+            guard try DeferredIndexes(db).names().isEmpty else { throw StoreError.busy(path: path) }
             guard dryRun else { return try Self.register(records, now: now, db) }
             var counts = ImportCounts()
             try db.inSavepoint {
@@ -32,7 +32,7 @@ extension SQLiteFileStore {
     ) async throws -> [RegisteredDevice] {
         let path = path
         return try await write { db in
-            guard try PutOffIndexes(db).names().isEmpty else { throw StoreError.busy(path: path) }
+            guard try DeferredIndexes(db).names().isEmpty else { throw StoreError.busy(path: path) }
             var registration = try DeviceRegistration(db, now: now)
             var registered: [RegisteredDevice] = []
             registered.reserveCapacity(records.count)

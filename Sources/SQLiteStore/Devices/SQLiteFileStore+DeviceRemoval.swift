@@ -8,7 +8,7 @@ extension SQLiteFileStore {
             guard let device = try StoredDevices(db).find(id) else { return nil }
             let removal = try Self.remove(id, now: now, db)
             try EventLog.record(
-                db, kind: .deviceRemoved, run: nil, actor: actor, detail: device.words, now: now)
+                db, kind: .deviceRemoved, run: nil, actor: actor, detail: device.summary, now: now)
             return removal
         }
     }

@@ -177,9 +177,9 @@ package enum StoreLimits {
     static let readerCacheKiB = 8_192
     /// The number of connections for short reads: pages, the API, the sender, and one to spare.
     static let readersMax = 4
-    /// The number of connections for expensive reads. It is above ``ReadTurns/atOnceMax``, so that the daemon's own
+    /// The number of connections for expensive reads. It is above ``ReadQueue/atOnceMax``, so that the daemon's own
     /// reads never wait for outside callers. A campaign that takes long to count also leaves some for the others.
-    static let expensiveReadersMax = ReadTurns.atOnceMax + 4
+    static let expensiveReadersMax = ReadQueue.atOnceMax + 4
     /// The number of audiences frozen at the same time. It is above the number of runs that are slow to select at the
     /// same time, so that these delay no other run. Freezes read in parallel, and each batch waits for the one writing
     /// connection. Further freezes wait for their turn; see ``FreezeDelayed``.

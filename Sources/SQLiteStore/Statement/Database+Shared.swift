@@ -95,10 +95,10 @@ extension Database: SQLSession {
 
     package func recordedBudgets() throws -> RecordedBudgets? { try SilentLedger(self).recordedBudgets() }
 
-    package func caps(of keys: Set<CapKey>) throws -> CapBook {
-        var book = CapBook()
-        try CapLedger(self).read(Array(keys), into: &book)
-        return book
+    package func caps(of keys: Set<CapKey>) throws -> CapUsage {
+        var usage = CapUsage()
+        try CapLedger(self).read(Array(keys), into: &usage)
+        return usage
     }
 
     /// Prepares a statement with its values. Reset it after its last row.
@@ -179,7 +179,7 @@ package struct SQLiteFields: SQLFields {
     ) throws {
         let found = row.storage(Int32(column))
         guard found != storage, found != other else { return }
-        throw UnreadableValue("a stored value is \(found.words), and not \(what): column \(column) of \(row.sql)")
+        throw UnreadableValue("a stored value is \(found.summary), and not \(what): column \(column) of \(row.sql)")
     }
 }
 

@@ -119,7 +119,7 @@ struct RowStatement {
         case integer, real, text, blob, null
 
         /// The description for an error message.
-        var words: String {
+        var summary: String {
             switch self {
             case .integer: "a whole number"
             case .real: "a number with a fraction"

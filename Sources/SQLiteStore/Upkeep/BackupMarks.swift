@@ -41,7 +41,7 @@ enum BackupMarks {
         let lastEvent = try Int64.fetchOne(db, sql: "SELECT max(id) FROM event") ?? 0
         try EventLog.record(
             db, number: lastEvent + gap.leap(of: "event"), kind: .storeRestored, run: nil, actor: actor,
-            detail: restored.words, now: now)
+            detail: restored.summary, now: now)
         for run in open {
             guard let reason = policy.pauseReason(of: run) else { continue }
             try RunStateChange(db, run.id, now: now).note(.paused, reason: reason, actor: actor, halt: .restored)

@@ -40,7 +40,7 @@ enum SchemaCheck {
         let found = try objects(db)
         // A first load is in progress, or was killed. The next process that opens the store for writing creates these
         // indexes.
-        let putOff = Set(try PutOffIndexes(db).names().map { "index \($0)" })
+        let putOff = Set(try DeferredIndexes(db).names().map { "index \($0)" })
         let faults = Set(expected.keys).union(found.keys).sorted().compactMap { name -> StoreFault? in
             switch (expected[name], found[name]) {
             case (nil, _): StoreFault("\(name) is not ours")

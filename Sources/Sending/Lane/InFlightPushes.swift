@@ -43,10 +43,10 @@ final class InFlightPushes: Sendable {
     private static let rowBits: Int64 = 20
     private static let rowMask: Int64 = 1 << rowBits - 1
 
-    private let journal: JournalSheet?
+    private let journal: JournalSegment?
 
     /// - Parameter journal: the journal segment, with an entry for each of `leasedMax` pushes. `nil` means no journal.
-    init(leasedMax: Int, journal: JournalSheet?) {
+    init(leasedMax: Int, journal: JournalSegment?) {
         self.leasedMax = leasedMax
         self.journal = journal
     }

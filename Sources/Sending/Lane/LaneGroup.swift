@@ -122,7 +122,7 @@ package final class LaneGroup: Sendable {
             control.stop(.stopRequested)
         }
         for scheduler in schedulers.values {
-            scheduler.leave(run)
+            scheduler.remove(run)
             Self.tell(scheduler.takeFound(), scheduler, logger)
         }
         control.progress.changed.pass(on: nil)
@@ -138,7 +138,7 @@ package final class LaneGroup: Sendable {
             if control.isOver { return }
             log(control.decision.refused.filter { known.insert($0.key).inserted }, of: run)
             if control.isLeftToRefused(of: environments) {
-                control.stop(.credential(words(control.decision.refused, left: control.progress.counts.pending)))
+                control.stop(.credential(summary(control.decision.refused, left: control.progress.counts.pending)))
                 continue
             }
             let due = control.idleUntil(environments: environments)
@@ -163,7 +163,7 @@ package final class LaneGroup: Sendable {
     }
 
     /// `sandbox, key ABC123DEFG of team DEF123GHIJ: InvalidProviderToken: …`
-    private func words(_ refused: [PushEnvironment: String], left: Int) -> String {
+    private func summary(_ refused: [PushEnvironment: String], left: Int) -> String {
         let reasons = refused.sorted { $0.key.rawValue < $1.key.rawValue }.map { environment, reason in
             let name = [environment.rawValue, sender.credentials[environment]].compactMap(\.self)
             return "\(name.joined(separator: ", ")): \(reason)"

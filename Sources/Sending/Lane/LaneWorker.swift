@@ -30,17 +30,17 @@ struct LaneWorker: Sendable {
             // Limit the leased deliveries, because each is in doubt if the journal is lost. Two leases are enough: one
             // on the wire and one to follow.
             let leasedMax = 2 * leaseMax
-            let sheet: JournalSheet?
+            let segment: JournalSegment?
             do {
-                sheet = try await first.run.control.storeBackoff.insisting(clock) { try newSheet(leasedMax) }
+                segment = try await first.run.control.storeBackoff.insisting(clock) { try newSegment(leasedMax) }
             } catch {
                 first.run.control.fail(error)
-                await first.run.giveBack(first.lease)
+                await first.run.release(first.lease)
                 continue
             }
             let lane = open(name)
             scheduler.opened(name, lane)
-            let inFlight = InFlightPushes(leasedMax: leasedMax, journal: sheet)
+            let inFlight = InFlightPushes(leasedMax: leasedMax, journal: segment)
             inFlight.took(first.lease.deliveries.count)
             let isWorking = await withTaskGroup(of: Bool.self) { group in
                 group.addTask {
@@ -50,7 +50,7 @@ struct LaneWorker: Sendable {
                 group.addTask { await feedWhileRunning(lane, first, inFlight) }
                 return await group.reduce(true) { $0 && $1 }
             }
-            if let sheet { journal?.giveBack(sheet) }
+            if let segment { journal?.release(segment) }
             failures = isWorking ? 0 : failures + 1
             // Other lanes continue meanwhile. If they cannot connect either, their runs are stopped.
             if !isWorking { await scheduler.rest(Self.restAfterFailure * min(failures, Self.restsMax)) }
@@ -58,9 +58,9 @@ struct LaneWorker: Sendable {
     }
 
     /// Returns a journal segment. A full disk becomes a store error that is waited for, because the store may be on it.
-    private func newSheet(_ entries: Int) throws -> JournalSheet? {
+    private func newSegment(_ entries: Int) throws -> JournalSegment? {
         do {
-            return try journal?.sheet(entries: entries)
+            return try journal?.segment(entries: entries)
         } catch  where error.isDiskFull {
             throw StoreError.diskFull(path: error.path)
         }
@@ -143,7 +143,7 @@ struct LaneWorker: Sendable {
                 guard run.control.decision.reason(in: scheduler.environment) == nil, await lane.send(chunk.batch) else {
                     for chunk in composed.chunks[index...] { inFlight.drop(base: chunk.base) }
                     let unsent = composed.chunks[index...].flatMap(\.sent)
-                    if await run.giveBack(unsent) { inFlight.settled(unsent) } else { inFlight.abandoned(unsent) }
+                    if await run.release(unsent) { inFlight.settled(unsent) } else { inFlight.abandoned(unsent) }
                     if run.control.decision.reason(in: scheduler.environment) == nil { return }
                     break
                 }

@@ -275,10 +275,10 @@ final class EndpointBreaker: Sendable {
             }
             return (downSince, state.wantsFewerTokens, wasHeld && !state.breaker.isHeld)
         }
-        return (downSince.map { .unreachable(words(since: $0, wantsFewerTokens: wantsFewerTokens)) }, isFreed)
+        return (downSince.map { .unreachable(summary(since: $0, wantsFewerTokens: wantsFewerTokens)) }, isFreed)
     }
 
-    private func words(since moment: Timestamp, wantsFewerTokens: Bool) -> String {
+    private func summary(since moment: Timestamp, wantsFewerTokens: Bool) -> String {
         guard wantsFewerTokens else {
             return "\(endpoint) has answered nothing but errors since \(moment.iso8601), or not at all; look at "
                 + "Apple's system status page and at the network, then run the same command again"

@@ -71,7 +71,7 @@ final class FairScheduler: Sendable {
         changed.raise()
     }
 
-    func leave(_ run: RunInProgress) {
+    func remove(_ run: RunInProgress) {
         state.withLock { _ = $0.members.removeValue(forKey: run.id) }
         changed.raise()
     }

@@ -102,7 +102,7 @@ final class LeaseSource: Sendable {
                 breaker.probeUnused(at: clock.reading())
                 if lease.isCutShort {
                     if lease.suppressed > 0 { control.progress.changed.raise() }
-                    return .yields(looked: LeaseTurn.rowsMax)
+                    return .yields(looked: LeaseRound.rowsMax)
                 }
                 if lease.suppressed > 0 {
                     control.progress.changed.raise()
@@ -218,6 +218,6 @@ package final class Pacer: Sendable {
     }
 
     func leased(_ count: Int) {
-        bucket.withLock { $0?.take(count) }
+        bucket.withLock { $0?.consume(count) }
     }
 }

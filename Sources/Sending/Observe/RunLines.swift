@@ -48,7 +48,7 @@ package final class RunLines: Sendable {
             facts[.seconds] = "\(((clock.uptime() - since).inSeconds * 10).rounded() / 10)"
         }
         switch end {
-        case .nobodyReached, .unsuccessful: ServiceMetrics.unsuccessful(campaign: run.campaign)
+        case .noDeviceReached, .unsuccessful: ServiceMetrics.unsuccessful(campaign: run.campaign)
         default: break
         }
         logger.log(level: end.logLevel, "\(end.logMessage)", metadata: facts)
@@ -78,7 +78,7 @@ extension RunEnd {
     package var word: String {
         switch self {
         case .finished: "finished"
-        case .nobodyReached: "no_device_reached"
+        case .noDeviceReached: "no_device_reached"
         case .unsuccessful: "unsuccessful"
         case .stoppedEarly: "stopped_early"
         case .waiting: "waiting"
@@ -108,7 +108,7 @@ extension RunEnd {
         case .stopped(let order): order.refusal
         case .unreachable(let reason), .credentialRefused(let reason), .breakerOpen(let reason), .halted(let reason),
             .awaitingApproval(let reason), .late(let reason), .missed(let reason), .refused(let reason),
-            .failed(let reason), .nobodyReached(let reason), .unsuccessful(let reason):
+            .failed(let reason), .noDeviceReached(let reason), .unsuccessful(let reason):
             reason
         }
     }
@@ -116,7 +116,7 @@ extension RunEnd {
     fileprivate var logMessage: String {
         switch self {
         case .finished, .stoppedEarly, .waiting, .cancelled, .paused, .busy: "run ended"
-        case .nobodyReached, .unsuccessful: "run ended without success"
+        case .noDeviceReached, .unsuccessful: "run ended without success"
         case .unreachable, .credentialRefused: "run paused"
         case .breakerOpen, .halted, .awaitingApproval, .late, .stopped: "run waits for a person"
         case .missed, .refused: "run not sent"
@@ -129,7 +129,8 @@ extension RunEnd {
         case .finished, .stoppedEarly, .waiting, .cancelled, .paused: .info
         // Callers retry every few seconds.
         case .busy: .debug
-        case .unreachable, .breakerOpen, .halted, .awaitingApproval, .late, .stopped, .missed, .refused, .nobodyReached,
+        case .unreachable, .breakerOpen, .halted, .awaitingApproval, .late, .stopped, .missed, .refused,
+            .noDeviceReached,
             .unsuccessful:
             .warning
         case .credentialRefused, .failed: .error

@@ -30,7 +30,7 @@ struct FailureCounters {
         switch row.consequence {
         case .none, .tokenGone:
             if !refusedOnce.isEmpty { refusedOnce.remove(device) }
-        case .environmentMismatch: judgeMismatch(answer.words)
+        case .environmentMismatch: judgeMismatch(answer.summary)
         case .requestFault: countRequestFault(answer)
         case .credentialFault: stop(.credential(Self.credentialAdvice(answer)))
         case .refusedProviderToken: countRefusal(of: device, answer)
@@ -61,7 +61,8 @@ struct FailureCounters {
         let host = answer.isDocumented ? "" : ", and whether `endpoints.\(environment)` is APNs; no device was changed"
         stop(
             .breaker(
-                "APNs refuses our requests with \(answer.words); check topic, push_type, priority and collapse\(host)"))
+                "APNs refuses our requests with \(answer.summary); check topic, push_type, priority and collapse\(host)"
+            ))
     }
 
     private mutating func countRefusal(of device: Int64, _ answer: PushResponse) {
@@ -71,7 +72,7 @@ struct FailureCounters {
                 answer.reason == .unrelatedKeyIdInToken
                     ? "UnrelatedKeyIdInToken, also on a new connection: the key is not of the same team as the other one "
                         + "in use; check team_id, key_id and key_path"
-                    : "\(answer.words) for a token just signed: this machine's clock is wrong; check NTP"))
+                    : "\(answer.summary) for a token just signed: this machine's clock is wrong; check NTP"))
     }
 
     /// Returns the advice for a refused credential. The caller puts the environment and the key or certificate before
@@ -88,9 +89,9 @@ struct FailureCounters {
             "MissingProviderToken: the requests arrive without a provider token; does a proxy or relay on the way drop "
                 + "the header authorization?"
         case .badCertificate, .badCertificateEnvironment:
-            "\(answer.words): the certificate is not for this app or environment, or was revoked; replace it"
+            "\(answer.summary): the certificate is not for this app or environment, or was revoked; replace it"
         default:
-            "\(answer.words): APNs refuses the credential; check team_id, key_id and key_path"
+            "\(answer.summary): APNs refuses the credential; check team_id, key_id and key_path"
         }
     }
 }
@@ -101,7 +102,7 @@ extension PushResponse {
     }
 
     /// The reason, or the bare status if the response has no reason.
-    fileprivate var words: String { reason?.description ?? "status \(status)" }
+    fileprivate var summary: String { reason?.description ?? "status \(status)" }
 }
 
 /// The share of one kind among the last ``windowMax`` responses. Older responses are forgotten, so that a million good

@@ -7,7 +7,7 @@ import Senders
 import Store
 
 /// The heartbeat, once a second. It shows that the owner is alive, reads what others want of the run, and opens the
-/// run's ``StartGate`` for a while. It does not decide who owns the run: the ``SenderPost`` does.
+/// run's ``StartGate`` for a while. It does not decide who owns the run: the ``SenderRegistration`` does.
 struct Heartbeat: Sendable {
     static let interval = SenderTrust.beatEvery
 
@@ -21,9 +21,9 @@ struct Heartbeat: Sendable {
     let clock: WallClock
     let logger: Logger
     /// The identity of this process, which other processes check. `nil` if no process checks it.
-    var post: SenderPost?
+    var registration: SenderRegistration?
     /// `nil` if another sender leads the run and this sender takes part in it.
-    var lead: RunLead?
+    var takeoverHook: TakeoverHook?
     /// Recovers leases under this sender's name that it does not know.
     var recoverForgotten: @Sendable (_ leases: Set<Int64>) async throws -> Void = { _ in }
 
@@ -67,17 +67,17 @@ struct Heartbeat: Sendable {
 
     /// Takes over from dead senders if this sender is the lead. Stops a participant if the run has no lead.
     private func lookAtOthers() async throws {
-        let company = try await store.company(of: run, apartFrom: owner)
+        let participants = try await store.participants(of: run, apartFrom: owner)
         let look = control.share.look(
-            company, held: control.progress.inFlight, pending: control.progress.counts.pending, at: clock.uptime())
+            participants, held: control.progress.inFlight, pending: control.progress.counts.pending, at: clock.uptime())
         if !look.forgotten.isEmpty { try await recoverForgotten(look.forgotten) }
         if look.isRecall {
             logger.info("others are idle: what is not started is given back", metadata: .facts([.run: "\(run)"]))
             control.trust.gate.recall()
         }
-        if let lead {
-            if company.gone > 0 { try await lead.takeOver() }
-        } else if !company.hasOtherLead {
+        if let takeoverHook {
+            if participants.gone > 0 { try await takeoverHook.takeOver() }
+        } else if !participants.hasOtherLead {
             control.stop(.leadGone)
         }
     }
@@ -143,7 +143,7 @@ struct Heartbeat: Sendable {
             guard !Task.isCancelled else { return }
             tell(of: control.storeBackoff.wait?.reason, after: &storeWait)
             do {
-                try post?.requireIntact()
+                try registration?.requireIntact()
                 try store.requireInPlace()
             } catch {
                 // Other processes now treat the run as abandoned.
@@ -181,7 +181,7 @@ struct Heartbeat: Sendable {
 }
 
 /// What the lead of a run does for all its participants.
-struct RunLead: Sendable {
+struct TakeoverHook: Sendable {
     /// Recovers what dead senders left in flight.
     let takeOver: @Sendable () async throws -> Void
 }

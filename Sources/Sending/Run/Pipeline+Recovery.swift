@@ -7,13 +7,13 @@ import Store
 extension Pipeline {
     var recovery: Recovery { Recovery(store: store, journals: sender.journals, clock: clock) }
 
-    func lead(of run: Run, _ owner: String, _ control: RunControl) -> RunLead {
-        RunLead {
+    func takeoverHook(of run: Run, _ owner: String, _ control: RunControl) -> TakeoverHook {
+        TakeoverHook {
             let counts = try await recovery.recoverLost(run, heldBy: owner)
             guard counts.leases > 0 else { return }
             logger.warning(
                 "taken over from senders that are gone",
-                metadata: .facts([.run: "\(run.id)", .reason: "\(counts.words)"]))
+                metadata: .facts([.run: "\(run.id)", .reason: "\(counts.summary)"]))
             control.progress.changed.raise()
         }
     }
@@ -23,7 +23,7 @@ extension Pipeline {
         guard counts.leases > 0 else { return }
         logger.warning(
             "the server has leases under this sender's name that are settled: recovered as in doubt",
-            metadata: .facts([.run: "\(run.id)", .reason: "\(counts.words)"]))
+            metadata: .facts([.run: "\(run.id)", .reason: "\(counts.summary)"]))
         control.progress.changed.raise()
     }
 

@@ -21,7 +21,7 @@ package struct RecoveryCounts: Hashable, Sendable {
     package init() {}
 
     /// The counts as a sentence for a person, after "which has ended: ".
-    package var words: String {
+    package var summary: String {
         var parts: [String] = []
         if notStarted > 0 { parts.append("\(notStarted.counted("delivery was", "deliveries were")) not started") }
         if answered > 0 { parts.append("\(answered.counted("was", "were")) answered") }
@@ -41,8 +41,8 @@ package struct AbandonedRun: Hashable, Sendable {
     package var recovered: RecoveryCounts
 
     /// The abandoned run as a sentence for a person.
-    package var words: String {
-        "run \(run) was left by \(ProcessName.shown(owner)), which has ended: \(recovered.words)"
+    package var summary: String {
+        "run \(run) was left by \(ProcessName.shown(owner)), which has ended: \(recovered.summary)"
     }
 }
 
@@ -82,17 +82,17 @@ package struct Recovery: Sendable {
     /// Recovers leases under the sender's own name that the sender has already settled. The server has lost these
     /// outcomes, and the journal has dropped their entries, so the deliveries are in doubt.
     func recoverForgotten(_ leases: Set<Int64>, of run: Run, by sender: String) async throws -> RecoveryCounts {
-        let left = try await store.leasesLeft(run.id).filter { leases.contains($0.id) && $0.owner == sender }
+        let left = try await store.abandonedLeases(run.id).filter { leases.contains($0.id) && $0.owner == sender }
         return try await recover(run, heldBy: sender, left) { _ in .failure(.forgotten) }
     }
 
     private func recover(_ run: Run, heldBy owner: String, leftBy gone: Set<String>) async throws -> RecoveryCounts {
-        let left = try await store.leasesLeft(run.id).filter { gone.contains($0.owner) }
+        let left = try await store.abandonedLeases(run.id).filter { gone.contains($0.owner) }
         return try await recover(run, heldBy: owner, left, journals.evidence)
     }
 
     private func recover(
-        _ run: Run, heldBy owner: String, _ left: [LeftLease],
+        _ run: Run, heldBy owner: String, _ left: [AbandonedLease],
         _ evidence: (_ sender: String) -> Result<JournalEvidence, JournalDistrust>
     ) async throws -> RecoveryCounts {
         guard !left.isEmpty else { return RecoveryCounts() }
@@ -113,7 +113,7 @@ package struct Recovery: Sendable {
         try await store.recordEvent(
             kind: .runRecovered, run: run.id, actor: Actor(owner),
             detail: "left by \(Set(left.map(\.owner)).map(ProcessName.shown).sorted().joined(separator: ", ")): "
-                + counts.words, now: now)
+                + counts.summary, now: now)
         return counts
     }
 
@@ -168,7 +168,7 @@ package struct Recovery: Sendable {
     }
 
     private func settle(
-        _ lease: LeftLease, _ evidence: Result<JournalEvidence, JournalDistrust>, _ policy: SettlementPolicy,
+        _ lease: AbandonedLease, _ evidence: Result<JournalEvidence, JournalDistrust>, _ policy: SettlementPolicy,
         now: Timestamp, lag: Duration, _ counts: inout RecoveryCounts
     ) -> [Settlement] {
         lease.deliveries.map { delivery in

@@ -6,7 +6,7 @@ package enum RunEnd: Hashable, Sendable {
     /// Every delivery has an end state.
     case finished
     /// Finished without a request to APNs: the audience was empty, or every device was suppressed.
-    case nobodyReached(String)
+    case noDeviceReached(String)
     /// Finished, but too few deliveries were accepted. See ``Store/RunSuccess``.
     case unsuccessful(String)
     /// Stopped on request. The next start continues with the remaining deliveries.
@@ -43,7 +43,7 @@ extension RunEnd {
         case .scheduled, .running: return nil
         case .finished where run.halt == .unsuccessful:
             self =
-                RunSuccess.hasNoRequest(run.counts, reason: reason) ? .nobodyReached(reason) : .unsuccessful(reason)
+                RunSuccess.hasNoRequest(run.counts, reason: reason) ? .noDeviceReached(reason) : .unsuccessful(reason)
         case .finished: self = .finished
         case .cancelled: self = .cancelled
         case .missed: self = .missed(reason)
@@ -80,7 +80,7 @@ extension RunEnd {
     package var goesOnWithNextStart: Bool {
         switch self {
         case .stoppedEarly, .waiting, .busy, .unreachable, .credentialRefused: true
-        case .finished, .nobodyReached, .unsuccessful, .cancelled, .paused, .breakerOpen, .halted, .awaitingApproval,
+        case .finished, .noDeviceReached, .unsuccessful, .cancelled, .paused, .breakerOpen, .halted, .awaitingApproval,
             .late, .stopped, .missed, .refused, .failed:
             false
         }

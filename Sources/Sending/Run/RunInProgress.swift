@@ -75,7 +75,7 @@ struct RunInProgress: Sendable {
     ///
     /// Returns whether this could be recorded.
     @discardableResult
-    func giveBack(_ deliveries: [SettlementPolicy.Sent]) async -> Bool {
+    func release(_ deliveries: [SettlementPolicy.Sent]) async -> Bool {
         guard !deliveries.isEmpty else { return true }
         let (at, lag) = await settlementClock.now()
         let result = PushResult.notSent(.stopped)
@@ -85,8 +85,8 @@ struct RunInProgress: Sendable {
     }
 
     /// Makes the deliveries of a lease pending again. None of them was handed to a lane.
-    func giveBack(_ lease: Lease) async {
-        await giveBack(
+    func release(_ lease: Lease) async {
+        await release(
             lease.deliveries.map {
                 SettlementPolicy.Sent(
                     lease: lease.id, device: $0.device, generation: $0.generation, leaseNumber: $0.leaseNumber,

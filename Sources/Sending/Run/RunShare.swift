@@ -12,7 +12,7 @@ final class RunShare: Sendable {
         var held = HeldLeases()
         var pace = HeartbeatPace()
         /// `nil` before the first check of the other senders.
-        var company: RunCompany?
+        var participants: RunParticipants?
         var settled = 0
         /// The uptime and the number of settled deliveries at the last check.
         var looked: (at: Duration, settled: Int)?
@@ -66,7 +66,7 @@ final class RunShare: Sendable {
     var mayLease: Bool {
         state.withLock { state in
             guard let isTooSlow = state.pace.isTooSlow else { return !isJoined }
-            return !isTooSlow || !(state.company.map { $0.fit > 0 } ?? isJoined)
+            return !isTooSlow || !(state.participants.map { $0.fit > 0 } ?? isJoined)
         }
     }
 
@@ -74,7 +74,9 @@ final class RunShare: Sendable {
     /// enough.
     func isToLeave(at uptime: Duration) -> Bool {
         state.withLock { state in
-            guard let since = state.pace.since, let company = state.company, company.fit > 0 else { return false }
+            guard let since = state.pace.since, let participants = state.participants, participants.fit > 0 else {
+                return false
+            }
             return uptime - since >= Self.slowMax
         }
     }
@@ -85,7 +87,7 @@ final class RunShare: Sendable {
     func leaseSize(atMost most: Int, _ counts: DeliveryCounts, held: Int, at uptime: Duration) -> Int {
         state.withLock { state in
             let size = LeaseShare.size(
-                atMost: most, pending: counts.pending, senders: 1 + (state.company?.fit ?? 0), rate: state.rate)
+                atMost: most, pending: counts.pending, senders: 1 + (state.participants?.fit ?? 0), rate: state.rate)
             guard let recalledAt = state.recalledAt, uptime - recalledAt < Self.leavesFor, let rate = state.rate else {
                 return size
             }
@@ -108,15 +110,15 @@ final class RunShare: Sendable {
     /// - Parameters:
     ///   - held: the number of deliveries that this sender has leased and not settled.
     ///   - pending: the number of deliveries that no sender has leased.
-    func look(_ company: RunCompany, held: Int, pending: Int, at uptime: Duration) -> Look {
+    func look(_ participants: RunParticipants, held: Int, pending: Int, at uptime: Duration) -> Look {
         state.withLock { state in
-            state.company = company
-            state.idleLooks = company.idle > 0 ? state.idleLooks + 1 : 0
+            state.participants = participants
+            state.idleLooks = participants.idle > 0 ? state.idleLooks + 1 : 0
             if let last = state.looked, uptime > last.at {
                 state.rate = Double(state.settled - last.settled) / (uptime - last.at).inSeconds
             }
             state.looked = (uptime, state.settled)
-            var look = Look(forgotten: state.held.forgotten(company.leases))
+            var look = Look(forgotten: state.held.forgotten(participants.leases))
             let isDue = state.recalledAt.map { uptime - $0 >= Self.recallEvery } ?? true
             // While more deliveries are pending than held, others are idle for another reason.
             let isWanted = state.idleLooks >= Self.idleLooksMin && pending < held && isDue

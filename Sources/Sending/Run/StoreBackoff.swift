@@ -86,7 +86,7 @@ package final class StoreBackoff: Sendable {
     }
 
     private func tell(_ wait: StoreWait?) {
-        journal?.leave(wait.map(JournalNote.init))
+        journal?.recordNote(wait.map(JournalNote.init))
         ServiceMetrics.waitsForStore(wait != nil)
     }
 

@@ -6,19 +6,19 @@ package struct ApprovalDemand: Hashable, Sendable {
     package var people: People
     package var request: ApprovalRequest
     /// The reason for an emergency start without signatures; `nil` if the start needs signatures.
-    package var brokenGlass: String?
+    package var emergencyOverride: String?
     /// The contents of the audience's segments that went into the request's digest.
     package var segments: SegmentContents
 
     package init(
-        policy: ApprovalPolicy, people: People, request: ApprovalRequest, brokenGlass: String? = nil,
+        policy: ApprovalPolicy, people: People, request: ApprovalRequest, emergencyOverride: String? = nil,
         segments: SegmentContents = SegmentContents()
     ) {
         self.segments = segments
         self.policy = policy
         self.people = people
         self.request = request
-        self.brokenGlass = brokenGlass
+        self.emergencyOverride = emergencyOverride
     }
 
     /// Returns the evidence that is recorded with an approved run. Throws ``Unapproved``.
@@ -36,9 +36,9 @@ package struct ApprovalDemand: Hashable, Sendable {
         }
         let signatures = record.flatMap { $0.request.state == .open || $0.request.state == .rejected ? $0 : nil }?
             .signatures
-        if let brokenGlass {
+        if let emergencyOverride {
             return ApprovalEvidence(
-                policy: policy, decidedAt: now, people: [:], signatures: [], brokenGlass: brokenGlass)
+                policy: policy, decidedAt: now, people: [:], signatures: [], emergencyOverride: emergencyOverride)
         }
         switch policy.decision(signatures ?? [], people, now: now) {
         case .rejected(let signature): throw refuse(.rejected(by: signature.name, reason: signature.reason))
@@ -47,7 +47,7 @@ package struct ApprovalDemand: Hashable, Sendable {
             return ApprovalEvidence(
                 policy: policy, decidedAt: now,
                 people: Dictionary(judged.map { ($0.signature.identity, $0.person) }) { first, _ in first },
-                signatures: judged.map(\.signature), brokenGlass: nil)
+                signatures: judged.map(\.signature), emergencyOverride: nil)
         }
     }
 }
@@ -60,22 +60,22 @@ package struct ApprovalEvidence: Hashable, Sendable, Codable {
     /// The person of each identity, from the configuration at that time.
     package var people: [String: String]
     package var signatures: [ApprovalSignature]
-    package var brokenGlass: String?
+    package var emergencyOverride: String?
 
     package init(
         policy: ApprovalPolicy, decidedAt: Timestamp, people: [String: String], signatures: [ApprovalSignature],
-        brokenGlass: String?
+        emergencyOverride: String?
     ) {
         self.policy = policy
         self.decidedAt = decidedAt
         self.people = people
         self.signatures = signatures
-        self.brokenGlass = brokenGlass
+        self.emergencyOverride = emergencyOverride
     }
 
     /// The summary for the audit log, for instance `signed by anna, ben`.
-    package var words: String {
-        if let brokenGlass { return BrokenGlass.words(brokenGlass) }
+    package var summary: String {
+        if let emergencyOverride { return EmergencyOverride.summary(emergencyOverride) }
         return "signed by " + signatures.map(\.name).joined(separator: ", ")
     }
 }
@@ -89,7 +89,7 @@ package enum ApprovalCheck {
     ///   - evidence: the evidence that is stored with the run.
     ///   - record: the signatures on record.
     package static func faults(run: Int64?, _ evidence: ApprovalEvidence, _ record: ApprovalRecord) -> [StoreFault] {
-        guard evidence.brokenGlass == nil else { return [] }
+        guard evidence.emergencyOverride == nil else { return [] }
         var faults: [StoreFault] = []
         let people = People(
             Dictionary(grouping: evidence.people.keys) { evidence.people[$0] ?? $0 })
@@ -119,7 +119,7 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
         /// The reach exceeds this limit (`approvals.ceiling`). No signature lifts it.
         case ceiling(Int)
         /// The configuration does not let this person start a run without signatures.
-        case glassNotBroken(person: String)
+        case mayNotOverride(person: String)
     }
 
     package var campaign: String
@@ -148,7 +148,7 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
         switch cause {
         case .ceiling(let limit):
             return "\(reached), approvals.ceiling is \(limit.grouped), which nothing passes; narrow the audience"
-        case .glassNotBroken(let person):
+        case .mayNotOverride(let person):
             return "\(reached) and is not approved; approvals.break_glass does not let \(person) start it all the same"
         case .rejected(let name, let reason):
             return "\(reached), and \(name) rejected plan \(plan)\(reason.map { ": \($0)" } ?? ""); change it, or ask "
@@ -169,7 +169,7 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
         guard let rule else { return "its plan is not approved" }
         let good = judged.filter { $0.fault == nil }.map(\.signature.name)
         let bad = judged.compactMap { entry in
-            entry.fault.map { "; that of \(entry.signature.name) does not count: \($0.words)" }
+            entry.fault.map { "; that of \(entry.signature.name) does not count: \($0.summary)" }
         }
         return "above \(rule.above.grouped) its plan needs the signatures of \(rule.needs) "
             + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write it" : "")

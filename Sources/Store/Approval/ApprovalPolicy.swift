@@ -11,7 +11,7 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
     package enum Fault: Hashable, Sendable {
         case byAuthor
         /// `people` lists other accounts, but not this one.
-        case nobody(account: String)
+        case unknownAccount(account: String)
         /// Another account of the same person has signed already.
         case samePerson(String)
         case lapsed
@@ -62,7 +62,7 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
         return signatures.map { signature in
             let person = people.person(signature.identity)
             var fault: Fault? =
-                people.knows(signature.identity) ? nil : .nobody(account: signature.identity)
+                people.knows(signature.identity) ? nil : .unknownAccount(account: signature.identity)
             fault = fault ?? self.fault(of: signature, by: person, now: now)
             if fault == nil, let uid = signature.uid, !countedUIDs.insert(uid).inserted { fault = .samePerson(person) }
             if fault == nil, !counted.insert(person).inserted { fault = .samePerson(person) }
@@ -81,10 +81,10 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
 }
 
 extension ApprovalPolicy.Fault {
-    package var words: String {
+    package var summary: String {
         switch self {
         case .byAuthor: "they had a hand in the plan"
-        case .nobody(let account): "\(account) has no entry in `people`"
+        case .unknownAccount(let account): "\(account) has no entry in `people`"
         case .samePerson(let person): "\(person) has signed with another account"
         case .lapsed: "it has lapsed"
         case .fromFuture: "the clock was set back since"

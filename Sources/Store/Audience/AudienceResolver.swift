@@ -6,7 +6,7 @@ package import Model
 /// The logic is two-valued. A comparison with a field that the device does not have is false, so its `not` is true.
 package indirect enum ResolvedAudience: Hashable, Sendable {
     case everyone
-    case nobody
+    case noDevice
     /// At least two parts.
     case all([ResolvedAudience])
     case any([ResolvedAudience])
@@ -157,7 +157,7 @@ package struct AudienceResolver {
                 resolved.append(part)
             }
         }
-        return resolved.isEmpty ? .nobody : resolved.count == 1 ? resolved[0] : joined(resolved)
+        return resolved.isEmpty ? .noDevice : resolved.count == 1 ? resolved[0] : joined(resolved)
     }
 
     /// Returns the parts of a part that is joined in the same way, so that brackets make no difference.

@@ -42,7 +42,7 @@ package struct CapForecast {
     /// The rows that decide about the devices that were added since the last ``decide(_:)``.
     package var keys: Set<CapKey> {
         batch.reduce(into: []) {
-            $0.formUnion(CapBook.keys(device: $1.device, person: preview.request.person($1.user)))
+            $0.formUnion(CapUsage.keys(device: $1.device, person: preview.request.person($1.user)))
         }
     }
 
@@ -50,16 +50,16 @@ package struct CapForecast {
         batch.append(Candidate(device: device, user: user, wave: wave))
     }
 
-    package mutating func decide(_ book: CapBook) {
-        var book = book.landed(at: now)
-        addShown(to: &book)
+    package mutating func decide(_ usage: CapUsage) {
+        var usage = usage.landed(at: now)
+        addShown(to: &usage)
         for candidate in batch {
             let moment = max(candidate.wave ?? preview.startsAt, now)
             let decision = policy(at: moment).decide(
-                book, device: candidate.device, user: candidate.user, run: 0, wave: candidate.wave,
+                usage, device: candidate.device, user: candidate.user, run: 0, wave: candidate.wave,
                 expiresAt: preview.expiry.moment(wave: candidate.wave))
             switch decision {
-            case .send: show(candidate, at: moment, &book)
+            case .send: show(candidate, at: moment, &usage)
             case .wait(let moment, _):
                 slice.waiting += 1
                 slice.lastSlotAt = max(moment, slice.lastSlotAt ?? moment)
@@ -69,23 +69,23 @@ package struct CapForecast {
         batch.removeAll(keepingCapacity: true)
     }
 
-    private mutating func show(_ candidate: Candidate, at moment: Timestamp, _ book: inout CapBook) {
+    private mutating func show(_ candidate: Candidate, at moment: Timestamp, _ usage: inout CapUsage) {
         let person = preview.request.person(candidate.user)
         guard person != 0 else { return }
-        book.reserve(push(candidate.device, person, at: moment), forgetting: Timestamp(milliseconds: 0))
+        usage.reserve(push(candidate.device, person, at: moment), forgetting: Timestamp(milliseconds: 0))
         let before = shown[person]
         shown[person] = Shown(pushes: (before?.pushes ?? 0) + 1, at: max(moment, before?.at ?? moment))
     }
 
     /// Adds the pushes of earlier batches to the rows of this batch's persons.
-    private func addShown(to book: inout CapBook) {
+    private func addShown(to usage: inout CapUsage) {
         guard !shown.isEmpty else { return }
         let persons = Set(batch.map { preview.request.person($0.user) })
         for person in persons {
             guard let shown = shown[person] else { continue }
             // The devices of these pushes do not matter, because no device comes twice.
             for number in 1...Int64(shown.pushes) {
-                book.reserve(push(-number, person, at: shown.at), forgetting: Timestamp(milliseconds: 0))
+                usage.reserve(push(-number, person, at: shown.at), forgetting: Timestamp(milliseconds: 0))
             }
         }
     }

@@ -106,7 +106,7 @@ package struct CapKey: Hashable, Sendable, Comparable {
 
 /// The packed form of one row: 48 bytes per push, little-endian. The pushes of each device are in the order of
 /// reservation.
-package enum CapPage {
+package enum CapRowFormat {
     private static let byteCount = 48
     private static let inFlight = Int64.max
     private static let collapses: Int64 = 1 << 32

@@ -81,12 +81,12 @@ package struct CapPolicy {
     ///
     /// - Parameter run: the run that asks; 0 for a run that has sent nothing yet.
     package func decide(
-        _ book: CapBook, device: Int64, user: String?, run: Int64, wave: Timestamp?, expiresAt: Timestamp?
+        _ usage: CapUsage, device: Int64, user: String?, run: Int64, wave: Timestamp?, expiresAt: Timestamp?
     ) -> LeaseDecision {
         let person = request.person(user)
         var longest = LeaseDecision.send(until: nil)
         for (index, entry) in windows.enumerated() {
-            let pushes = book.counted(device: device, person: person, entry.cap.per)
+            let pushes = usage.counted(device: device, person: person, entry.cap.per)
             if pushes.isEmpty, !entry.window.isFull(0) { continue }
             let end = [expiresAt, request.latest.moment(wave: wave)].compactMap(\.self).min()
             let others = pushes.filter { push in
@@ -128,33 +128,33 @@ extension LeaseDecision {
 /// The caps within the transaction of one lease: the decision for each delivery, and the slots of the deliveries that
 /// are sent.
 ///
-/// This is a class because every delivery reads and changes it, and copying its book is expensive.
+/// This is a class because every delivery reads and changes it, and copying its usage is expensive.
 package final class CapLease {
     private let policy: CapPolicy
     private let request: CapRequest
     private let run: Int64
     /// The time at which its rows were locked.
     package let now: Timestamp
-    package private(set) var book: CapBook
+    package private(set) var usage: CapUsage
 
-    package init(_ request: CapRequest, _ policy: CapPolicy, _ book: CapBook, run: Int64, at now: Timestamp) {
+    package init(_ request: CapRequest, _ policy: CapPolicy, _ usage: CapUsage, run: Int64, at now: Timestamp) {
         self.policy = policy
         self.request = request
-        self.book = book
+        self.usage = usage
         self.run = run
         self.now = now
     }
 
     package func decide(_ delivery: LeasedDelivery, user: String?, expiresAt: Timestamp?) -> LeaseDecision {
         policy.decide(
-            book, device: delivery.device, user: user, run: run, wave: delivery.wave, expiresAt: expiresAt)
+            usage, device: delivery.device, user: user, run: run, wave: delivery.wave, expiresAt: expiresAt)
     }
 
     package func reserve(_ delivery: LeasedDelivery, user: String?) {
         let push = CapPush(
             device: delivery.device, person: request.person(user), run: run, number: delivery.leaseNumber,
             rule: request.rule.code, hasCollapseID: request.hasCollapseID, reservedAt: now)
-        book.reserve(push, forgetting: policy.forgottenUpTo)
+        usage.reserve(push, forgetting: policy.forgottenUpTo)
     }
 }
 

@@ -6,21 +6,21 @@ package struct ReadAllowance: Sendable {
     @TaskLocal package static var current: ReadAllowance?
 
     /// `nil` if the reads take no turns.
-    private let turns: ReadTurns?
+    private let queue: ReadQueue?
     private let caller: String
     private let limit: Duration
     private let presence: (@Sendable () async -> Void)?
 
     /// - Parameters:
-    ///   - turns: shared by all outside callers of one store.
+    ///   - queue: shared by all outside callers of one store.
     ///   - caller: a caller has one turn at a time.
     ///   - limit: the longest time from the request to the response, including the wait for a turn.
     ///   - presence: returns when the caller is gone, which ends the read; `nil` if only the limit ends it.
     package init(
-        turns: ReadTurns, caller: String, limit: Duration = ReadTurns.timeMax,
+        queue: ReadQueue, caller: String, limit: Duration = ReadQueue.timeMax,
         presence: (@Sendable () async -> Void)? = nil
     ) {
-        self.turns = turns
+        self.queue = queue
         self.caller = caller
         self.limit = limit
         self.presence = presence
@@ -29,7 +29,7 @@ package struct ReadAllowance: Sendable {
     /// Creates the allowance of one campaign of this process: its reads take no turns, and each ends after `limit`.
     package init(limit: Duration) {
         self.limit = limit
-        turns = nil
+        queue = nil
         caller = ""
         presence = nil
     }
@@ -50,12 +50,12 @@ package struct ReadAllowance: Sendable {
     }
 
     private func spend<Value: Sendable>(_ read: @escaping @Sendable () async throws -> Value) async throws -> Value {
-        try await withThrowingTaskGroup(of: Value.self) { [turns, caller, limit, presence] group in
+        try await withThrowingTaskGroup(of: Value.self) { [queue, caller, limit, presence] group in
             // Reads within this read belong to the same turn, so clear the allowance for them.
             group.addTask {
                 try await Self.$current.withValue(nil) {
-                    guard let turns else { return try await read() }
-                    return try await turns.take(caller) { try await read() }
+                    guard let queue else { return try await read() }
+                    return try await queue.run(for: caller) { try await read() }
                 }
             }
             group.addTask {

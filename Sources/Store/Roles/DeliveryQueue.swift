@@ -18,16 +18,16 @@ package protocol DeliveryQueue: Sendable {
     /// After a cancellation or a crash, the method may be called again. It then continues after the highest device
     /// written. The rest is selected from a new snapshot, so devices that changed in between are seen as they are then.
     ///
-    /// Throws ``StoreError/lostClaim(run:holder:)`` if `owner` does not own the run, or no longer. Throws ``GrownRun``
-    /// if the run is for more devices than its ``ReachLimits`` allow: the run is paused and nothing is written. Throws
-    /// ``FreezeDelayed`` if its turn does not come in time: nothing is changed.
+    /// Throws ``StoreError/lostClaim(run:holder:)`` if `owner` does not own the run, or no longer. Throws
+    /// ``AudienceGrew`` if the run is for more devices than its ``ReachLimits`` allow: the run is paused and nothing is
+    /// written. Throws ``FreezeDelayed`` if its turn does not come in time: nothing is changed.
     func freeze(
         _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws -> DeliveryCounts
 
     /// Leases the next deliveries of one environment. Put-off deliveries that are due come first, then new ones in
     /// order of device after `after`. Each transaction reads `limit` of them. The call ends when there is something to
-    /// send, nothing is left to read, or the work of one call is done, see ``LeaseTurn``.
+    /// send, nothing is left to read, or the work of one call is done, see ``LeaseRound``.
     ///
     /// ``LeasePolicy`` decides what may be sent. The lease survives a power failure when this returns. A push must not
     /// leave before the record that it may have left: otherwise it would be sent again as if for the first time. All
@@ -44,7 +44,7 @@ package protocol DeliveryQueue: Sendable {
     func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts
 
     /// Returns the leases of a run, with their deliveries that have no outcome.
-    func leasesLeft(_ run: Int64) async throws -> [LeftLease]
+    func abandonedLeases(_ run: Int64) async throws -> [AbandonedLease]
 
     /// Returns the runs that have leased deliveries.
     func runsWithLeases() async throws -> [Int64]
@@ -55,7 +55,7 @@ package protocol DeliveryQueue: Sendable {
     ///
     /// Throws ``StoreError/lostClaim(run:holder:)`` if `owner` no longer owns the run.
     func recover(
-        _ run: Int64, heldBy owner: String, _ leases: [LeftLease], _ settlements: [Settlement], now: Timestamp
+        _ run: Int64, heldBy owner: String, _ leases: [AbandonedLease], _ settlements: [Settlement], now: Timestamp
     ) async throws -> DeliveryCounts
 
     /// Suspends the active devices of one environment whose tokens APNs found ``TokenVerdict/mismatched`` in this run,
@@ -71,7 +71,7 @@ package protocol DeliveryQueue: Sendable {
     func markGone(run: Int64, now: Timestamp) async throws -> Int
 
     /// Returns the numbers of responses, and of 410 responses, for each of the campaign's last
-    /// ``StageJudge/historyRuns`` finished runs before this one.
+    /// ``StageEvaluator/historyRuns`` finished runs before this one.
     func goneBefore(run: Int64) async throws -> [(gone: Int, answered: Int)]
 
     /// Returns, for each environment, how many deliveries APNs decided on, and how many it found

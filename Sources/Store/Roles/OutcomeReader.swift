@@ -51,13 +51,13 @@ package protocol OutcomeReader: Sendable {
     /// Returns the history of one device, from one snapshot; `nil` if there is no such device.
     ///
     /// - Parameter runsMax: the maximum number of latest runs that had the device, and of those that left it out.
-    func story(ofDevice device: Int64, runsMax: Int) async throws -> DeviceStory?
+    func history(ofDevice device: Int64, runsMax: Int) async throws -> DeviceHistory?
 }
 
 extension OutcomeReader {
     /// Returns the history with the 500 latest runs of each kind.
-    package func story(ofDevice device: Int64) async throws -> DeviceStory? {
-        try await story(ofDevice: device, runsMax: 500)
+    package func history(ofDevice device: Int64) async throws -> DeviceHistory? {
+        try await history(ofDevice: device, runsMax: 500)
     }
 }
 
@@ -76,8 +76,8 @@ package struct ReachedDevices: Hashable, Sendable {
     }
 
     /// `PRODUCTION: 18,812 devices, sandbox: 3 devices`.
-    package var environmentWords: String {
+    package var environmentSummary: String {
         [(PushEnvironment.production, production), (.sandbox, all - gone - production)].filter { $0.1 > 0 }
-            .map { $0.words(devices: $1) }.joined(separator: ", ")
+            .map { $0.summary(devices: $1) }.joined(separator: ", ")
     }
 }

@@ -11,7 +11,7 @@ package protocol RunOwnership: SenderLog {
     /// Claims the run for `owner` and sets it running. The claim fails if another owner is alive, however old its
     /// heartbeat is. It also fails if a person or a breaker paused the run, or if the run is late. Lateness is recorded
     /// here, as ``LatePolicy`` decides. Before the new owner sends, it recovers the deliveries that the previous owner
-    /// left in flight, see ``DeliveryQueue/leasesLeft(_:)``. A run in a final state throws
+    /// left in flight, see ``DeliveryQueue/abandonedLeases(_:)``. A run in a final state throws
     /// ``StoreError/runIsOver(run:state:)``.
     func claim(_ run: Int64, by owner: Actor, now: Timestamp) async throws -> RunClaim
 

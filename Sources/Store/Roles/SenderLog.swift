@@ -36,7 +36,7 @@ package protocol SenderLog: Sendable {
     func leave(_ run: Int64, by sender: Actor, now: Timestamp) async throws
 
     /// Returns the other participants of a run.
-    func company(of run: Int64, apartFrom sender: String) async throws -> RunCompany
+    func participants(of run: Int64, apartFrom sender: String) async throws -> RunParticipants
 
     /// Returns the senders that take part in these runs and may still start requests, or have not said that they
     /// stopped.
@@ -66,7 +66,9 @@ extension SenderLog {
     package func senders() async throws -> [SenderOnRecord] { [] }
     package func join(_ run: Int64, by sender: Actor) async throws -> Bool { false }
     package func leave(_ run: Int64, by sender: Actor, now: Timestamp) async throws {}
-    package func company(of run: Int64, apartFrom sender: String) async throws -> RunCompany { RunCompany() }
+    package func participants(of run: Int64, apartFrom sender: String) async throws -> RunParticipants {
+        RunParticipants()
+    }
     package func senders(at runs: [Int64]) async throws -> [SenderAtRun] { [] }
     package func retire(_ sender: String) async throws {}
 
@@ -138,7 +140,7 @@ extension Sequence<SenderOnRecord> {
 }
 
 /// The other participants of a run.
-package struct RunCompany: Hashable, Sendable {
+package struct RunParticipants: Hashable, Sendable {
     /// Whether the run has a living lead other than the caller.
     package var hasOtherLead = false
     /// The number of living others, including the lead.

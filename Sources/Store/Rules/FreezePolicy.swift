@@ -200,7 +200,7 @@ private struct UserPicks {
     private var leftOut: [Int64: UInt64] = [:]
 
     mutating func offer(_ candidate: Candidate, to user: String) {
-        turn(to: user)
+        begin(user)
         guard !isServed else { return leaveOut(candidate.device) }
         guard let pick else { return self.pick = candidate }
         let isBetter = candidate.goes(before: pick)
@@ -209,7 +209,7 @@ private struct UserPicks {
     }
 
     mutating func serve(_ user: String) {
-        turn(to: user)
+        begin(user)
         if let pick { leaveOut(pick.device) }
         pick = nil
         isServed = true
@@ -219,7 +219,7 @@ private struct UserPicks {
         leftOut[device >> 6].map { $0 & Self.bit(of: device) != 0 } ?? false
     }
 
-    private mutating func turn(to user: String) {
+    private mutating func begin(_ user: String) {
         guard self.user != user else { return }
         self.user = user
         pick = nil
@@ -306,7 +306,7 @@ package struct UserFallback {
 }
 
 /// The order of a correction: the device that got the wrong text last is corrected first.
-package struct CorrectionTurns: Sendable {
+package struct CorrectionSequence: Sendable {
     private let start: Timestamp
     private let plannedAt: Timestamp
 
@@ -318,7 +318,7 @@ package struct CorrectionTurns: Sendable {
         self.plannedAt = plannedAt
     }
 
-    package func give(_ decision: inout FreezePolicy.Decision, settledAt: Timestamp?) {
+    package func schedule(_ decision: inout FreezePolicy.Decision, settledAt: Timestamp?) {
         guard decision.suppression == nil, let settledAt else { return }
         decision.turn = NotBefore.newestFirst(settledAt: settledAt, since: start, plannedAt: plannedAt)
     }

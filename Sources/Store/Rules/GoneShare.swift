@@ -7,14 +7,14 @@ package struct GoneShare: Sendable {
     /// The minimum number of responses. Fewer prove nothing, so a small run does not wait for a person.
     package static let answersMin = 200
 
-    /// The tolerated share. It is twice the highest share of the campaign's last ``StageJudge/historyRuns`` finished
-    /// runs, but at least 5 % and at most 90 %. If there is no history, it is 30 %.
+    /// The tolerated share. It is twice the highest share of the campaign's last ``StageEvaluator/historyRuns``
+    /// finished runs, but at least 5 % and at most 90 %. If there is no history, it is 30 %.
     package let tolerated: Double
     private let test: SequentialTest
 
     package init(after runs: [(gone: Int, answered: Int)]) {
-        tolerated = StageJudge.goneTolerated(after: runs) ?? StageJudge.goneUsual
-        test = SequentialTest(tolerated: tolerated, falseHaltMax: StageJudge.falseHaltMax)
+        tolerated = StageEvaluator.goneTolerated(after: runs) ?? StageEvaluator.goneUsual
+        test = SequentialTest(tolerated: tolerated, falseHaltMax: StageEvaluator.falseHaltMax)
     }
 
     package func isExceeded(gone: Int, answered: Int) -> Bool {

@@ -58,7 +58,7 @@ package struct PaceBucket: Hashable, Sendable {
         return wait.map { .after($0) } ?? .now(limit)
     }
 
-    package mutating func take(_ count: Int) { tokens -= Double(count) }
+    package mutating func consume(_ count: Int) { tokens -= Double(count) }
 
     private static func burst(_ rate: Double) -> Double { max(1, rate * burstSeconds) }
 }

@@ -45,7 +45,7 @@ extension PruneCounts {
     }
 
     /// The summary for the audit log.
-    package var words: String { "gone \(gone), not seen \(notSeen)" }
+    package var summary: String { "gone \(gone), not seen \(notSeen)" }
 }
 
 extension StoredDevice {
@@ -53,7 +53,7 @@ extension StoredDevice {
     package static let removedReason = "Removed"
 
     /// The name for the audit log, without the token.
-    package var words: String {
+    package var summary: String {
         let name = record.installationID.map { "installation \($0)" } ?? record.token.redacted
         return "device \(id) of \(record.topic), \(name)"
     }

@@ -10,7 +10,7 @@ package import Model
 /// decision.
 package struct LatePolicy: Hashable, Sendable {
     /// The deliveries that a frozen run still has to send.
-    package struct Owed: Hashable, Sendable {
+    package struct Remaining: Hashable, Sendable {
         /// The number of deliveries without an outcome whose time has come.
         package var due: Int
         /// When the first of the deliveries that wait for their time is due: a wave's start, the end of quiet hours, a
@@ -44,20 +44,22 @@ package struct LatePolicy: Hashable, Sendable {
 
     /// Returns `nil` if the run may continue. A test run always may.
     ///
-    /// - Parameter owed: returns `nil` if every delivery has its outcome. It is called only for a frozen run that had
-    ///   no sender for so long that it could be late, because it reads the run's waiting deliveries.
-    package func lateness(at now: Timestamp, owed: () throws -> Owed?) rethrows -> Lateness? {
+    /// - Parameter remaining: returns `nil` if every delivery has its outcome. It is called only for a frozen run that
+    ///   had no sender for so long that it could be late, because it reads the run's waiting deliveries.
+    package func lateness(at now: Timestamp, remaining: () throws -> Remaining?) rethrows -> Lateness? {
         let unattendedSince = unattendedSince(at: now)
         guard !run.isTest, now - unattendedSince > lateByMax else { return nil }
         let dueFrom: Timestamp
         var due: Int?
         if run.isFrozen {
-            guard let owed = try owed() else { return nil }
-            var turn = owed.firstDue ?? run.definition.plannedAt
+            guard let remaining = try remaining() else { return nil }
+            var turn = remaining.firstDue ?? run.definition.plannedAt
             // An automatic attempt that reached no device releases its leases, which are due again from then on.
-            if owed.returned > 0, run.isHaltedAutomatically, let haltedAt = run.haltedAt { turn = min(turn, haltedAt) }
-            dueFrom = max(turn, owed.heldUntil ?? turn)
-            due = owed.due
+            if remaining.returned > 0, run.isHaltedAutomatically, let haltedAt = run.haltedAt {
+                turn = min(turn, haltedAt)
+            }
+            dueFrom = max(turn, remaining.heldUntil ?? turn)
+            due = remaining.due
         } else {
             dueFrom = unfrozenDueFrom
         }

@@ -1,19 +1,19 @@
 package import Model
 
 /// The deliveries that a run still has to send, counted only if ``LatePolicy`` needs the count.
-package struct OwedDeliveries: Sendable {
+package struct RemainingDeliveries: Sendable {
     private let run: Run
-    private let owed: LatePolicy.Owed?
+    private let remaining: LatePolicy.Remaining?
 
     /// - Parameter count: counts the deliveries without an outcome; returns `nil` if every delivery has one.
-    package init(_ run: Run, at now: Timestamp, count: () throws -> LatePolicy.Owed?) rethrows {
+    package init(_ run: Run, at now: Timestamp, count: () throws -> LatePolicy.Remaining?) rethrows {
         self.run = run
-        var counted: LatePolicy.Owed?
+        var counted: LatePolicy.Remaining?
         _ = try LatePolicy(run).lateness(at: now) {
             counted = run.counts.pending + run.counts.leased > 0 ? try count() : nil
             return counted
         }
-        owed = counted
+        remaining = counted
     }
 
     /// Counts only if the run may be late, so that no other claim waits for an expensive read.
@@ -22,10 +22,10 @@ package struct OwedDeliveries: Sendable {
     ///   - record: the run as it is now, from a short read.
     ///   - counted: reads the run again and counts, see ``init(_:at:count:)``.
     package static func ofClaim(
-        _ record: Run, at now: Timestamp, counted: () async throws -> OwedDeliveries
-    ) async throws -> OwedDeliveries {
+        _ record: Run, at now: Timestamp, counted: () async throws -> RemainingDeliveries
+    ) async throws -> RemainingDeliveries {
         var isAsked = false
-        let uncounted = OwedDeliveries(record, at: now) {
+        let uncounted = RemainingDeliveries(record, at: now) {
             isAsked = true
             return nil
         }
@@ -43,19 +43,19 @@ package struct OwedDeliveries: Sendable {
     ///     and a claimed one might send at night.
     package func refusal(
         of run: Run, _ stops: StopOrders, at now: Timestamp, after steps: [ClockStep] = [],
-        count: () throws -> LatePolicy.Owed?
+        count: () throws -> LatePolicy.Remaining?
     ) rethrows -> ClaimRefusal? {
         if let order = stops.order(of: run) { return .known(.stopped(order)) }
         if run.state == .paused, let pause = RunClaim(pauseOf: run) { return .known(pause) }
-        var left: LatePolicy.Owed?
+        var left: LatePolicy.Remaining?
         let lateness = try LatePolicy(run).lateness(at: now) {
             let isUnchanged = run.counts == self.run.counts && run.heartbeatAt == self.run.heartbeatAt
-            left = try isUnchanged ? owed : OwedDeliveries(run, at: now, count: count).owed
+            left = try isUnchanged ? remaining : RemainingDeliveries(run, at: now, count: count).remaining
             return left
         }
         guard let lateness else { return nil }
         let time = ConfirmedTime(now, after: steps)
-        if time.wait > .zero, LatePolicy(run).lateness(at: time.moment, owed: { left }) == nil {
+        if time.wait > .zero, LatePolicy(run).lateness(at: time.moment, remaining: { left }) == nil {
             return .known(.unconfirmed(until: now + time.wait))
         }
         return .foundLate(reason: lateness.reason(run: run.id))

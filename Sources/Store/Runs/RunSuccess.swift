@@ -26,7 +26,7 @@ package struct RunSuccess: Sendable {
         let leftOut = suppressed.count(of: \.isOnPurpose)
         let ended = counts.accepted + counts.rejected + counts.unknown
         if counts.accepted < limits.minAccepted, leftOut * 2 <= counts.audience {
-            guard ended + attempted > 0 else { return nobody(counts, suppressed) }
+            guard ended + attempted > 0 else { return noDevice(counts, suppressed) }
             return few(counts, of: ended + attempted, attempted: attempted, mayHaveArrived: mayHaveArrived)
         }
         let judged = ended - gone + leftOut
@@ -53,7 +53,7 @@ package struct RunSuccess: Sendable {
             + "(success.min_accepted is \(limits.minAccepted.grouped))"
     }
 
-    private func nobody(_ counts: DeliveryCounts, _ suppressed: [Report.Reason]) -> String {
+    private func noDevice(_ counts: DeliveryCounts, _ suppressed: [Report.Reason]) -> String {
         guard counts.audience > 0 else { return "\(Self.noDevice): the audience selected none" }
         let reasons = suppressed.map { "\($0.reason) \($0.count.grouped)" }.joined(separator: ", ")
         return "\(Self.noDevice): all \(counts.audience.grouped) were left out (\(reasons))"

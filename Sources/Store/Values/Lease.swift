@@ -33,7 +33,7 @@ package struct LeaseRequest: Sendable {
     /// What the push adds to the device's badge. The stored count changes once the push was accepted, see
     /// ``BadgeRule``.
     package var badgeIncrement: Int
-    /// The number of the run's stages, which decide what may be leased, see ``StageGate``; 0 if there are none.
+    /// The number of the run's stages, which decide what may be leased, see ``StageController``; 0 if there are none.
     package var stages = 0
     package var hasStages: Bool { stages > 0 }
 
@@ -77,7 +77,7 @@ package struct Lease: Hashable, Sendable {
     package var storeAhead: Duration
     /// How long the shared paces allow nothing; `nil` if they allowed these deliveries.
     package var paceWait: Duration?
-    /// Whether the call ended before all due rows were read, see ``LeaseTurn``. Lease again after the other runs had
+    /// Whether the call ended before all due rows were read, see ``LeaseRound``. Lease again after the other runs had
     /// their turn.
     package var isCutShort = false
     /// Whether a stage has paused the run, now or before.
@@ -166,7 +166,7 @@ package struct LeasedDelivery: Hashable, Sendable {
 }
 
 /// A lease whose owner is gone, or is another sender, with the deliveries that it left in flight.
-package struct LeftLease: Hashable, Sendable {
+package struct AbandonedLease: Hashable, Sendable {
     /// A delivery of the lease that has no outcome.
     package struct Delivery: Hashable, Sendable {
         package var device: Int64
@@ -213,7 +213,7 @@ package struct LeftLease: Hashable, Sendable {
 extension Settlement {
     /// The settlement of a delivery that was leased and, as far as is known, never started. It is as if it had not been
     /// leased.
-    package static func givenBack(_ delivery: LeftLease.Delivery, of lease: LeftLease) -> Settlement {
+    package static func released(_ delivery: AbandonedLease.Delivery, of lease: AbandonedLease) -> Settlement {
         Settlement(
             lease: lease.id, device: delivery.device, generation: delivery.generation,
             leaseNumber: delivery.leaseNumber, attempt: delivery.attempt - 1,
@@ -221,7 +221,7 @@ extension Settlement {
     }
 
     /// The settlement of a delivery whose outcome is unknown, and for which nothing more is done.
-    package static func lost(_ delivery: LeftLease.Delivery, of lease: LeftLease) -> Settlement {
+    package static func lost(_ delivery: AbandonedLease.Delivery, of lease: AbandonedLease) -> Settlement {
         Settlement(
             lease: lease.id, device: delivery.device, generation: delivery.generation,
             leaseNumber: delivery.leaseNumber, attempt: delivery.attempt, verdict: .unknown, isInDoubt: true,

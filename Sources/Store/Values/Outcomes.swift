@@ -139,9 +139,9 @@ package struct StoreSize: Hashable, Sendable {
 }
 
 /// Everything that the store knows about one device, as recorded. A use case puts it into words.
-package struct DeviceStory: Hashable, Sendable {
+package struct DeviceHistory: Hashable, Sendable {
     /// One run, and its delivery to the device.
-    package struct Chapter: Hashable, Sendable {
+    package struct Entry: Hashable, Sendable {
         package var run: Run
         /// `nil` if the device was not in the audience at the freeze, or if its outcome was pruned.
         package var delivery: DeviceDelivery?
@@ -173,7 +173,7 @@ package struct DeviceStory: Hashable, Sendable {
     /// Oldest first.
     package var oldTokens: [OldToken]
     /// Oldest first. Runs that left the device out are listed only if they are of its topic.
-    package var chapters: [Chapter]
+    package var entries: [Entry]
     /// Whether there were more runs before these.
     package var isCut: Bool
     /// When the outcome of each background push in the silent ledger came; `nil` while in flight.
@@ -190,18 +190,18 @@ package struct DeviceStory: Hashable, Sendable {
     }
 
     package init(
-        device: StoredDevice, oldTokens: [OldToken] = [], chapters: [Chapter] = [], isCut: Bool = false,
+        device: StoredDevice, oldTokens: [OldToken] = [], entries: [Entry] = [], isCut: Bool = false,
         silentPushes: [Timestamp?] = []
     ) {
         self.device = device
         self.oldTokens = oldTokens
-        self.chapters = chapters
+        self.entries = entries
         self.isCut = isCut
         self.silentPushes = silentPushes
     }
 }
 
-extension DeviceStory {
+extension DeviceHistory {
     /// Returns how many slots of the silent budget are used now, and when the next one is free, which may be now.
     package func silentBudget(
         _ budget: Configuration.SilentBudget, now: Timestamp

@@ -86,7 +86,7 @@ package struct RestoredStore: Hashable, Sendable {
     private static let tokensShown = 20
 
     /// Tells which access tokens to look at.
-    private var tokenWords: String {
+    private var tokenSummary: String {
         guard !tokens.isEmpty else { return "" }
         let rest = tokens.count - Self.tokensShown
         let names = tokens.prefix(Self.tokensShown).joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
@@ -96,7 +96,7 @@ package struct RestoredStore: Hashable, Sendable {
     }
 
     /// The summary for a person, and for the audit log.
-    package var words: String {
+    package var summary: String {
         let names = runs.map { "\($0.id) (\($0.campaign)/\($0.occurrence))" }.joined(separator: ", ")
         let what =
             switch runs.count {
@@ -109,7 +109,7 @@ package struct RestoredStore: Hashable, Sendable {
             + "and feed items between then and \(restoredAt.iso8601) start nothing; plans that waited for signatures must be "
             + "asked for again. Background pushes, and pushes under a frequency cap, wait until the whole window of their "
             + "budget or cap has passed since the restore, or are left out; `run --occurrence-by` refuses a period that "
-            + "began before the restore. All sessions of the pages have ended" + tokenWords
+            + "began before the restore. All sessions of the pages have ended" + tokenSummary
     }
 
     /// Throws for a run that this process has found open in a backup: the person has not seen yet what may have gone

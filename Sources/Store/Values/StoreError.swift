@@ -139,7 +139,7 @@ extension StoreError {
 
 extension StoreError {
     /// Whether another program is at work on the store. Such an error says nothing about the store's contents.
-    package var isSomebodyElse: Bool {
+    package var isAnotherProgram: Bool {
         switch self {
         case .busy, .changedMeanwhile: true
         default: false

@@ -46,7 +46,7 @@ package struct Verification: Hashable, Sendable {
 
     /// The checks of pushes against budgets and caps. They say nothing against the data. The configuration may have
     /// changed since, and a copy of a store that exceeded a budget is as whole as any other.
-    private static let ofBudgets: Set = [LedgerScan.name, "silent_ledger", CapScan.name, CapCover.name]
+    private static let ofBudgets: Set = [LedgerScan.name, "silent_ledger", CapScan.name, CapLedgerCheck.name]
 
     /// Whether every promise about the data itself holds.
     package var isWhole: Bool { checks.allSatisfy { $0.faultCount == 0 || Self.ofBudgets.contains($0.name) } }

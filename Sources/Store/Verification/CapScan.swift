@@ -32,11 +32,11 @@ package struct CapScan {
 
     /// Checks a row of the ledger.
     package mutating func add(_ kind: CapKey.Kind, _ bytes: [UInt8]) {
-        let page = CapPage.unpack(bytes)
+        let row = CapRowFormat.unpack(bytes)
         switch kind {
-        case .person: check(page, isPerson: true)
+        case .person: check(row, isPerson: true)
         case .devices:
-            for pushes in Dictionary(grouping: page, by: \.device).sorted(by: { $0.key < $1.key }) {
+            for pushes in Dictionary(grouping: row, by: \.device).sorted(by: { $0.key < $1.key }) {
                 check(pushes.value, isPerson: false)
             }
         }
@@ -76,7 +76,7 @@ package struct CapScan {
             fault(
                 push,
                 "a push of class \(rule.pushClass) at \(push.reservedAt.iso8601) followed \(others) others under the cap "
-                    + "\(cap.words), \(limit) in all are allowed to that class"))
+                    + "\(cap.summary), \(limit) in all are allowed to that class"))
     }
 
     private func fault(_ push: CapPush, _ what: String) -> StoreFault {
@@ -89,7 +89,7 @@ package struct CapScan {
 /// For each run, the store knows from when on everything it sends is leased under caps, however often the configuration
 /// changed. Pushes that are older than the shortest window of their app are not looked for, because the ledger may have
 /// forgotten them.
-package struct CapCover {
+package struct CapLedgerCheck {
     package static let name = "cap_ledger"
     package static let promise = "every push of late under a frequency cap is in the ledger of the caps"
 
@@ -124,10 +124,10 @@ package struct CapCover {
 
     /// - Parameters:
     ///   - number: the number of the lease in which the push was sent.
-    ///   - page: the ledger row of the device.
-    package mutating func check(run: Int64, device: Int64, number: Int, page: [CapPush]) {
+    ///   - row: the ledger row of the device.
+    package mutating func check(run: Int64, device: Int64, number: Int, row: [CapPush]) {
         compared += 1
-        guard !page.contains(where: { $0.device == device && $0.run == run && $0.number == number }) else { return }
+        guard !row.contains(where: { $0.device == device && $0.run == run && $0.number == number }) else { return }
         faults.append(
             StoreFault(
                 run: run, device: device,

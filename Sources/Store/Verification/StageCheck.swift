@@ -5,8 +5,8 @@ package enum StageCheck {
     package static let name = "stages"
     package static let promise = "every verdict on a stage follows from its answers, and no stage began before its turn"
 
-    package static func faults(_ run: Run, _ book: some StageBook) throws -> [StoreFault] {
-        let records = try book.records()
+    package static func faults(_ run: Run, _ store: some StageStore) throws -> [StoreFault] {
+        let records = try store.records()
         guard let stages = run.definition.campaign.stages, !records.isEmpty else { return [] }
         guard stages.count == records.count else {
             return [
@@ -18,12 +18,12 @@ package enum StageCheck {
         var faults: [String] = []
         for (stage, record) in zip(stages, records) {
             let name = "stage \(record.index + 1)"
-            let judge = StageJudge(stages, record.index, goneTolerated: record.goneTolerated)
+            let evaluator = StageEvaluator(stages, record.index, goneTolerated: record.goneTolerated)
             for decision in [record.decision, record.afterGo].compactMap(\.self) {
                 if decision.verdict != .go, !record.answers.cover(decision.answers) {
                     faults.append("\(name): its verdict counts more answers than there were")
                 }
-                if record.index < stages.count - 1, !judge.confirms(decision) {
+                if record.index < stages.count - 1, !evaluator.confirms(decision) {
                     faults.append("\(name): its answers do not lead to the verdict \(decision.verdict.rawValue)")
                 }
             }
@@ -33,13 +33,13 @@ package enum StageCheck {
             if let moment = record.openedAt {
                 faults += early(record, stage, at: moment, before: records.prefix(record.index), name)
             }
-            let groups = try book.groups(of: record.index)
+            let groups = try store.groups(of: record.index)
             if groups.values.reduce(StageAnswers(), +) != record.answers {
                 faults.append("\(name): its answers are not the sum of those by text")
             }
             // A rejected delivery that is sent again gets two responses, so there may be more responses than end
             // states.
-            for (group, own) in try book.tally(of: record.index) where !(groups[group] ?? StageAnswers()).cover(own) {
+            for (group, own) in try store.tally(of: record.index) where !(groups[group] ?? StageAnswers()).cover(own) {
                 faults.append("\(name): more deliveries have an end than were answered")
             }
         }

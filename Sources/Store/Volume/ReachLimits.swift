@@ -28,7 +28,7 @@ package struct ReachLimits: Hashable, Sendable {
     package static func signed(
         _ limits: ReachLimits?, _ demand: ApprovalDemand, _ evidence: ApprovalEvidence
     ) -> ReachLimits? {
-        guard evidence.brokenGlass == nil else { return limits }
+        guard evidence.emergencyOverride == nil else { return limits }
         var held = limits ?? ReachLimits(reach: demand.policy.reach)
         let signed = evidence.signatures.map { evidence.policy.rule.most(signedFor: $0.reach) }
         held.bound = (signed + [held.bound].compactMap(\.self)).min()
@@ -49,9 +49,9 @@ package struct ReachLimits: Hashable, Sendable {
     /// same.
     ///
     /// - Parameter now: the contents in the snapshot that is frozen.
-    package func halt(_ run: Int64, segments now: SegmentContents) -> GrownRun? {
+    package func halt(_ run: Int64, segments now: SegmentContents) -> AudienceGrew? {
         guard let changed = segments?.changes(to: now), !changed.isEmpty else { return nil }
-        return GrownRun(
+        return AudienceGrew(
             run: run, reach: reach, halt: .grown,
             reason: "was planned with other contents of segment \(changed.joined(separator: ", ")); "
                 + "`fanfare cancel \(run)` ends it, and another run can be planned and approved")
@@ -60,15 +60,15 @@ package struct ReachLimits: Hashable, Sendable {
     /// Returns the pause of a run that exceeds its limits; `nil` if the run may continue.
     ///
     /// - Parameter reach: the number of devices found now, including those that are written already.
-    package func halt(_ run: Int64, at reach: Int) -> GrownRun? {
+    package func halt(_ run: Int64, at reach: Int) -> AudienceGrew? {
         if let bound, reach > bound {
-            return GrownRun(
+            return AudienceGrew(
                 run: run, reach: reach, halt: .grown,
                 reason: "would reach \(reach.counted("device")) by now, and approvals let \(bound.grouped) at most; "
                     + "`fanfare cancel \(run)` ends it, and another run can be approved")
         }
         if let most, reach > most {
-            return GrownRun(
+            return AudienceGrew(
                 run: run, reach: reach, halt: .volume,
                 reason: "would reach \(reach.counted("device")) by now, and was weighed with \(self.reach.grouped); "
                     + "`fanfare resume \(run)` sends it, `fanfare cancel \(run)` does not")
@@ -81,7 +81,7 @@ package struct ReachLimits: Hashable, Sendable {
 
 /// A run whose audience was not frozen, because it is more than any person has seen. The run is paused, with the
 /// reason.
-package struct GrownRun: Error, Hashable, Sendable, CustomStringConvertible {
+package struct AudienceGrew: Error, Hashable, Sendable, CustomStringConvertible {
     package var run: Int64
     package var reach: Int
     package var halt: RunHalt

@@ -93,10 +93,10 @@ struct APIRequest: Sendable {
     }
 
     /// Returns a parameter that is one of some words, or `nil` if it is absent.
-    func word(_ name: String, among words: [String]) throws -> String? {
+    func word(_ name: String, among allowed: [String]) throws -> String? {
         guard let text = text(name) else { return nil }
-        guard words.contains(text) else {
-            throw Problem.invalid(parameter: name, "\"\(name)\" is to be one of \(words.joined(separator: ", "))")
+        guard allowed.contains(text) else {
+            throw Problem.invalid(parameter: name, "\"\(name)\" is to be one of \(allowed.joined(separator: ", "))")
         }
         return text
     }

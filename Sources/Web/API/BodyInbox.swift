@@ -38,7 +38,7 @@ final class BodyInbox: Sendable {
     ///
     /// - Parameter briefly: whether the caller has bytes already. If so, returns `nil` if nothing more arrives within
     ///   10 ms.
-    func take(briefly: Bool) async throws -> [UInt8]? {
+    func nextPiece(briefly: Bool) async throws -> [UInt8]? {
         if briefly {
             guard hasNothing else { return try taken() }
             try await Task.sleep(for: Self.gatherTime)

@@ -43,9 +43,9 @@ private struct ShapeCheck {
                 compare(value, element, at: "\(pointer)/\(Self.escaped(key))")
             }
         case (.object(let fields), .object(let values)): compare(values, fields, at: pointer)
-        case (.word(let words), .string(let word)):
-            if !words.contains(word) { add(pointer, "\(Self.name(pointer)) is to be \(shape.words)") }
-        default: add(pointer, "\(Self.name(pointer)) is to be \(shape.words)")
+        case (.word(let allowed), .string(let word)):
+            if !allowed.contains(word) { add(pointer, "\(Self.name(pointer)) is to be \(shape.summary)") }
+        default: add(pointer, "\(Self.name(pointer)) is to be \(shape.summary)")
         }
     }
 
@@ -58,7 +58,7 @@ private struct ShapeCheck {
             switch values[field.name] {
             case nil, .null:
                 if field.isRequired {
-                    add(place, "field \"\(field.name)\" is missing; it is to be \(field.shape.words)")
+                    add(place, "field \"\(field.name)\" is missing; it is to be \(field.shape.summary)")
                 }
             case let value?: compare(value, field.shape, at: place)
             }
@@ -88,10 +88,10 @@ private struct ShapeCheck {
 }
 
 extension Shape {
-    fileprivate var words: String {
+    fileprivate var summary: String {
         switch self {
         case .string: "a string"
-        case .word(let words): "one of \(words.joined(separator: ", "))"
+        case .word(let allowed): "one of \(allowed.joined(separator: ", "))"
         case .integer: "a whole number"
         case .number: "a number"
         case .boolean: "true or false"

@@ -85,7 +85,7 @@ struct OpenAPIDocument: Sendable {
 extension Operation.Parameter {
     fileprivate var entry: [String: Any] {
         var schema = shape.schema
-        if !words.isEmpty { schema["enum"] = words }
+        if !allowed.isEmpty { schema["enum"] = allowed }
         return [
             "name": name, "in": place.rawValue, "required": isRequired, "description": about, "schema": schema,
         ]
@@ -111,7 +111,7 @@ extension Shape {
     var schema: [String: Any] {
         switch self {
         case .string: ["type": "string"]
-        case .word(let words): ["type": "string", "enum": words]
+        case .word(let allowed): ["type": "string", "enum": allowed]
         case .integer: ["type": "integer"]
         case .number: ["type": "number"]
         case .boolean: ["type": "boolean"]

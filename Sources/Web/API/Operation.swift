@@ -16,24 +16,25 @@ struct Operation: Sendable {
         var isRequired = false
         var shape = Shape.string
         /// The permitted words. Empty if any text is permitted.
-        var words: [String] = []
+        var allowed: [String] = []
         var about: String
 
         static func path(_ name: String, _ about: String, _ shape: Shape = .string) -> Parameter {
             Parameter(name: name, place: .path, isRequired: true, shape: shape, about: about)
         }
 
-        static func query(_ name: String, _ about: String, _ shape: Shape = .string, words: [String] = []) -> Parameter
+        static func query(_ name: String, _ about: String, _ shape: Shape = .string, allowed: [String] = [])
+            -> Parameter
         {
-            Parameter(name: name, shape: shape, words: words, about: about)
+            Parameter(name: name, shape: shape, allowed: allowed, about: about)
         }
 
         static func required(_ name: String, _ about: String, _ shape: Shape = .string) -> Parameter {
             Parameter(name: name, isRequired: true, shape: shape, about: about)
         }
 
-        static func header(_ name: String, _ about: String, words: [String] = []) -> Parameter {
-            Parameter(name: name, place: .header, words: words, about: about)
+        static func header(_ name: String, _ about: String, allowed: [String] = []) -> Parameter {
+            Parameter(name: name, place: .header, allowed: allowed, about: about)
         }
 
         /// The page size of a list.

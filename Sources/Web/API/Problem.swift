@@ -72,26 +72,26 @@ struct Problem: Error, Codable, Sendable {
 
     /// Creates the problem for a file that is not written.
     init(_ refusal: FileRefusal) {
-        let words = refusal.description
+        let summary = refusal.description
         switch refusal {
-        case .editingIsOff: self = .forbidden(words)
-        case .unconditional: self.init(428, "precondition_required", "Say which text you replace", words)
-        case .changedMeanwhile: self.init(412, "changed_meanwhile", "Changed meanwhile", words)
+        case .editingIsOff: self = .forbidden(summary)
+        case .unconditional: self.init(428, "precondition_required", "Say which text you replace", summary)
+        case .changedMeanwhile: self.init(412, "changed_meanwhile", "Changed meanwhile", summary)
         case .wrong(let diagnostics):
             self.init(
-                422, "invalid", "Invalid file or data", words,
+                422, "invalid", "Invalid file or data", summary,
                 errors: ProblemList(diagnostics.lazy.map { Place(detail: $0.description) }).places)
-        case .tooLarge: self = .tooLarge(words)
-        case .taken, .noText, .unsuitable: self = .invalid([Place(detail: words)])
+        case .tooLarge: self = .tooLarge(summary)
+        case .taken, .noText, .unsuitable: self = .invalid([Place(detail: summary)])
         }
     }
 
     private init(http error: HTTPError) {
-        let words = error.body ?? "this cannot be answered"
+        let summary = error.body ?? "this cannot be answered"
         switch error.status {
         case .notFound: self = .notFound("there is nothing at this address; /api/v1/openapi.json lists what there is")
-        case .contentTooLarge: self = .tooLarge(words)
-        default: self.init(error.status.code, "bad_request", error.status.reasonPhrase, words)
+        case .contentTooLarge: self = .tooLarge(summary)
+        default: self.init(error.status.code, "bad_request", error.status.reasonPhrase, summary)
         }
     }
 

@@ -84,19 +84,19 @@ private final class ShapeRecorder: Decoder {
 
     /// Returns a value of any type that can be created without data.
     func made<Value: Decodable>(_ type: Value.Type) throws -> Value {
-        if let cases = type as? any CaseIterable.Type, let (words, first) = Self.words(of: cases),
+        if let cases = type as? any CaseIterable.Type, let (allowed, first) = Self.allowed(of: cases),
             let first = first as? Value
         {
-            form = .scalar(.word(words))
+            form = .scalar(.word(allowed))
             return first
         }
         return try Value(from: self)
     }
 
-    private static func words<Word: CaseIterable>(of type: Word.Type) -> (words: [String], first: Word)? {
-        let words = type.allCases.compactMap { ($0 as? any RawRepresentable)?.rawValue as? String }
-        guard let first = type.allCases.first, words.count == type.allCases.count else { return nil }
-        return (words, first)
+    private static func allowed<Word: CaseIterable>(of type: Word.Type) -> (allowed: [String], first: Word)? {
+        let allowed = type.allCases.compactMap { ($0 as? any RawRepresentable)?.rawValue as? String }
+        guard let first = type.allCases.first, allowed.count == type.allCases.count else { return nil }
+        return (allowed, first)
     }
 }
 

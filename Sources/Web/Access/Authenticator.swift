@@ -148,9 +148,9 @@ struct Authenticator: Sendable {
 
     private static func bearer(_ request: Request) -> String? {
         guard let value = request.headers[.authorization] else { return nil }
-        let words = value.split(separator: " ", maxSplits: 1)
-        guard words.count == 2, words[0].lowercased() == "bearer" else { return nil }
-        return words[1].trimmingCharacters(in: .whitespaces)
+        let parts = value.split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+        return parts[1].trimmingCharacters(in: .whitespaces)
     }
 }
 

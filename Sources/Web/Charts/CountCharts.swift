@@ -19,10 +19,10 @@ extension Chart {
         let rows = (states + [("audience", counts.audience)]).map {
             [$0.0, $0.1.grouped, $0.1.share(of: counts.audience)]
         }
-        let words = present.map { "\($0.count.grouped) \($0.name)" }.joined(separator: ", ")
+        let shares = present.map { "\($0.count.grouped) \($0.name)" }.joined(separator: ", ")
         return Chart(
             id: id, title: "Where the audience is",
-            summary: present.isEmpty ? "The audience is empty." : "Of \(counts.audience.grouped): \(words).",
+            summary: present.isEmpty ? "The audience is empty." : "Of \(counts.audience.grouped): \(shares).",
             height: sumHeight, drawing: present.isEmpty ? "" : sumDrawing(present),
             legend: present.map {
                 LegendEntry(

@@ -78,7 +78,7 @@ final class LiveFeed: Sendable {
         let held = try await cases.runs.inDetail(run)
         let isStopped = try await cases.runs.stops().order(of: run) != nil
         return RunView(
-            held.result, rate: rate(held.result), waits: cases.waitWords(of: held), isStopped: isStopped)
+            held.result, rate: rate(held.result), waits: cases.waitSummaries(of: held), isStopped: isStopped)
     }
 
     /// Returns the latest runs, of one app or of all.

@@ -61,7 +61,7 @@ struct RunView: Sendable {
         var members: String
         var state: String
         var devices: String
-        var words: String
+        var summary: String
     }
 
     var run: Int64
@@ -69,7 +69,7 @@ struct RunView: Sendable {
     var occurrence: String
     var state: String
     /// The state and its cause, in words.
-    var words: String
+    var summary: String
     var isTest: Bool
     var audience: String
     var settled: String
@@ -103,7 +103,7 @@ struct RunView: Sendable {
         campaign = result.campaign
         occurrence = result.occurrence
         state = result.state
-        words = result.stateWords
+        summary = result.stateSummary
         isUnsuccessful = result.halt == RunHalt.unsuccessful.rawValue
         awaitsApproval = result.halt == RunHalt.approval.rawValue
         isTest = result.test
@@ -120,7 +120,8 @@ struct RunView: Sendable {
         self.waits = waits
         stages = (result.stages ?? []).map {
             Stage(
-                number: $0.stage, members: $0.members, state: $0.state, devices: $0.devices.grouped, words: $0.words)
+                number: $0.stage, members: $0.members, state: $0.state, devices: $0.devices.grouped, summary: $0.summary
+            )
         }
         createdAt = result.createdAt.shownTimeAndZone
         startedAt = result.startedAt.map(\.shownTimeAndZone)
@@ -147,12 +148,13 @@ struct RunView: Sendable {
     }
 
     /// The stage for which a page is rendered.
-    var stage: String { "\(state) \(words)" }
+    var stage: String { "\(state) \(summary)" }
 
     /// The values that the run's page shows, by place.
     var live: LiveState {
         var values = [
-            "words": words, "audience": audience, "settled": settled, "left": left, "percent": percent, "pace": pace,
+            "summary": summary, "audience": audience, "settled": settled, "left": left, "percent": percent,
+            "pace": pace,
             "waits": waits.joined(separator: "\n"), "process": process ?? "",
         ]
         for part in parts {
@@ -162,13 +164,13 @@ struct RunView: Sendable {
         for stage in stages {
             values["stage.\(stage.number).state"] = stage.state
             values["stage.\(stage.number).devices"] = stage.devices
-            values["stage.\(stage.number).words"] = stage.words
+            values["stage.\(stage.number).summary"] = stage.summary
         }
         return LiveState(
             stage: stage, values: values, progress: ["progress": progress],
             announcement: percent.isEmpty
-                ? "\(words)."
-                : "\(settled) of \(audience), \(percent)" + (pace.isEmpty ? "" : ", \(pace)") + ". \(words).",
+                ? "\(summary)."
+                : "\(settled) of \(audience), \(percent)" + (pace.isEmpty ? "" : ", \(pace)") + ". \(summary).",
             isOver: isOver)
     }
 }
@@ -187,7 +189,7 @@ extension [RunView] {
         var values: [String: String] = [:]
         var progress: [String: Double] = [:]
         for run in self {
-            values["\(run.run).words"] = run.words
+            values["\(run.run).summary"] = run.summary
             values["\(run.run).settled"] = run.settled
             values["\(run.run).left"] = run.left
             values["\(run.run).unknown"] = run.unknown
@@ -200,7 +202,7 @@ extension [RunView] {
             stage: stage, values: values, progress: progress,
             announcement: moving.isEmpty
                 ? "no run is under way"
-                : moving.map { "\($0.campaign): \($0.percent.isEmpty ? $0.words : $0.percent)" }
+                : moving.map { "\($0.campaign): \($0.percent.isEmpty ? $0.summary : $0.percent)" }
                     .joined(separator: ", "),
             // The list must show a run that begins later.
             isOver: false)

@@ -31,11 +31,11 @@ final class LiveStreams: Sendable {
     func admitted(
         _ response: Response, of name: String, while isLetIn: @escaping @Sendable () async throws -> Bool
     ) throws -> Response {
-        let seat = try Seat(self, name)
+        let slot = try Slot(self, name)
         let body = response.body
         var response = response
         response.body = ResponseBody { [self] writer in
-            defer { withExtendedLifetime(seat) {} }
+            defer { withExtendedLifetime(slot) {} }
             // Only one task at a time uses the writer: this task writes after the stream's own task has ended.
             nonisolated(unsafe) var open = writer
             let isCut = try await withThrowingTaskGroup(of: End.self) { group in
@@ -61,7 +61,7 @@ final class LiveStreams: Sendable {
     }
 
     /// A claim on one of the permitted streams. It is held for as long as its response is kept, whether written or not.
-    final class Seat: Sendable {
+    final class Slot: Sendable {
         private let streams: LiveStreams
         private let name: String
 

@@ -46,16 +46,16 @@ package struct OperationsSources: Sendable {
         router.get("readyz") { request, context in
             if Task.isShuttingDownGracefully { return Response.text("not ready: stopping\n", .serviceUnavailable) }
             if let reason = await readiness() {
-                let words = await isTrusted(request, context) ? reason : "the log and `fanfare doctor` say why"
-                return Response.text("not ready: \(words)\n", .serviceUnavailable)
+                let summary = await isTrusted(request, context) ? reason : "the log and `fanfare doctor` say why"
+                return Response.text("not ready: \(summary)\n", .serviceUnavailable)
             }
             let found = outages()
             guard !found.isEmpty else { return Response.text("ready\n") }
             // People who stop a campaign need the pages most while APNs is unreachable, so a load balancer must not
             // remove them.
-            let words =
+            let summary =
                 await isTrusted(request, context) ? found.joined(separator: "\n") : "sending waits; the log says why"
-            return Response.text("ready: \(words)\n")
+            return Response.text("ready: \(summary)\n")
         }
         router.get("metrics") { request, context in
             let hidden = await seesAll(request, context) ? [] : MetricLabel.confidential

@@ -5,7 +5,7 @@ import Model
 /// The stylesheet and the scripts, which are embedded in the binary.
 enum Asset: String, CaseIterable, Sendable {
     case style = "style.css"
-    case script = "studio.js"
+    case script = "console.js"
     /// The script of the pages on which a text is edited.
     case editor = "editor.js"
     /// The script of the pages on which an expression is edited.
@@ -18,7 +18,7 @@ enum Asset: String, CaseIterable, Sendable {
     private var bytes: [UInt8] {
         switch self {
         case .style: PackageResources.style_css
-        case .script: PackageResources.studio_js
+        case .script: PackageResources.console_js
         case .editor: PackageResources.editor_js
         case .segments: PackageResources.segments_js
         }

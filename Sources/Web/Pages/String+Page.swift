@@ -19,5 +19,5 @@ extension String {
     var shownTimeAndZone: String { shownTime + " UTC" }
 
     /// The name of an event or a state, written for people: `run paused` for `run_paused`.
-    var inWords: String { replacing("_", with: " ") }
+    var withSpaces: String { replacing("_", with: " ") }
 }

@@ -27,7 +27,7 @@ package final class AcceptedConnection: ServerChildChannelValue {
     package var channel: any Channel { connection.channel }
 
     /// Hands the connection to its handler, which closes it.
-    func take() -> HTTPConnection {
+    func takeConnection() -> HTTPConnection {
         isTaken.store(true, ordering: .relaxed)
         return connection
     }
@@ -42,6 +42,6 @@ struct ConnectionHandler: ServerChildChannel {
     }
 
     func handle(value: AcceptedConnection, logger: Logger) async {
-        await http.handle(value: value.take(), logger: logger)
+        await http.handle(value: value.takeConnection(), logger: logger)
     }
 }

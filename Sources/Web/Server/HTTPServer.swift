@@ -19,22 +19,22 @@ package struct HTTPServer: Sendable {
     private let host: String
     private let port: Int
     private let sources: OperationsSources
-    private let studio: Studio?
+    private let webConsole: WebConsole?
     private let limits: ServerLimits
     private let logger: Logger
 
     /// - Parameters:
     ///   - host: an IP address of this machine.
     ///   - port: the port to bind, or 0 for a free one.
-    ///   - studio: the pages and the API, or `nil` for neither.
+    ///   - webConsole: the pages and the API, or `nil` for neither.
     package init(
-        host: String, port: Int, sources: OperationsSources, studio: Studio? = nil,
+        host: String, port: Int, sources: OperationsSources, webConsole: WebConsole? = nil,
         limits: ServerLimits = ServerLimits(), logger: Logger
     ) {
         self.host = host
         self.port = port
         self.sources = sources
-        self.studio = studio
+        self.webConsole = webConsole
         self.limits = limits
         // Below this level the library logs single requests, which are not for the operator.
         var logger = logger
@@ -103,8 +103,8 @@ package struct HTTPServer: Sendable {
         router.add(middleware: HostRule())
         router.add(
             middleware: UnknownRoutes(
-                routes: OperationsSources.paths.map { (.get, $0) } + (studio?.routes ?? [])))
-        let authenticator = studio?.authenticator
+                routes: OperationsSources.paths.map { (.get, $0) } + (webConsole?.routes ?? [])))
+        let authenticator = webConsole?.authenticator
         sources.add(
             to: router,
             isTrusted: { await authenticator?.isTrusted($0, $1) ?? true },
@@ -112,7 +112,7 @@ package struct HTTPServer: Sendable {
                 guard let authenticator, !authenticator.hasOpenMetrics else { return true }
                 return await authenticator.isTrusted(request, context)
             })
-        studio?.add(to: router)
+        webConsole?.add(to: router)
         return router
     }
 

@@ -9,11 +9,11 @@ final class TextThreads: TaskExecutor {
     static let shared = TextThreads()
 
     private let queues = [DispatchQueue(label: "text-1"), DispatchQueue(label: "text-2")]
-    private let turn = Atomic(0)
+    private let count = Atomic(0)
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        let index = turn.wrappingAdd(1, ordering: .relaxed).oldValue & 1
+        let index = count.wrappingAdd(1, ordering: .relaxed).oldValue & 1
         queues[index].async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 

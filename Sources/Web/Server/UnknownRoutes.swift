@@ -15,12 +15,12 @@ struct UnknownRoutes: RouterMiddleware {
             let methods = methods(for: request.uri.path)
             let isAPI = request.uri.path.hasPrefix(Operation.prefix)
             guard methods.isEmpty else {
-                let words = methods.joined(separator: ", ")
+                let allowed = methods.joined(separator: ", ")
                 var response =
                     isAPI
-                    ? try Problem(405, "method_not_allowed", "Method not allowed", "here it is \(words)").response()
-                    : .text("\(words) only\n", .methodNotAllowed)
-                response.headers[.allow] = words
+                    ? try Problem(405, "method_not_allowed", "Method not allowed", "here it is \(allowed)").response()
+                    : .text("\(allowed) only\n", .methodNotAllowed)
+                response.headers[.allow] = allowed
                 return response
             }
             guard isAPI else { return .text("nothing is at \(request.uri.path)\n", .notFound) }

@@ -64,8 +64,8 @@ struct CampaignArguments: ParsableArguments {
 
 /// The shell's completions of campaign names. Prints nothing if there are none.
 enum CampaignNames {
-    @Sendable static func completions(words: [String], index: Int, prefix: String) -> [String] {
-        let folder = Settings.completing(words).configurationIfAny()?.campaigns ?? "campaigns"
+    @Sendable static func completions(arguments: [String], index: Int, prefix: String) -> [String] {
+        let folder = Settings.completing(arguments).configurationIfAny()?.campaigns ?? "campaigns"
         return YAMLFolder.names(in: folder).filter { $0.hasPrefix(prefix) }
     }
 }

@@ -116,7 +116,7 @@ struct DevicesPruneCommand: AsyncParsableCommand {
         guard found.total > 0 else { return try show(found, deleted: false, "no such devices; nothing was deleted") }
         try confirm(found)
         let pruned = try await prune(false)
-        try show(pruned, deleted: true, "deleted \(Self.words(pruned))")
+        try show(pruned, deleted: true, "deleted \(Self.summary(pruned))")
     }
 
     private func moments(before now: Timestamp) throws -> (gone: Timestamp?, seen: Timestamp?) {
@@ -138,14 +138,14 @@ struct DevicesPruneCommand: AsyncParsableCommand {
 
     private func confirm(_ found: PruneCounts) throws {
         if yes { return }
-        let words = Self.words(found)
+        let summary = Self.summary(found)
         guard Console.isInteractive else {
-            throw Failure(.refused, "this would delete \(words); nothing was deleted, give --yes to do it")
+            throw Failure(.refused, "this would delete \(summary); nothing was deleted, give --yes to do it")
         }
-        guard Console.confirms("Delete \(words)?") else { throw Failure(.refused, "nothing was deleted") }
+        guard Console.confirms("Delete \(summary)?") else { throw Failure(.refused, "nothing was deleted") }
     }
 
-    private static func words(_ counts: PruneCounts) -> String {
+    private static func summary(_ counts: PruneCounts) -> String {
         var parts: [String] = []
         if counts.gone > 0 { parts.append("\(counts.gone.grouped) gone") }
         if counts.notSeen > 0 { parts.append("\(counts.notSeen.grouped) not seen") }
@@ -207,7 +207,7 @@ struct DevicesImportCommand: AsyncParsableCommand {
                 ordering: { Console.note("all \($0.grouped) devices are read; making the indexes of a first import") })
         }
         if !dryRun { try await devices.record(path: file, Self.text(result), by: session.actor) }
-        for odd in result.oddValues ?? [] { Console.note("warning: \(odd.words)") }
+        for odd in result.oddValues ?? [] { Console.note("warning: \(odd.summary)") }
         Console.print(json ? try ResultJSON.text(result) : Self.text(result))
         if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
     }

@@ -90,7 +90,7 @@ struct ValidateCommand: AsyncParsableCommand {
         return [configuration.campaigns, configuration.templates]
     }
 
-    private static func words(_ languages: [String], _ check: CampaignCheck) -> String {
+    private static func summary(_ languages: [String], _ check: CampaignCheck) -> String {
         let more = languages.count > languagesShown ? " and \(languages.count - languagesShown) more" : ""
         return "\(check.path): no text in \(languages.prefix(languagesShown).joined(separator: ", "))\(more); "
             + "devices in these languages get \(check.fallbacks.joined(separator: " or "))"
@@ -104,7 +104,7 @@ struct ValidateCommand: AsyncParsableCommand {
             let sizes = check.sizes.map { "\($0.text) \($0.bytes)" }.joined(separator: ", ")
             let limit = check.sizes.first.map { "; at most \($0.limit) bytes allowed" } ?? ""
             Console.print("\(check.path): ok" + (sizes.isEmpty ? "" : " (largest payload: \(sizes)\(limit))"))
-            if let languages = check.fallbackLanguages { Console.print(Self.words(languages, check)) }
+            if let languages = check.fallbackLanguages { Console.print(Self.summary(languages, check)) }
         }
     }
 }

@@ -44,7 +44,7 @@ struct MoveCommand: AsyncParsableCommand {
         let new = try await StoreOpening.open(Self.absolute(to), .arriving, isAlive: { _ in true })
         let stopFile = session.senders.stopFile
         let move = MoveStore(
-            from: old, to: new, mover: try session.post().name, stopsByFile: { stopFile.read() },
+            from: old, to: new, mover: try session.registration().name, stopsByFile: { stopFile.read() },
             now: { Timestamp(Date()) })
         let printer = MoveProgressPrinter()
         let result = try await Interruptible.run(
@@ -81,7 +81,7 @@ private final class MoveProgressPrinter: Sendable {
         }
         guard isDue else { return }
         let verb =
-            switch progress.stage {
+            switch progress.phase {
             case .copying: "copying"
             case .provingNew: "reading the new store again"
             case .provingOld: "reading the old store again"

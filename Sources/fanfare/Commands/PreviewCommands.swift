@@ -117,7 +117,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let session = try await settings.session(configuration)
         let definition = try arguments.definition(configuration, plannedAt: session.now)
         let prepared = try await session.useCases.start.prepare(definition, occurrence: nil)
-        var sending = SendingHere.testing(session, log)
+        var sending = CommandSender.testing(session, log)
         let isOwn = try await sending.prepare(prepared.app)
         let test = session.useCases.tests
         let (run, found) = try await test.start(
@@ -126,7 +126,7 @@ struct TestSendCommand: AsyncParsableCommand {
         let environment = found.record.environment
         Console.note(
             Console.warned(
-                "sending to \(environment.words(devices: 1)), \(found.record.installationID ?? found.record.token.redacted), "
+                "sending to \(environment.summary(devices: 1)), \(found.record.installationID ?? found.record.token.redacted), "
                     + "and to no other", on: .notes))
         if definition.campaign.pushType == .background { noteBudget(prepared.app.silentBudget) }
         let end = isOwn ? try await sending.send(run) : try await sending.handedOver(run)

@@ -92,24 +92,24 @@ struct ExplainCommand: AsyncParsableCommand {
         Console.print(
             json
                 ? try ResultJSON.text(explained.map(\.result))
-                : explained.map { ExplanationPage(story: $0.story, explanation: $0.explanation).text }
+                : explained.map { ExplanationPage(history: $0.history, explanation: $0.explanation).text }
                     .joined(separator: "\n\n"))
     }
 }
 
 /// The history of one device, as text.
 struct ExplanationPage {
-    let story: DeviceStory
+    let history: DeviceHistory
     let explanation: Explanation
 
     var text: String {
-        let cut = story.isCut ? ["(only the latest runs are told)"] : []
+        let cut = history.isCut ? ["(only the latest runs are told)"] : []
         let lines = explanation.lines.map { line in
             "\(line.at.iso8601.padded(to: 25))\(line.run.map { "run \($0)" }?.padded(to: 9) ?? "         ")\(line.text)"
         }
         let nothing = lines.isEmpty ? ["nothing on record but the device itself"] : []
         let now = explanation.now.map { "\("now".padded(to: 25))         \($0)" }
-        return (["\(DeviceText.line(story.device)), \(story.device.record.topic)"] + cut + lines + nothing + now)
+        return (["\(DeviceText.line(history.device)), \(history.device.record.topic)"] + cut + lines + nothing + now)
             .joined(separator: "\n")
     }
 

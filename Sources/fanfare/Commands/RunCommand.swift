@@ -99,7 +99,7 @@ struct RunCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session()
         guard let campaign else {
-            return try await DuePass.run(session, log.logger(session.configuration), json: json)
+            return try await RunDueOnce.run(session, log.logger(session.configuration), json: json)
         }
         // A recorded run continues as it was frozen, even if the file has changed since.
         var late: Failure?
@@ -147,7 +147,7 @@ struct RunCommand: AsyncParsableCommand {
     private func start(_ given: RunDefinition, _ files: [String: String], _ session: Session) async throws {
         let starting = session.useCases.start
         var prepared = try await starting.prepare(given, occurrence: occurrence)
-        var sending = try await SendingHere.reporting(session, log)
+        var sending = try await CommandSender.reporting(session, log)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
         if let missed = try await starting.missed(prepared, by: session.actor, now: session.now) {
             return try await sending.execute(missed, wait: wait, json: json)
@@ -158,13 +158,13 @@ struct RunCommand: AsyncParsableCommand {
         let app = prepared.app
         let started = try await starting.start(
             prepared, occurrence: key(at: now), by: session.actor, now: now, plan: planned,
-            overriding: Set(overrideGuard), files: files, brokenGlass: reason
+            overriding: Set(overrideGuard), files: files, emergencyOverride: reason
         ) {
             try await sending.prepareUnlessServed(app)
         }
         for warning in started.warnings { Console.note("warning: \(warning)") }
         if !started.isNew { note(started.run) }
-        try await session.warnOfBrokenGlass(started.run)
+        try await session.warnOfEmergencyOverride(started.run)
         try await sending.execute(started.run, wait: wait, json: json)
     }
 
@@ -177,7 +177,7 @@ struct RunCommand: AsyncParsableCommand {
     private func goOn(with run: Run, _ session: Session) async throws -> Failure? {
         note(run, isOther: isOther(run, session))
         if wait == false, RunEnd(run) == nil { try await ExecuteRun.requireDaemon(session.runs) }
-        var sending = try await SendingHere.reporting(session, log)
+        var sending = try await CommandSender.reporting(session, log)
         let isOther = occurrenceBy != nil && run.occurrence != key(at: session.clock.now())
         sending.reportsLateRun = !isOther
         do {
@@ -201,7 +201,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     private func note(_ run: Run, isOther: Bool = false) {
-        let words =
+        let summary =
             switch run.state {
             case _ where run.state.isFinal && isOther:
                 "it was made with other words, and nothing is sent; give another --occurrence to send these"
@@ -213,7 +213,7 @@ struct RunCommand: AsyncParsableCommand {
                     ? "this call continues it, unless another process sends it"
                     : "it comes first, and this call makes no other"
             }
-        Console.note("occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); \(words)")
+        Console.note("occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); \(summary)")
     }
 
     private func confirm(
@@ -222,8 +222,8 @@ struct RunCommand: AsyncParsableCommand {
         guard !yes, Console.isInteractive else { return }
         let name = prepared.definition.campaign.name
         let reach = try await starting.reach(of: &prepared, now: session.now)
-        let words = reach.total == 0 ? "no device" : reach.environmentWords
-        guard Console.confirms(Console.warned("Send \(name) to \(words)?", on: .notes)) else {
+        let summary = reach.total == 0 ? "no device" : reach.environmentSummary
+        guard Console.confirms(Console.warned("Send \(name) to \(summary)?", on: .notes)) else {
             throw Failure(.refused, "not sent; `fanfare plan \(name)` shows what it would do")
         }
     }
@@ -257,7 +257,7 @@ enum Waiting: EnumerableFlag {
 }
 
 /// One pass of `run --due`: what the daemon would do now, and then exit. A timer alone can run the product with it.
-struct DuePass: Sendable {
+struct RunDueOnce: Sendable {
     /// What is due later than this waits for the next pass.
     private static let idleLimit: Duration = .seconds(60)
 
@@ -276,10 +276,11 @@ struct DuePass: Sendable {
         catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
         for problem in catalogue.problems { problem.diagnostics.forEach { Console.note($0.description) } }
         let snapshot = Scheduler.CampaignSnapshot(campaigns: catalogue.ready, names: catalogue.names)
-        let post = try session.post()
-        let actor = ThisProcess.sender(post)
+        let registration = try session.registration()
+        let actor = ThisProcess.sender(registration)
         let senders = try LocalSender.of(
-            session, actor: actor, post: post, tokens: ProviderTokens(session, logger: logger), logger: logger
+            session, actor: actor, registration: registration, tokens: ProviderTokens(session, logger: logger),
+            logger: logger
         ) { configuration }
         let daemon = Scheduler(
             store: session.store, senders: senders, actor: actor, clock: session.clock, web: .feeds(configuration),
@@ -319,7 +320,7 @@ struct DuePass: Sendable {
     }
 }
 
-extension DuePass {
+extension RunDueOnce {
     /// Leaves the work to a daemon if there is one. Otherwise prints what was done, and throws the most serious end.
     static func run(_ session: Session, _ logger: Logger, json: Bool) async throws {
         // A timer's pass may be shorter than the quiet time: what a lost machine left would then wait for ever.
@@ -327,24 +328,24 @@ extension DuePass {
         try await session.recoverAbandoned()
         try await session.runs.requireNoStop(campaign: nil)
         if let daemon = try await session.runs.daemon() {
-            Console.note("the daemon does this already: \(daemon.holder.words)")
+            Console.note("the daemon does this already: \(daemon.holder.summary)")
             if json { Console.print(try ResultJSON.text(DueResult(ended: []))) }
             return
         }
         let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
-        let outcome = try await DuePass(session, logger: logger).execute()
+        let outcome = try await RunDueOnce(session, logger: logger).execute()
         let ended = outcome.runs
         Console.print(json ? try ResultJSON.text(DueResult(ended: ended)) : DueText.text(ended))
         for entry in ended {
-            let nobody = try await NobodyReached.of(entry.run, in: session.store, now: session.now)
-            if let nobody { Console.note("run \(entry.run.id): \(nobody)") }
+            let emptyReach = try await EmptyReach.of(entry.run, in: session.store, now: session.now)
+            if let emptyReach { Console.note("run \(entry.run.id): \(emptyReach)") }
         }
         try await webhooks.drain(within: WebhookDispatcher.lastWait)
-        try leave(outcome, session.runs)
+        try throwGravestFailure(of: outcome, session.runs)
     }
 
     /// Throws the most serious end. What waits for the next pass is no failure.
-    private static func leave(_ outcome: DueOutcome, _ runs: FollowRuns) throws {
+    private static func throwGravestFailure(of outcome: DueOutcome, _ runs: FollowRuns) throws {
         let failures =
             outcome.runs.filter(isFailure).compactMap { $0.end.failure(of: $0.run, runs) }
             + outcome.faults.map(\.failure)
@@ -358,7 +359,7 @@ extension DuePass {
     private static func isFailure(_ entry: DueRun) -> Bool {
         switch entry.end {
         case .unreachable, .credentialRefused, .breakerOpen, .halted, .awaitingApproval, .late, .stopped, .stoppedEarly,
-            .missed, .refused, .failed, .nobodyReached, .unsuccessful:
+            .missed, .refused, .failed, .noDeviceReached, .unsuccessful:
             true
         case .finished, .cancelled, .paused, .busy, .waiting: false
         }

@@ -72,7 +72,7 @@ extension ScheduleCommand {
 
 /// The schedule as text, in the operator's zone and in UTC, with the runs that wait for a person.
 struct ScheduleList {
-    private static let dueWords = " due now: the next daemon or `run --due` starts it"
+    private static let dueNote = " due now: the next daemon or `run --due` starts it"
 
     private let entries: [Agenda.Due]
     private let due: [Agenda.Due]
@@ -108,7 +108,7 @@ struct ScheduleList {
         let width = max(20, shown.count) + 2
         let names = max(10, listed.map { $0.campaign.campaign.name.count }.max() ?? 0) + 2
         let heading = shown.padded(to: width) + "UTC".padded(to: 22) + "campaign".padded(to: names) + "occurrence"
-        let dueLines = due.map { line($0, width: width, names: names) + Self.dueWords }
+        let dueLines = due.map { line($0, width: width, names: names) + Self.dueNote }
         return ([heading] + dueLines + entries.map { line($0, width: width, names: names) }).joined(separator: "\n")
     }
 
@@ -146,7 +146,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session()
-        let sending = try await SendingHere.reporting(session, log)
+        let sending = try await CommandSender.reporting(session, log)
         let poller = FeedPoller(
             store: session.store, web: .feeds(session.configuration), actor: session.actor,
             approvals: { session.configuration.approvals },
@@ -167,7 +167,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
 
     /// Polls one feed if it is due, and sends the runs that it has started. Returns what is wrong with the feed.
     private func poll(
-        _ source: CampaignSource, _ poller: FeedPoller, _ session: Session, _ sending: SendingHere
+        _ source: CampaignSource, _ poller: FeedPoller, _ session: Session, _ sending: CommandSender
     ) async throws -> Failure? {
         let name = source.campaign.name
         let now = session.clock.now()
@@ -202,7 +202,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
         return sources
     }
 
-    private func execute(_ runs: [Run], _ session: Session, _ sending: SendingHere) async throws {
+    private func execute(_ runs: [Run], _ session: Session, _ sending: CommandSender) async throws {
         for run in runs {
             let end = try await sending.send(run)
             if case .busy = end { continue }
@@ -255,21 +255,21 @@ enum FeedPollText {
             case .refused(let occurrence, let reason): "\(campaign): \(occurrence) is refused: \(reason)"
             }
         }
-        return (["\(campaign): \(words(poll))"] + runs + ended).joined(separator: "\n")
+        return (["\(campaign): \(summary(poll))"] + runs + ended).joined(separator: "\n")
     }
 
     /// Returns the failure that a poll's result means for the exit code, or `nil` for none.
     static func failure(_ poll: FeedPoll, of campaign: String) -> Failure? {
         switch poll.found {
         case .failed(let reason): return Failure(.tryAgain, "\(campaign): \(reason)")
-        case .tooManyNew: return Failure(.refused, "\(campaign): \(words(poll))")
+        case .tooManyNew: return Failure(.refused, "\(campaign): \(summary(poll))")
         case .unchanged, .catalogue, .items, .overtaken: break
         }
         let refused = poll.ended.contains { if case .refused = $0 { true } else { false } }
         return refused ? Failure(.refused, "\(campaign): not sent, see above") : nil
     }
 
-    private static func words(_ poll: FeedPoll) -> String {
+    private static func summary(_ poll: FeedPoll) -> String {
         switch poll.found {
         case .unchanged: "nothing has changed"
         case .catalogue(let items):

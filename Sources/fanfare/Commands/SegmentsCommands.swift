@@ -118,19 +118,20 @@ struct SegmentsImportCommand: AsyncParsableCommand {
             try await segments.importMembers(
                 of: name, path: file, mode: mode, topic: topic, rejects: rejects, now: session.clock.now)
         }
-        try await segments.recordChange(of: name, "\(file): \(Self.words(result))", by: session.actor, now: session.now)
+        try await segments.recordChange(
+            of: name, "\(file): \(Self.summary(result))", by: session.actor, now: session.now)
         Console.print(json ? try ResultJSON.text(result) : text(result))
         if result.rejected > 0 { throw ExitStatus.invalidData.exitCode }
     }
 
-    private static func words(_ result: SegmentImportResult) -> String {
+    private static func summary(_ result: SegmentImportResult) -> String {
         "\(result.read.counted("line")), \(result.added.counted("device")) added, "
             + "\(result.alreadyIn.counted("was", "were")) in it, \(result.removed.grouped) removed, "
             + "\(result.unmatched.counted("line")) without a device, \(result.rejected.grouped) rejected"
     }
 
     private func text(_ result: SegmentImportResult) -> String {
-        "segment \(result.segment): \(Self.words(result))"
+        "segment \(result.segment): \(Self.summary(result))"
             + (result.rejected > 0 ? "; see \(RejectsPath.path(for: file, named: rejects))" : "")
     }
 }
@@ -151,19 +152,19 @@ struct SegmentsDeleteCommand: AsyncParsableCommand {
         let session = try await settings.session()
         let segments = session.useCases.segments
         let summary = try await segments.summary(name, now: session.now)
-        let words = "segment \(name) with its \(summary.expression == nil ? summary.count.devices : "expression")"
+        let deletion = "segment \(name) with its \(summary.expression == nil ? summary.count.devices : "expression")"
         let users = try await session.useCases.files.users(ofSegment: name)
-        if users.isEmpty { try confirm(words) }
+        if users.isEmpty { try confirm(deletion) }
         try await segments.remove(name, usedBy: users, by: session.actor, now: session.now)
-        Console.print("deleted \(words)")
+        Console.print("deleted \(deletion)")
     }
 
-    private func confirm(_ words: String) throws {
+    private func confirm(_ deletion: String) throws {
         if yes { return }
         guard Console.isInteractive else {
-            throw Failure(.refused, "this would delete \(words); nothing was deleted, give --yes to do it")
+            throw Failure(.refused, "this would delete \(deletion); nothing was deleted, give --yes to do it")
         }
-        guard Console.confirms("Delete \(words)?") else { throw Failure(.refused, "nothing was deleted") }
+        guard Console.confirms("Delete \(deletion)?") else { throw Failure(.refused, "nothing was deleted") }
     }
 }
 

@@ -177,14 +177,14 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
 
     private func confirm(_ found: OutcomePruneCounts, _ age: Duration) throws {
         if yes { return }
-        let words = Self.words(found, age)
+        let summary = Self.summary(found, age)
         guard Console.isInteractive else {
-            throw Failure(.refused, "this would delete \(words); nothing was deleted, give --yes to do it")
+            throw Failure(.refused, "this would delete \(summary); nothing was deleted, give --yes to do it")
         }
-        guard Console.confirms("Delete \(words)?") else { throw Failure(.refused, "nothing was deleted") }
+        guard Console.confirms("Delete \(summary)?") else { throw Failure(.refused, "nothing was deleted") }
     }
 
-    private static func words(_ counts: OutcomePruneCounts, _ age: Duration) -> String {
+    private static func summary(_ counts: OutcomePruneCounts, _ age: Duration) -> String {
         "\(counts.deliveries.counted("outcome")) of \(counts.runs.counted("run")) over for more than "
             + WrittenDuration.text(age)
     }
@@ -193,7 +193,7 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
         if json { return Console.print(try ResultJSON.text(OutcomePruneResult(counts, size))) }
         let done =
             counts.runs > 0
-            ? "deleted \(Self.words(counts, age))"
+            ? "deleted \(Self.summary(counts, age))"
             : "no run is over for more than \(WrittenDuration.text(age)); nothing was deleted"
         let megabytes = (size.bytes / 1_000_000).grouped
         Console.print(

@@ -35,11 +35,11 @@ struct PostgresPrograms: Sendable {
         }
     }
 
-    func words(_ program: String, _ arguments: [String]) -> [String] {
+    func command(_ program: String, _ arguments: [String]) -> [String] {
         asOwner(["\(folder)/\(program)"] + arguments)
     }
 
-    func asOwner(_ words: [String]) -> [String] { (owner.map { ["runuser", "-u", $0, "--"] } ?? []) + words }
+    func asOwner(_ arguments: [String]) -> [String] { (owner.map { ["runuser", "-u", $0, "--"] } ?? []) + arguments }
 }
 
 /// The demo's own server, reached only over a socket in its folder.
@@ -76,10 +76,10 @@ struct DemoCluster: Sendable {
     func start() async throws {
         try FileManager.default.createDirectory(
             atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
-        if let owner = programs.owner { try await giveAway(to: owner) }
+        if let owner = programs.owner { try await changeOwner(to: owner) }
         try await run("initdb", ["-D", data, "-U", Self.user, "-A", "trust", "-E", "UTF8", "--locale=C", "-N"])
         let server = try processes.start(
-            programs.words(
+            programs.command(
                 "postgres", ["-D", data, "-k", folder, "-p", "5432", "-c", "listen_addresses="]),
             log: "postgres", in: "/")
         try await processes.wait(for: "the server", server, log: "postgres", atMost: Self.readyTime) { isReady }
@@ -90,7 +90,7 @@ struct DemoCluster: Sendable {
     private var data: String { "\(folder)/data" }
 
     /// Gives the folder to the server's user, who must also be able to reach it through all parent folders.
-    private func giveAway(to owner: String) async throws {
+    private func changeOwner(to owner: String) async throws {
         try await processes.run(["chown", owner, folder], log: "postgres")
         do {
             try await processes.run(programs.asOwner(["test", "-w", folder]), log: "postgres")
@@ -103,7 +103,7 @@ struct DemoCluster: Sendable {
     }
 
     private func run(_ program: String, _ arguments: [String]) async throws {
-        try await processes.run(programs.words(program, arguments), log: "postgres", name: program)
+        try await processes.run(programs.command(program, arguments), log: "postgres", name: program)
     }
 
     /// Whether the server reports in its PID file that it is ready.
@@ -171,11 +171,11 @@ final class DemoProcesses: Sendable {
     ///   - folder: the working directory.
     @discardableResult
     func start(
-        _ words: [String], log: String, in folder: String, environment: [String: String] = [:]
+        _ arguments: [String], log: String, in folder: String, environment: [String: String] = [:]
     ) throws -> Process {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["sh", "-c", Self.starter, path(ofLog: log)] + words
+        process.arguments = ["sh", "-c", Self.starter, path(ofLog: log)] + arguments
         process.currentDirectoryURL = URL(fileURLWithPath: folder)
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardInput = FileHandle.nullDevice
@@ -188,17 +188,17 @@ final class DemoProcesses: Sendable {
     /// Runs a program to its end. Throws if its exit status is not 0.
     ///
     /// - Parameter name: the tool's name, for a person. `nil` means the first word.
-    func run(_ words: [String], log: String, name: String? = nil) async throws {
+    func run(_ arguments: [String], log: String, name: String? = nil) async throws {
         let before = text(ofLog: log).utf8.count
-        let process = try start(words, log: log, in: "/")
+        let process = try start(arguments, log: log, in: "/")
         while process.isRunning { try await Task.sleep(for: Self.lookEvery) }
         forget(process)
-        guard process.terminationStatus == 0 else { throw failed(name ?? words[0], log, after: before) }
+        guard process.terminationStatus == 0 else { throw failed(name ?? arguments[0], log, after: before) }
     }
 
     /// Starts a sender, which ``kill(_:)`` and ``stop()`` can end.
-    func startSender(_ words: [String], log: String, in folder: String, machine: String) throws -> Process {
-        let process = try start(words, log: log, in: folder, environment: ["XDG_STATE_HOME": machine])
+    func startSender(_ arguments: [String], log: String, in folder: String, machine: String) throws -> Process {
+        let process = try start(arguments, log: log, in: folder, environment: ["XDG_STATE_HOME": machine])
         senders.withLock { $0[process.processIdentifier] = process }
         return process
     }
@@ -238,7 +238,7 @@ final class DemoProcesses: Sendable {
     }
 
     /// Ends all remaining processes and removes the files. Returns when that is done.
-    func end() {
+    func terminateAll() {
         try? pipe.fileHandleForWriting.close()
         watcher.waitUntilExit()
     }

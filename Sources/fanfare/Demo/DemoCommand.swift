@@ -38,14 +38,14 @@ struct DemoCommand: AsyncParsableCommand {
                 try await FailoverDemo(programs: programs, folder: folder, isNamed: dir != nil, devices: devices).play()
             }
         }
-        let simulator = try folder.furnish(devices: devices)
+        let simulator = try folder.prepare(devices: devices)
         defer { simulator.stop() }
         try folder.writeConfiguration(simulator)
         try folder.enter()
         let scene = DemoScene(simulator: simulator)
         try await scene.broadcast()
         try await scene.silentPushes()
-        farewell(folder)
+        printSummary(folder)
         if stay { try await serve(folder, simulator) }
     }
 
@@ -72,7 +72,7 @@ struct DemoCommand: AsyncParsableCommand {
         try await DemoScene(simulator: simulator).play("serve", "--link", "--log-level", "warning")
     }
 
-    private func farewell(_ folder: DemoFolder) {
+    private func printSummary(_ folder: DemoFolder) {
         Console.print(
             """
 
@@ -84,12 +84,12 @@ struct DemoCommand: AsyncParsableCommand {
             # Try next, there:
             """)
         Console.print("cd \(folder.path)")
-        for words in [
+        for command in [
             "report new-podcast --format csv",
             "plan breaking-news --var headline='WenderCast wins' --var link_url=https://example.com/7",
             "devices show install-1",
         ] {
-            Console.print("\(Self.program) \(words)")
+            Console.print("\(Self.program) \(command)")
         }
     }
 
@@ -108,11 +108,11 @@ struct DemoScene {
         try await play("devices", "import", "devices.csv")
         try await play("segments", "import", "podcast-fans", "fans.csv")
         try await play("validate")
-        let words = [
+        let arguments = [
             "--var", "title=The Long Way Home", "--var", "link_url=https://example.com/42",
         ]
-        try await play(["plan", "new-podcast"] + words)
-        try await watched { try await play(["run", "new-podcast", "--occurrence", "episode-42", "--yes"] + words) }
+        try await play(["plan", "new-podcast"] + arguments)
+        try await watched { try await play(["run", "new-podcast", "--occurrence", "episode-42", "--yes"] + arguments) }
         try await play("report", "new-podcast", "--check")
     }
 
@@ -196,7 +196,7 @@ struct DemoFolder {
     }
 
     /// Writes what an installation needs except the configuration, and starts a simulator that knows the devices.
-    func furnish(devices: Int) throws -> Simulator {
+    func prepare(devices: Int) throws -> Simulator {
         let key = try writeExamples()
         Console.print("# \(devices.grouped) WenderCast devices in 8 locales, 6 time zones and both environments")
         for (trouble, count) in try writeDevices(count: devices, now: Timestamp(Date())) {

@@ -24,9 +24,9 @@ struct FailoverDemo: Sendable {
             server: server, removing: [machines] + (isNamed ? [] : [folder.path]), logs: folder.path)
         do {
             try await play(processes)
-            processes.end()
+            processes.terminateAll()
         } catch {
-            processes.end()
+            processes.terminateAll()
             throw error
         }
         let left = "campaigns/, devices.csv, simulator.jsonl, and the logs of the senders and the server"
@@ -39,7 +39,7 @@ struct FailoverDemo: Sendable {
         // The server's user may pass through the folder but not list it.
         if programs.owner != nil { chmod(folder.path, 0o711) }
         let cluster = try DemoCluster(programs, in: server, processes)
-        let simulator = try folder.furnish(devices: devices)
+        let simulator = try folder.prepare(devices: devices)
         defer { simulator.stop() }
         Console.print("# A PostgreSQL server, reached over a socket in \(server) alone")
         try await cluster.start()

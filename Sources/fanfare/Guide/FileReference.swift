@@ -56,7 +56,7 @@ enum FileReference {
             let example = key.value.example.isEmpty ? nil : "Example: `\(key.value.example)`"
             let explanation = [key.isRequired ? "Required." : nil, key.doc, example]
             let row = Row(
-                key: name, value: key.value.words, explanation: explanation.compactMap(\.self).joined(separator: " "))
+                key: name, value: key.value.summary, explanation: explanation.compactMap(\.self).joined(separator: " "))
             return [row] + rows(below: key.value, name)
         }
     }

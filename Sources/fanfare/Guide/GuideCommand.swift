@@ -21,7 +21,7 @@ struct GuideCommand: ParsableCommand {
     @Option(help: "Show the sections that contain all of these words.") var search: String?
     @Option(help: "Write the guide as a static site into this folder.", completion: .directory) var site: String?
 
-    @Sendable private static func topics(words: [String], index: Int, prefix: String) -> [String] {
+    @Sendable private static func topics(arguments: [String], index: Int, prefix: String) -> [String] {
         Guide.complete.pages.map(\.name)
     }
 

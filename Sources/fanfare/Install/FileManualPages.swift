@@ -38,8 +38,8 @@ struct FileManualPages {
         ]
     }
 
-    private func page(_ name: String, _ about: String, _ file: JSONSchema.File, _ words: String) -> Page {
-        let body = [".SH DESCRIPTION", Roff.line(words), ".PP", Roff.line(file.shape.doc), ".SH KEYS"]
+    private func page(_ name: String, _ about: String, _ file: JSONSchema.File, _ summary: String) -> Page {
+        let body = [".SH DESCRIPTION", Roff.line(summary), ".PP", Roff.line(file.shape.doc), ".SH KEYS"]
         return Page(name: name, text: text(name, about, body + entries(file.shape, under: "")))
     }
 
@@ -56,11 +56,11 @@ struct FileManualPages {
     private func entries(_ shape: ObjectShape, under prefix: String) -> [String] {
         shape.keys.flatMap { key -> [String] in
             let name = prefix + key.name
-            let words = [
-                key.isRequired ? "Required." : nil, key.doc, "Value: \(key.value.words).",
+            let sentences = [
+                key.isRequired ? "Required." : nil, key.doc, "Value: \(key.value.summary).",
                 key.value.example.isEmpty ? nil : "Example: \(key.value.example)",
             ]
-            let line = Roff.line(words.compactMap(\.self).joined(separator: " "))
+            let line = Roff.line(sentences.compactMap(\.self).joined(separator: " "))
             return [".TP", ".B \(Roff.text(name))", line] + below(key.value, name)
         }
     }
@@ -84,8 +84,8 @@ struct FileManualPages {
             ".SH COLUMNS",
         ]
         let columns = DeviceColumns.all.flatMap { column -> [String] in
-            let words = (column.isRequired ? "Required. " : "") + (Self.columns[column.name] ?? "")
-            return [".TP", ".B \(Roff.text(column.name))", Roff.line(words)]
+            let summary = (column.isRequired ? "Required. " : "") + (Self.columns[column.name] ?? "")
+            return [".TP", ".B \(Roff.text(column.name))", Roff.line(summary)]
         }
         return Page(
             name: "fanfare-devices", text: text("fanfare-devices", "files of devices for fanfare(1)", body + columns))

@@ -45,8 +45,8 @@ struct PlanText {
         page.row(
             "Reach",
             "\(plan.reach.total.devices)" + (left > 0 ? ", of \(plan.selected.grouped) that the audience selects" : ""),
-            Console.warned(plan.reach.environmentWords, on: .results))
-        if let nobody = plan.nobody { page.row("No device", nobody.detail) }
+            Console.warned(plan.reach.environmentSummary, on: .results))
+        if let emptyReach = plan.emptyReach { page.row("No device", emptyReach.detail) }
         for keyless in plan.keyless { page.row("No key", keyless.description) }
         let reasons = plan.reach.suppressed.filter { $0.value > 0 }.sorted {
             ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue)
@@ -66,18 +66,19 @@ struct PlanText {
 
     private func addStart(_ page: inout Page) {
         PlanWavesText(plan: plan).add(to: &page)
-        for stage in plan.stages { page.row("Stage \(stage.number)", stage.words) }
-        if let silent = plan.silentBudget { page.row("Budget", Self.words(silent)) }
+        for stage in plan.stages { page.row("Stage \(stage.number)", stage.summary) }
+        if let silent = plan.silentBudget { page.row("Budget", Self.summary(silent)) }
         if let capped = plan.capped {
-            page.row("Caps", Self.words(capped), capped.caps.map(\.words).joined(separator: "; "))
+            page.row("Caps", Self.summary(capped), capped.caps.map(\.summary).joined(separator: "; "))
         }
         if let hours = plan.definition.campaign.schedule?.quietHours, let quiet = plan.quiet {
             page.row(
-                "Quiet hours", "\(Self.clock(hours.fromMinute)) to \(Self.clock(hours.toMinute)), \(Self.words(quiet))")
+                "Quiet hours",
+                "\(Self.clock(hours.fromMinute)) to \(Self.clock(hours.toMinute)), \(Self.summary(quiet))")
         }
     }
 
-    private static func words(_ quiet: QuietForecast) -> String {
+    private static func summary(_ quiet: QuietForecast) -> String {
         let waiting = quiet.lastEnd.map {
             "\(quiet.waiting.devices) wait for the end of theirs, the last until \($0.shown)"
         }
@@ -86,7 +87,7 @@ struct PlanText {
         return parts.isEmpty ? "for no device at the start" : parts.joined(separator: "; ")
     }
 
-    private static func words(_ silent: SilentForecast) -> String {
+    private static func summary(_ silent: SilentForecast) -> String {
         let budget = "\(silent.budget.limit) background pushes in \(WrittenDuration.text(silent.budget.window))"
         if silent.usedUp == 0 { return "every device has room for one more (\(budget))" }
         return "\(silent.usedUp.devices) had their \(budget): "
@@ -95,7 +96,7 @@ struct PlanText {
                 : "they wait for their next slot, or are left out (silent_budget) if the push expires before it")
     }
 
-    private static func words(_ capped: CappedForecast) -> String {
+    private static func summary(_ capped: CappedForecast) -> String {
         let devices = capped.devices
         let waiting = devices.lastSlotAt.map {
             "\(devices.waiting.devices) wait for a slot, the last until \($0.shown)"
@@ -173,7 +174,7 @@ struct PlanWavesText {
 
     func add(to page: inout Page) {
         guard let wall = plan.definition.wall else {
-            for wave in plan.waves { page.row("Start", words(wave), lateness(wave)) }
+            for wave in plan.waves { page.row("Start", summary(wave), lateness(wave)) }
             return
         }
         page.row(
@@ -189,7 +190,7 @@ struct PlanWavesText {
         }
     }
 
-    private func words(_ wave: Wave) -> String {
+    private func summary(_ wave: Wave) -> String {
         let start = (wave.startsAt <= plan.madeAt ? "now, " : "") + wave.startsAt.shown
         guard let rate = wave.rate, wave.endsAt != nil, wave.devices > 0 else {
             return start + ", as fast as APNs takes it"

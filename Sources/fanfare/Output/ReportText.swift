@@ -21,7 +21,7 @@ struct ReportText {
                 + (run.isTest ? " (a test, to one device)" : "")
         ]
         lines.append("State      \(RunStatus.state(run))")
-        if let broken = report.brokenGlass { lines.append("Unsigned   \(broken.words)") }
+        if let broken = report.emergencyOverride { lines.append("Unsigned   \(broken.summary)") }
         if let correction = run.definition.correction {
             lines.append("Corrects   run \(correction.run) (\(correction.kind.rawValue))")
         }
@@ -69,7 +69,7 @@ struct ReportText {
             sections += ["", Self.sliceHeading(name)] + Self.shown(slices).map(Self.line)
         }
         if let stages = StageResult.all(report.run, report.stages) {
-            sections += ["", "Stages"] + stages.map { "  \($0.stage). \($0.members): \($0.words)" }
+            sections += ["", "Stages"] + stages.map { "  \($0.stage). \($0.members): \($0.summary)" }
         }
         if report.possibleDuplicates > 0 {
             sections += ["", "Possible duplicates: \(report.possibleDuplicates.grouped) accepted after a lost answer"]
@@ -146,9 +146,9 @@ enum DueText {
         guard !ended.isEmpty else { return "nothing is due" }
         return ended.map { entry in
             let (run, counts) = (entry.run, entry.run.counts)
-            var words = RunStatus.state(run)
-            if case .waiting(let moment) = entry.end { words += ", the rest is due at \(moment.shown)" }
-            return "run \(run.id): \(run.campaign), occurrence \(run.occurrence): \(words); "
+            var text = RunStatus.state(run)
+            if case .waiting(let moment) = entry.end { text += ", the rest is due at \(moment.shown)" }
+            return "run \(run.id): \(run.campaign), occurrence \(run.occurrence): \(text); "
                 + "\(counts.accepted.grouped) of \(counts.audience.grouped) accepted"
         }.joined(separator: "\n")
     }

@@ -24,7 +24,7 @@ struct RunStatus {
         let holder = runs.holder(owner)
         // The sender waits for responses, or it is stopped and obeys as soon as it continues.
         let state = holder.state == .stopped ? "has not heard it yet" : "still waits for answers on their way"
-        Console.note("\(holder.words) was told, and \(state)")
+        Console.note("\(holder.summary) was told, and \(state)")
     }
 
     /// Prints the run after a change, and names a sender that still waits for responses.
@@ -42,10 +42,10 @@ struct RunStatus {
         var page = Page()
         page.line("Run \(run.id): \(run.campaign), occurrence \(run.occurrence)")
         page.row("State", Self.state(run))
-        if let broken = held.brokenGlass { page.row("Unsigned", broken.words) }
+        if let broken = held.emergencyOverride { page.row("Unsigned", broken.summary) }
         if let holder = held.holder {
             let heard = run.heartbeatAt.map { ", heard of at \($0.iso8601)" } ?? ""
-            page.row("Process", holder.words + heard)
+            page.row("Process", holder.summary + heard)
         } else if held.isLeft {
             page.row("Process", "no process sends it; a daemon or `fanfare run` with its occurrence continues it")
         }
@@ -55,24 +55,24 @@ struct RunStatus {
                 + "\(counts.accepted.grouped) accepted, \(counts.rejected.grouped) rejected, "
                 + "\(counts.unknown.grouped) unknown, \(counts.suppressed.grouped) suppressed")
         page.row("Left", "\(counts.pending.grouped) pending, \(counts.leased.grouped) in flight")
-        for stage in held.result.stages ?? [] { page.row("Stage \(stage.stage)", stage.words) }
+        for stage in held.result.stages ?? [] { page.row("Stage \(stage.stage)", stage.summary) }
         page.row("Waiting", WaitsText(held.waits, held.holder?.storeWait, now: now).sentences)
         if let recovery = held.recovery { page.row("Recovered", "\(recovery.at.iso8601), \(recovery.detail)") }
         if let clockStep { page.row("Clock", clockStep.description) }
         return page.text
     }
 
-    static func state(_ run: Run) -> String { RunResult(run).stateWords }
+    static func state(_ run: Run) -> String { RunResult(run).stateSummary }
 
     /// Returns `running, held by web1:4711 (stopped)`. Names the process unless it is seen to run.
     static func line(_ held: FollowRuns.Held, now: Timestamp) -> String {
         let holder = held.holder.flatMap {
             $0.state == .running ? nil : ", held by \($0.process) (\($0.state.rawValue))"
         }
-        let nobody = held.isLeft ? ", no process sends it" : ""
+        let noSender = held.isLeft ? ", no process sends it" : ""
         let wait = held.holder?.storeWait == nil ? "" : ", waiting for the store"
         let holds = WaitsText(held.waits, now: now).holds.map { ", \($0)" }.joined()
-        return state(held.run) + (holder ?? nobody) + wait + holds
+        return state(held.run) + (holder ?? noSender) + wait + holds
     }
 }
 

@@ -23,7 +23,7 @@ enum Operations {
     ///   - health: why the daemon does not do its work. `nil` if it does.
     ///   - readiness: why the daemon cannot serve requests now. `nil` if it can.
     static func server(
-        _ configuration: Configuration, studio: Studio, observer: ObserveStore,
+        _ configuration: Configuration, webConsole: WebConsole, observer: ObserveStore,
         now: @escaping @Sendable () -> Timestamp, scrape: Scrape, logger: Logger,
         isCoordinator: @escaping @Sendable () -> Bool, stops: @escaping @Sendable () -> StopOrders,
         outages: @escaping @Sendable () -> [EndpointOutage],
@@ -54,7 +54,7 @@ enum Operations {
                 }
             },
             outages: { outages().map(\.description) })
-        return HTTPServer(host: host, port: port, sources: sources, studio: studio, logger: logger)
+        return HTTPServer(host: host, port: port, sources: sources, webConsole: webConsole, logger: logger)
     }
 
     /// The sources of a scrape's gauges, besides the store.

@@ -34,15 +34,17 @@ struct ServeCommand: AsyncParsableCommand {
         let logger = log.logger(configuration, usual: .info)
         let session = try await settings.session(configuration, create ? .making : .writing)
         let store = session.store
-        let post = try session.daemonPost()
-        let actor = ThisProcess.daemon(post)
+        let registration = try session.daemonRegistration()
+        let actor = ThisProcess.daemon(registration)
         let manager = try ServiceManager.ofThisProcess()
         try await session.recoverAbandoned()
         let reloading = Reloading(source: settings.source, configuration: configuration, logger: logger)
         let clock = session.clock
         let tokens = ProviderTokens(session, logger: logger)
         if let warning = configuration.http.proxy?.roleHeaderWarning { logger.warning("\(warning)") }
-        let senders = try LocalSender.of(session, actor: actor, post: post, tokens: tokens, logger: logger) {
+        let senders = try LocalSender.of(
+            session, actor: actor, registration: registration, tokens: tokens, logger: logger
+        ) {
             reloading.configuration
         }
         let supervisor = Supervisor(owner: actor.name, clock: clock, logger: logger)
@@ -95,7 +97,7 @@ struct ServeCommand: AsyncParsableCommand {
         do {
             let server = try Operations.server(
                 configuration,
-                studio: Studio(
+                webConsole: WebConsole(
                     cases: cases, link: OneTimeLink(code) { cases.uptime }, version: Fanfare.configuration.version,
                     guide: .complete),
                 observer: cases.observing, now: { cases.now },
@@ -306,12 +308,12 @@ extension HTTPClient {
 extension Session {
     /// Registers this process as the daemon. Throws ``SenderError/otherDaemon(_:)`` while another one runs, unless
     /// several machines share the store.
-    fileprivate func daemonPost() throws -> SenderPost {
-        let post = try post()
-        guard try post.becomeDaemon() || store.isShared else {
-            throw SenderError.otherDaemon(senders.daemon()?.words ?? "just starting or stopping")
+    fileprivate func daemonRegistration() throws -> SenderRegistration {
+        let registration = try registration()
+        guard try registration.becomeDaemon() || store.isShared else {
+            throw SenderError.otherDaemon(senders.daemon()?.summary ?? "just starting or stopping")
         }
-        return post
+        return registration
     }
 }
 

@@ -33,7 +33,7 @@ final class StopDeadline {
             Thread.current.name = "stop-deadline"
             Thread.sleep(forTimeInterval: limit / .seconds(1))
             Self.say(logger)
-            ThisProcess.leave(ExitStatus.done.rawValue)
+            ThisProcess.exitImmediately(ExitStatus.done.rawValue)
         }
         thread.start()
     }

@@ -76,14 +76,14 @@ extension Failure {
         guard let failure = of(error) else {
             let (text, status) = (Fanfare.fullMessage(for: error), Fanfare.exitCode(for: error))
             if !text.isEmpty { if status.isSuccess { Console.print(text) } else { Console.line(text) } }
-            ThisProcess.leave(status.rawValue)
+            ThisProcess.exitImmediately(status.rawValue)
         }
         for message in failure.messages {
             // A diagnostic already contains its severity and place.
             Console.error(
                 message.contains(": error: ") || message.contains(": warning: ") ? message : "error: \(message)")
         }
-        ThisProcess.leave(ExitStatus(failure.kind).rawValue)
+        ThisProcess.exitImmediately(ExitStatus(failure.kind).rawValue)
     }
 
     /// Returns `nil` for errors of the argument parser, which prints its own.

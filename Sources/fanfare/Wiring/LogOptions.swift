@@ -88,9 +88,9 @@ struct LogLines: Sendable {
     func event(_ level: Logger.Level, label: String, _ message: String, _ facts: Logger.Metadata) -> String {
         let sorted = facts.sorted { $0.key < $1.key }
         guard format == .json else {
-            let words = ([message] + sorted.map { "\($0.key)=\(Self.value($0.value))" }).joined(separator: " ")
+            let line = ([message] + sorted.map { "\($0.key)=\(Self.value($0.value))" }).joined(separator: " ")
             // journald records the time of each line.
-            return hasPriority ? prefixed(words, level) : "\(now().iso8601) \(level.rawValue) \(words)"
+            return hasPriority ? prefixed(line, level) : "\(now().iso8601) \(level.rawValue) \(line)"
         }
         var fields = [("logger", JSONLine.quoted(label)), ("message", JSONLine.quoted(message))]
         let taken: Set = ["time", "level", "logger", "message"]

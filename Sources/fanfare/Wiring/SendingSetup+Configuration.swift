@@ -105,14 +105,14 @@ enum UnreadableSecret {
         do {
             return try body()
         } catch CredentialError.unreadable(let path, let reason) {
-            guard let words = words(path, environment, isRoot: isRoot) else {
+            guard let summary = summary(path, environment, isRoot: isRoot) else {
                 throw CredentialError.unreadable(path: path, reason: reason)
             }
-            throw Failure(.configuration, words)
+            throw Failure(.configuration, summary)
         }
     }
 
-    private static func words(_ path: String, _ environment: [String: String], isRoot: Bool) -> String? {
+    private static func summary(_ path: String, _ environment: [String: String], isRoot: Bool) -> String? {
         let url = URL(fileURLWithPath: path)
         let (name, folder) = (url.lastPathComponent, url.deletingLastPathComponent().path)
         if let copies = environment["CREDENTIALS_DIRECTORY"], !copies.isEmpty {
@@ -132,13 +132,15 @@ extension LocalSender {
     ///
     /// - Parameter setup: the setup of the one app that is sent for, if it is loaded already.
     static func of(
-        _ session: Session, actor: Actor, post: SenderPost, tokens: ProviderTokens, setup: SendingSetup? = nil,
+        _ session: Session, actor: Actor, registration: SenderRegistration, tokens: ProviderTokens,
+        setup: SendingSetup? = nil,
         logger: Logger, configuration: @escaping @Sendable () -> Configuration
     ) throws -> LocalSender {
         let (journals, stops) = (try session.journals(), try session.stops())
         return LocalSender(
             store: session.store, actor: actor, clock: session.clock,
-            jitter: { Double.random(in: 0...1) }, logger: logger, post: post, journals: journals, stops: stops
+            jitter: { Double.random(in: 0...1) }, logger: logger, registration: registration, journals: journals,
+            stops: stops
         ) { topic in
             let configuration = configuration()
             return try (setup ?? SendingSetup(configuration.app(for: topic), tokens, logger: logger))

@@ -15,10 +15,10 @@ struct Settings: ParsableArguments {
     var config: String?
 
     /// Returns the settings of a command line that is being completed.
-    static func completing(_ words: [String]) -> Settings {
+    static func completing(_ arguments: [String]) -> Settings {
         var settings = Settings()
-        settings.config = words.firstIndex(of: "--config").flatMap { index in
-            words.indices.contains(index + 1) ? words[index + 1] : nil
+        settings.config = arguments.firstIndex(of: "--config").flatMap { index in
+            arguments.indices.contains(index + 1) ? arguments[index + 1] : nil
         }
         return settings
     }
@@ -113,13 +113,13 @@ struct Session: Sendable {
     var runs: FollowRuns { useCases.runs }
 
     /// Registers this process as a sender, until it exits. Throws if other processes could not see that it is alive.
-    func post() throws -> SenderPost { try OwnPost.take(senders, store).post }
+    func registration() throws -> SenderRegistration { try OwnRegistration.register(senders, store).registration }
 
     /// Returns the stops that this process obeys immediately.
-    func stops() throws -> StopWatch { try OwnPost.take(senders, store).stops }
+    func stops() throws -> StopWatch { try OwnRegistration.register(senders, store).stops }
 
     /// Returns the journals of this process and of others.
-    func journals() throws -> SenderJournals { try OwnPost.take(senders, store).journals }
+    func journals() throws -> SenderJournals { try OwnRegistration.register(senders, store).journals }
 
     /// Returns the run that a person means, after it has recovered and reported what a crash left in flight. A store
     /// opened only for reading is reported and not changed.
@@ -130,10 +130,10 @@ struct Session: Sendable {
 
     func recoverAbandoned() async throws {
         guard access != .reading else {
-            for left in try await runs.leftInFlight() { Console.note(left.words) }
+            for left in try await runs.leftInFlight() { Console.note(left.summary) }
             return
         }
-        for found in try await runs.recoverAbandoned() { Console.note(found.words) }
+        for found in try await runs.recoverAbandoned() { Console.note(found.summary) }
     }
 }
 

@@ -23,7 +23,7 @@ enum StoreOpening {
             let store = try SQLiteFileStore(
                 path: address, access: access, isAlive: isAlive, livingSender: livingSender, tell: { Console.note($0) })
             if let exposure = store.exposure { Console.note("warning: \(exposure)") }
-            if let restored = store.restored { Console.note("warning: \(restored.words)") }
+            if let restored = store.restored { Console.note("warning: \(restored.summary)") }
             return store
         }
         do {

@@ -31,17 +31,17 @@ enum ThisProcess {
 
     /// Exits the process; every exit goes through here. Skips the exit handlers of the libraries. A thread that closes
     /// a connection still uses OpenSSL and libpq, and would crash after their shutdown.
-    static func leave(_ status: Int32) -> Never { _exit(status) }
+    static func exitImmediately(_ status: Int32) -> Never { _exit(status) }
 
     /// The command of this process, without the words after it, because they may be secret.
     static var command: String { CommandLine.arguments.dropFirst().first { !$0.hasPrefix("-") } ?? "" }
 
     /// Returns this process as a sender of runs. Other processes that read a run see its name.
-    static func sender(_ post: SenderPost) -> Actor { actor.named(post.name) }
+    static func sender(_ registration: SenderRegistration) -> Actor { actor.named(registration.name) }
 
     /// Returns this process as the sender of `serve`.
-    static func daemon(_ post: SenderPost) -> Actor {
-        var daemon = sender(post)
+    static func daemon(_ registration: SenderRegistration) -> Actor {
+        var daemon = sender(registration)
         daemon.origin = .daemon
         return daemon
     }
@@ -68,10 +68,10 @@ enum RecordedCommand {
         "secret", "password", "passphrase", "passwd", "token", "authorization", "api_key",
     ]
 
-    static func text(_ words: [String]) -> String {
-        words.enumerated().map { index, word in
+    static func text(_ arguments: [String]) -> String {
+        arguments.enumerated().map { index, word in
             // The value of an option is the next word, or part of the same word.
-            let isSecret = index > 0 && words[index - 1].hasPrefix("--") && isSecret(words[index - 1][...])
+            let isSecret = index > 0 && arguments[index - 1].hasPrefix("--") && isSecret(arguments[index - 1][...])
             return quoted(isSecret ? "…" : redacted(word))
         }.joined(separator: " ")
     }
@@ -114,46 +114,46 @@ enum RecordedCommand {
 }
 
 /// The registration of this process as a sender of a store, from the start of sending until a normal exit.
-enum OwnPost {
-    private struct Taken {
-        var post: SenderPost
+enum OwnRegistration {
+    private struct Entry {
+        var registration: SenderRegistration
         var journal: PushJournal
         var stops: StopWatch
         var folder: SenderFolder
         var store: any SendingStore
     }
 
-    private static let taken = Mutex<[String: Taken]>([:])
+    private static let registered = Mutex<[String: Entry]>([:])
 
     /// Registers this process, with its journal, the journals of other senders, and the stops that it obeys.
-    static func take(
+    static func register(
         _ folder: SenderFolder, _ store: any SendingStore
-    ) throws -> (post: SenderPost, journals: SenderJournals, stops: StopWatch) {
-        let own = try taken.withLock { taken in
-            if let known = taken[folder.path] { return known }
-            let post = try folder.take()
+    ) throws -> (registration: SenderRegistration, journals: SenderJournals, stops: StopWatch) {
+        let own = try registered.withLock { registered in
+            if let known = registered[folder.path] { return known }
+            let registration = try folder.register()
             let space = PushID(high: store.namespace.high, low: store.namespace.low)
             let journal = try PushJournal(
-                path: post.journalPath, identity: .current(store: space, sender: post.number))
-            let own = Taken(
-                post: post, journal: journal, stops: .following(folder), folder: folder, store: store)
-            taken[folder.path] = own
+                path: registration.journalPath, identity: .current(store: space, sender: registration.number))
+            let own = Entry(
+                registration: registration, journal: journal, stops: .following(folder), folder: folder, store: store)
+            registered[folder.path] = own
             return own
         }
-        return (own.post, folder.journals(of: store, own: own.journal), own.stops)
+        return (own.registration, folder.journals(of: store, own: own.journal), own.stops)
     }
 
     /// Leaves all stores, and deletes the unneeded files of dead senders, including this one's.
-    static func leave() async {
-        let left = taken.withLock { taken in
-            defer { taken = [:] }
-            return Array(taken.values)
+    static func releaseAll() async {
+        let left = registered.withLock { registered in
+            defer { registered = [:] }
+            return Array(registered.values)
         }
         for entry in left {
             // Retire before the lock is released: while the store has a heartbeat of this sender, the store cannot be
             // moved.
-            try? await entry.store.retire(entry.post.name)
-            entry.post.leave()
+            try? await entry.store.retire(entry.registration.name)
+            entry.registration.release()
             // The next sender deletes what cannot be deleted now.
             try? await entry.folder.removeUnneeded(entry.store)
         }
@@ -188,7 +188,7 @@ enum Interruptible {
     private static func obey(_ signals: UnixSignalsSequence, _ cancel: () -> Void) async {
         var isSecond = false
         for await _ in signals {
-            if isSecond { ThisProcess.leave(ExitStatus.tryAgain.rawValue) }
+            if isSecond { ThisProcess.exitImmediately(ExitStatus.tryAgain.rawValue) }
             isSecond = true
             Console.note("stopping; once more to stop at once")
             cancel()

@@ -65,8 +65,8 @@ extension `The pages in a browser` {
         let rejected = try await browser.text("tbody tr")
         #expect(rejected.contains("rejected"))
         try await browser.follow("tbody th a")
-        let story = try await browser.text("main")
-        #expect(story.contains("refused by APNs"))
+        let text = try await browser.text("main")
+        #expect(text.contains("refused by APNs"))
         try await browser.open(run)
         let number = run.split(separator: "/").last ?? ""
         let report = try await browser.download(

@@ -18,11 +18,11 @@ extension AccessLogContract {
     }
 
     private static func demand(
-        _ request: ApprovalRequest, reach: Int = 100, brokenGlass: String? = nil
+        _ request: ApprovalRequest, reach: Int = 100, emergencyOverride: String? = nil
     ) -> ApprovalDemand {
         ApprovalDemand(
             policy: ApprovalPolicy(rule: .init(above: 10, needs: 2), reach: reach, authors: []), people: People(),
-            request: request, brokenGlass: brokenGlass)
+            request: request, emergencyOverride: emergencyOverride)
     }
 
     private static func start(
@@ -203,15 +203,15 @@ extension AccessLogContract {
             #expect(try await store.latestSignedRun(campaign: "new-podcast")?.id == first)
             // Neither one that needed none, nor one without them, nor one that is not over.
             _ = try await end(store.createRun(try definition(), occurrence: "few", now: noon, by: "x").run)
-            _ = try await end(start(store, demand(try request("d2"), brokenGlass: "quake"), "glass"))
+            _ = try await end(start(store, demand(try request("d2"), emergencyOverride: "quake"), "glass"))
             let open = try await signed("d3")
             #expect(try await store.latestSignedRun(campaign: "new-podcast")?.id == first)
             #expect(try await store.latestSignedRun(campaign: "other") == nil)
             let last = try await end(open)
             #expect(try await store.latestSignedRun(campaign: "new-podcast")?.id == last)
         }
-        Promise("a run that breaks the glass says so, and needs no signature") { store in
-            let run = try await start(store, demand(try request(), brokenGlass: "earthquake"), "one")
+        Promise("a run under an emergency override says so, and needs no signature") { store in
+            let run = try await start(store, demand(try request(), emergencyOverride: "earthquake"), "one")
             let events = try await store.events(run: run.id, since: nil, limit: 9)
             #expect(events.last?.kind == "glass_broken")
             #expect(events.last?.detail.contains("earthquake") == true)

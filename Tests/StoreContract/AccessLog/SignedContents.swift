@@ -52,7 +52,7 @@ extension AccessLogContract {
         do {
             _ = try await store.freeze(run, by: "a", now: noon) { _ in }
             return nil
-        } catch let grown as GrownRun {
+        } catch let grown as AudienceGrew {
             #expect(try await store.run(run)?.halt == .grown)
             return grown.reason
         }

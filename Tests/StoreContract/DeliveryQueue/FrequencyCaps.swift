@@ -53,7 +53,7 @@ extension DeliveryQueueContract {
             #expect(try await store.capped(next, one, now: noon + .seconds(10)).nextDue == noon + .seconds(3603))
             #expect(try await store.capped(next, two, now: noon + .seconds(3603)).deliveries.count == 1)
             let device = try #require(try await store.devices(matching: "install-1").first)
-            #expect(try await store.story(ofDevice: device.id)?.cappedPushes.count == 2)
+            #expect(try await store.history(ofDevice: device.id)?.cappedPushes.count == 2)
             try await store.expectCapsKept(pushes: 5)
         }
         Promise("a doubtful push keeps its slot after a takeover, and lets its own copy go") { store in
@@ -206,7 +206,8 @@ extension DeliveryQueueContract {
             #expect(try await store.capped(run, caps, now: noon + .seconds(1000)).nextDue == noon + .seconds(86_400))
             try await store.expectCapsKept(pushes: 2)
         }
-        Promise("the story of a device has what counts for it: its own pushes, and those of its user's other devices") {
+        Promise("the history of a device has what counts for it: its own pushes, and those of its user's other devices")
+        {
             store in
             let devices = try (1...2).map { try record($0) { $0.userID = "anna" } } + [try record(3)]
             _ = try await store.importDevices(devices, now: noon)
@@ -217,16 +218,16 @@ extension DeliveryQueueContract {
             let lease = try await store.capped(run, [user, own], as: "news")
             #expect(lease.deliveries.count == 3)
             let device = try #require(try await store.devices(matching: "install-1").first)
-            let inFlight = try #require(try await store.story(ofDevice: device.id))
+            let inFlight = try #require(try await store.history(ofDevice: device.id))
             #expect(inFlight.cappedPushes.map(\.settledAt) == [nil, nil])
             _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon + .seconds(5))
-            let story = try #require(try await store.story(ofDevice: device.id))
+            let history = try #require(try await store.history(ofDevice: device.id))
             let (now, free) = (noon + .seconds(10), noon + .seconds(3605))
-            #expect(story.cappedPushes.map(\.isOwn) == [true, false])
-            #expect(story.cappedPushes.allSatisfy { $0.pushClass == "news" && $0.settledAt == noon + .seconds(5) })
-            #expect(story.frequencyCap(user, now: now) == (2, free))
-            #expect(story.frequencyCap(own, now: now) == (1, free))
-            #expect(story.frequencyCap(other, now: now) == (0, now))
+            #expect(history.cappedPushes.map(\.isOwn) == [true, false])
+            #expect(history.cappedPushes.allSatisfy { $0.pushClass == "news" && $0.settledAt == noon + .seconds(5) })
+            #expect(history.frequencyCap(user, now: now) == (2, free))
+            #expect(history.frequencyCap(own, now: now) == (1, free))
+            #expect(history.frequencyCap(other, now: now) == (0, now))
         }
         Promise("a cap counts the classes it names, and a push of another class neither waits nor counts") { store in
             _ = try await store.importDevices([try record(1)], now: noon)

@@ -46,7 +46,7 @@ extension DeliveryQueueContract {
 
     @PromiseList static var leasing: [Promise] {
         Promise.each(
-            [(500, LeaseTurn.rowsMax), (1, LeaseTurn.transactionsMax), (5000, 2500)],
+            [(500, LeaseRound.rowsMax), (1, LeaseRound.transactionsMax), (5000, 2500)],
             { "a call that leases nothing looks at a bounded number of rows, and says that there are more: \($0)" }
         ) { store, row in
             let (limit, most) = row

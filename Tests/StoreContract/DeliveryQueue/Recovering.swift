@@ -85,13 +85,13 @@ extension DeliveryQueueContract {
             _ = try await store.importDevices(try (1...3).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
-            let left = try await store.leasesLeft(run)
+            let left = try await store.abandonedLeases(run)
             #expect(left.map(\.id) == [lease.id] && left.map(\.owner) == ["a"] && left.map(\.leasedAt) == [noon])
             #expect(left.flatMap(\.deliveries).map(\.device) == [1, 2, 3])
             let known = Array(lease.settlements(.accepted).prefix(1))
             let counts = try await store.recover(run, heldBy: "a", left, known, now: noon)
             #expect(counts.accepted == 1 && counts.pending == 2 && counts.leased == 0)
-            #expect(try await store.leasesLeft(run).isEmpty)
+            #expect(try await store.abandonedLeases(run).isEmpty)
             let again = try await store.lease(run)
             #expect(again.deliveries.map(\.attempt) == [1, 1] && again.deliveries.map(\.leaseNumber) == [2, 2])
             // Said by a lane of the one who is gone: too late.
@@ -102,7 +102,7 @@ extension DeliveryQueueContract {
             _ = try await store.importDevices(try (1...3).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())
             let lease = try await store.lease(run)
-            let left = try await store.leasesLeft(run)
+            let left = try await store.abandonedLeases(run)
             await #expect(throws: StoreError.lostClaim(run: run, holder: "a")) {
                 try await store.recover(run, heldBy: "b", left, lease.settlements(.accepted), now: noon)
             }

@@ -30,11 +30,11 @@ extension DeliveryQueueContract {
         Promise.each(
             UInt64(1)...8, { "outcomes recorded together are the same as recorded one by one: \($0)" },
             opening: { stores, seed in
-                let together = try await story(on: try await stores.another().open(), seed: seed) {
+                let together = try await history(on: try await stores.another().open(), seed: seed) {
                     store, run, settlements in
                     _ = try await store.settle(run: run, settlements, now: noon)
                 }
-                let alone = try await story(on: try await stores.another().open(), seed: seed) {
+                let alone = try await history(on: try await stores.another().open(), seed: seed) {
                     store, run, settlements in
                     for settlement in settlements { _ = try await store.settle(run: run, [settlement], now: noon) }
                 }
@@ -54,7 +54,7 @@ extension DeliveryQueueContract {
     }
 
     /// Two leases, in part retried, with outcomes of all kinds in any order.
-    private static func story(
+    private static func history(
         on store: any AllRoles, seed: UInt64,
         settle: (any AllRoles, Int64, [Settlement]) async throws -> Void
     ) async throws -> Ending {

@@ -129,7 +129,7 @@ extension DeliveryQueueContract {
             let lease = try await store.leaseStaged(run)
             _ = try await store.settle(run: run, lease.settlements(.suppressed(.expired), status: 403), now: noon)
             let answers = try await store.stages(of: run)[0].answers
-            #expect(answers == StageAnswers(answered: 0, unknown: StageGate.firstMost))
+            #expect(answers == StageAnswers(answered: 0, unknown: StageController.firstMost))
             #expect(try await store.verify(budgets: [:]).faultCount == 0)
         }
         Promise("seeds that were all left out are named with the reason, and wait for a person") { store in

@@ -21,7 +21,7 @@ extension DeliveryQueueContract {
                 _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
                 sent += lease.deliveries.count
             }
-            #expect(most[0] == StageGate.firstMost && sent == size)
+            #expect(most[0] == StageController.firstMost && sent == size)
             let rest = try await store.leaseStaged(run)
             #expect(rest.deliveries.count == 100 - size && rest.deliveries.allSatisfy { $0.stage == nil })
             let records = try await store.stages(of: run)
@@ -154,11 +154,11 @@ extension DeliveryQueueContract {
         Promise("what a sender leaves of a stage is counted when it is recovered") { store in
             let run = try await store.staged(100, [Stage(.share(50)), Stage(.rest)])
             _ = try await store.leaseStaged(run)
-            let left = try await store.leasesLeft(run)
+            let left = try await store.abandonedLeases(run)
             #expect(left.flatMap(\.deliveries).allSatisfy { $0.stage == 0 })
             try await store.recover(run, now: noon)
             let again = try await store.leaseStaged(run)
-            #expect(again.deliveries.count == StageGate.firstMost)
+            #expect(again.deliveries.count == StageController.firstMost)
             #expect(again.deliveries.allSatisfy { $0.stage == 0 && $0.attempt == 2 })
         }
         Promise("a stage that a wrong host refused is sent again once that is put right, and judged by what is new") {
@@ -266,7 +266,7 @@ extension DeliveryQueueContract {
             _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
             try await store.release(run, by: "a", state: .running, reason: nil, now: noon)
             let counts = try await store.summary(run: run)
-            #expect(counts.accepted == StageGate.firstMost && counts.suppressed == 97)
+            #expect(counts.accepted == StageController.firstMost && counts.suppressed == 97)
             try await store.expectSumsClose(run)
         }
         Promise("a stage of a run by each device's clock waits for its waves, and the rest for the stage") { store in

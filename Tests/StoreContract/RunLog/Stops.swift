@@ -81,7 +81,7 @@ extension RunLogContract {
             #expect(events.first?.detail == "all: wrong text")
             #expect(events.last?.detail.hasSuffix("may go on: put right") == true)
         }
-        Promise.each([all, campaign], { "nothing is leased or claimed while \($0.scope.words) is stopped" }) {
+        Promise.each([all, campaign], { "nothing is leased or claimed while \($0.scope.summary) is stopped" }) {
             store, order in
             _ = try await store.importDevices(try (1...4).map { try record($0) }, now: noon)
             let run = try await store.startRun(try definition())

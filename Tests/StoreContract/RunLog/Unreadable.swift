@@ -79,13 +79,13 @@ extension RunLogContract {
                 let runs = try await three(store) { try await finish($0, store) }
                 try await spoil(runs[2], in: stores)
                 #expect(try await store.latestRun(campaign: campaign, state: .finished)?.id == runs[1])
-                #expect(try await store.story(ofDevice: 1)?.chapters.map(\.run.id) == [runs[0], runs[1]])
+                #expect(try await store.history(ofDevice: 1)?.entries.map(\.run.id) == [runs[0], runs[1]])
                 let faults = try await store.verify(budgets: [:]).checks.flatMap(\.faults)
                 #expect(!faults.isEmpty)
                 let counts = try await store.pruneOutcomes(
                     finishedBefore: noon + .seconds(60), dryRun: false, now: noon + .seconds(120))
                 #expect(counts.runs == 3 && counts.kept == 0)
-                #expect(try await store.story(ofDevice: 1)?.chapters.map(\.run.id) == [runs[0], runs[1]])
+                #expect(try await store.history(ofDevice: 1)?.entries.map(\.run.id) == [runs[0], runs[1]])
             })
         Promise(
             "a damaged segment concerns only the campaigns that name it",

@@ -50,12 +50,12 @@ extension RunLogContract {
     }
 
     /// Nil: it was written down.
-    private static func refusedFreeze(_ store: any AllRoles, _ run: Int64) async throws -> GrownRun? {
+    private static func refusedFreeze(_ store: any AllRoles, _ run: Int64) async throws -> AudienceGrew? {
         #expect(try await store.claim(run, by: "a", now: noon) == .claimed)
         do {
             _ = try await store.freeze(run, by: "a", now: noon) { _ in }
             return nil
-        } catch let grown as GrownRun {
+        } catch let grown as AudienceGrew {
             return grown
         }
     }

@@ -65,8 +65,8 @@ extension StoreUpkeepContract {
             try await store.expectSumsClose(run)
             #expect(try await store.verify(budgets: [:]).checks.allSatisfy { $0.faults.isEmpty })
             #expect(try await store.history(ofDevice: 1, limit: 10).isEmpty)
-            let chapter = try #require(try await store.story(ofDevice: 1)?.chapters.last)
-            #expect(chapter.delivery == nil && chapter.prunedAt == noon + .seconds(120))
+            let entry = try #require(try await store.history(ofDevice: 1)?.entries.last)
+            #expect(entry.delivery == nil && entry.prunedAt == noon + .seconds(120))
             #expect(try await store.check(run).prunedAt == noon + .seconds(120))
             await #expect(throws: StoreError.outcomesPruned(run: run, at: noon + .seconds(120))) {
                 _ = try await store.outcomes(run: run) { _ in }

@@ -9,7 +9,7 @@ extension StoreUpkeepContract {
     /// More expensive reads than any store has connections for.
     private static let manyReads = 12
     /// All of a store's connections for expensive reads.
-    private static let busyReads = ReadTurns.atOnceMax + 2
+    private static let busyReads = ReadQueue.atOnceMax + 2
 
     @PromiseList static var reading: [Promise] {
         Promise("what everything depends on is read while every expensive read is under way") { store in
@@ -35,14 +35,14 @@ extension StoreUpkeepContract {
         }
         Promise("an outside caller's expensive reads leave connections for the daemon's own") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
-            let (gate, turns) = (ExportGate(), ReadTurns())
+            let (gate, queue) = (ExportGate(), ReadQueue())
             try await withThrowingTaskGroup(of: Void.self) { group in
                 defer { gate.open() }
                 for number in 0..<manyReads {
-                    let allowance = ReadAllowance(turns: turns, caller: "caller \(number)")
+                    let allowance = ReadAllowance(queue: queue, caller: "caller \(number)")
                     group.addTask { try await allowance.use { try await gate.export(from: store) } }
                 }
-                await gate.begun(ReadTurns.atOnceMax)
+                await gate.begun(ReadQueue.atOnceMax)
                 #expect(try await store.deviceCounts().map(\.count) == [1])
                 gate.open()
                 try await group.waitForAll()
@@ -51,11 +51,11 @@ extension StoreUpkeepContract {
         Promise("an expensive read ends when its time is over, or its caller is gone") { store in
             _ = try await store.importDevices([try record(1)], now: noon)
             let audience = AudienceExpression.everyone
-            let turns = ReadTurns()
-            let late = ReadAllowance(turns: turns, caller: "a", limit: .zero)
+            let queue = ReadQueue()
+            let late = ReadAllowance(queue: queue, caller: "a", limit: .zero)
             let waiting = ExportGate()
             // The first holds the caller's turn, so that the second is still waiting when its time is over.
-            async let first: Void = ReadAllowance(turns: turns, caller: "a").use {
+            async let first: Void = ReadAllowance(queue: queue, caller: "a").use {
                 try await waiting.export(from: store)
             }
             defer { waiting.open() }
@@ -65,7 +65,7 @@ extension StoreUpkeepContract {
                     _ = try await store.reach(of: audience, topic: wendercast, pushType: .alert, now: noon)
                 }
             }
-            let gone = ReadAllowance(turns: turns, caller: "a", presence: {})
+            let gone = ReadAllowance(queue: queue, caller: "a", presence: {})
             await #expect(throws: CancellationError.self) {
                 try await gone.use {
                     _ = try await store.reach(of: audience, topic: wendercast, pushType: .alert, now: noon)
@@ -74,7 +74,7 @@ extension StoreUpkeepContract {
             waiting.open()
             try await first
             // The turn is free again.
-            let reach = try await ReadAllowance(turns: turns, caller: "a").use {
+            let reach = try await ReadAllowance(queue: queue, caller: "a").use {
                 try await store.reach(of: audience, topic: wendercast, pushType: .alert, now: noon)
             }
             #expect(reach.total == 1)

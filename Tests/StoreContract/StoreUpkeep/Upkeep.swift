@@ -128,6 +128,6 @@ extension StoreUpkeepContract {
     ) async throws {
         let found = try await store.verify(budgets: [:])
         #expect(found.isSound, "\(found.checks.filter { $0.faultCount > 0 })", sourceLocation: sourceLocation)
-        #expect(found[CapCover.name]?.compared == pushes, sourceLocation: sourceLocation)
+        #expect(found[CapLedgerCheck.name]?.compared == pushes, sourceLocation: sourceLocation)
     }
 }

@@ -11,22 +11,22 @@ package struct LonePipeline: Sendable {
     private let clock: WallClock
     private let jitter: @Sendable () -> Double
     private let logger: Logger
-    private let post: SenderPost?
+    private let registration: SenderRegistration?
 
     package init(
         store: any SendingStore, sender: SendingSetup, clock: WallClock, jitter: @escaping @Sendable () -> Double,
-        logger: Logger, post: SenderPost? = nil
+        logger: Logger, registration: SenderRegistration? = nil
     ) {
         self.store = store
         self.sender = sender
         self.clock = clock
         self.jitter = jitter
         self.logger = logger
-        self.post = post
+        self.registration = registration
     }
 
     private func pipeline(on lanes: LaneGroup) -> Pipeline {
-        Pipeline(store: store, lanes: lanes, clock: clock, jitter: jitter, logger: logger, post: post)
+        Pipeline(store: store, lanes: lanes, clock: clock, jitter: jitter, logger: logger, registration: registration)
     }
 
     /// Sends a recorded run, see ``Pipeline/execute(_:as:idleLimit:watch:)``.

@@ -108,7 +108,7 @@ extension RunEnd {
     /// Whether every delivery has an end, whatever it is.
     package var isFinished: Bool {
         switch self {
-        case .finished, .nobodyReached, .unsuccessful: true
+        case .finished, .noDeviceReached, .unsuccessful: true
         default: false
         }
     }

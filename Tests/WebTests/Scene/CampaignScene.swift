@@ -7,7 +7,7 @@ import TestSupport
 @testable import Web
 
 /// Files of a campaign, and the devices it is for.
-extension StudioScene {
+extension WebScene {
     static let campaignText = """
         campaign: new-podcast
         topic: com.example.app
@@ -57,14 +57,14 @@ extension StudioScene {
 
     /// A token with a role that is good for one app alone.
     func confined(to topic: String, as role: AccessRole = .admin) async throws -> [String: String] {
-        let (_, secret) = try await studio.cases.access.create(
+        let (_, secret) = try await webConsole.cases.access.create(
             name: topic, role: role, topic: topic, expiresIn: nil, by: "test", now: sending.clock.now)
         return ["Authorization": "Bearer \(secret)"]
     }
 
     /// The same for somebody who looks at pages.
     func confinedVisitor(to topic: String, as role: AccessRole = .admin) async throws -> [String: String] {
-        let access = studio.cases.access
+        let access = webConsole.cases.access
         let made = try await access.create(
             name: "visitor-of-\(topic)-\(role.rawValue)", role: role, topic: topic, expiresIn: nil, by: "test",
             now: sending.clock.now)

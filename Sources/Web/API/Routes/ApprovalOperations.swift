@@ -33,7 +33,7 @@ struct ApprovalOperations: Sendable {
                 parameters: [
                     .query(
                         "all", "`true`: also those that were used, rejected, replaced or have lapsed.",
-                        words: ["true", "false"])
+                        allowed: ["true", "false"])
                 ],
                 answers: [.init(.ok, "The plans.", .json(ListPage<ApprovalResult>.self))],
                 problems: [.unprocessableContent], handle: list),

@@ -15,7 +15,7 @@ struct AuditOperations: Sendable {
                 parameters: [
                     .query("run", "Of one run, by its number.", .integer),
                     .query("actor", "Of one actor, by the whole name."),
-                    .query("kind", "Of one kind.", words: EventKind.allCases.map(\.rawValue)),
+                    .query("kind", "Of one kind.", allowed: EventKind.allCases.map(\.rawValue)),
                     .query("since", "Not before a time, ISO 8601."), .limit, .cursor, .format,
                 ],
                 answers: [.init(.ok, "Events.", .json(ListPage<EventResult>.self), orTable: true)],

@@ -19,7 +19,7 @@ struct CampaignOperations: Sendable {
     /// The conditions of a write, which say what the caller has seen. The caller must send one of them.
     private static let conditions: [Operation.Parameter] = [
         .header("If-Match", "The ETag of the text that is replaced."),
-        .header("If-None-Match", "For a file that is not there yet.", words: ["*"]),
+        .header("If-None-Match", "For a file that is not there yet.", allowed: ["*"]),
     ]
     private static let subject = "Campaigns"
     /// The problems of writing a file.

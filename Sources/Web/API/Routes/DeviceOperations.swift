@@ -11,7 +11,7 @@ struct DeviceOperations: Sendable {
     private static let installation = Operation.Parameter.path(
         "installation", "The installation's id, as the app made it.")
     private static let device = Operation.Parameter.path("device", "The number of a device.", .integer)
-    private static let answerWords = ["all", "rejected"]
+    private static let answerModes = ["all", "rejected"]
 
     var all: [Operation] { [register, registerMany, remove, find, counts, explain] }
 
@@ -42,7 +42,7 @@ struct DeviceOperations: Sendable {
             parameters: [
                 .query(
                     "answers", "`rejected`: only of lines that were not stored; `all` if not given.",
-                    words: Self.answerWords)
+                    allowed: Self.answerModes)
             ],
             body: .jsonLines(DeviceRegistrationBody.self),
             answers: [.init(.ok, "What became of each line.", .jsonLines(RegistrationLineResult.self))],
@@ -121,7 +121,7 @@ struct DeviceOperations: Sendable {
 
     @Sendable private func registerMany(_ request: APIRequest) async throws -> Response {
         try request.requireType("application/x-ndjson")
-        let isBrief = try request.word("answers", among: Self.answerWords) == "rejected"
+        let isBrief = try request.word("answers", among: Self.answerModes) == "rejected"
         let stream = RegistrationStream(cases.registering, request, isBrief: isBrief)
         return .jsonLines { writer in try await stream.run(&writer) }
     }
@@ -181,7 +181,7 @@ struct RegistrationStream: Sendable {
         while !isEnded {
             let piece: [UInt8]?
             do {
-                piece = try await inbox.take(briefly: !lines.isEmpty)
+                piece = try await inbox.nextPiece(briefly: !lines.isEmpty)
             } catch {
                 // The client is gone. The complete lines are kept.
                 _ = await store(&lines, &counts)
@@ -189,7 +189,7 @@ struct RegistrationStream: Sendable {
             }
             if let piece {
                 isEnded = piece.isEmpty
-                if isEnded { lines.end() } else { lines.append(piece) }
+                if isEnded { lines.finish() } else { lines.append(piece) }
             }
             while lines.gather() { try await write(store(&lines, &counts), &writer) }
             if piece == nil || isEnded { try await write(store(&lines, &counts), &writer) }

@@ -35,10 +35,10 @@ struct RunOperations: Sendable {
                 permission: .read,
                 parameters: [
                     .query("campaign", "Of this campaign."),
-                    .query("state", "In this state.", words: RunState.allCases.map(\.rawValue)),
+                    .query("state", "In this state.", allowed: RunState.allCases.map(\.rawValue)),
                     .query("since", "Created at or after this moment, ISO 8601."),
                     .query("until", "Created before this moment, ISO 8601."),
-                    .query("tests", "`true`: also those sent to one device by hand.", words: ["true", "false"]),
+                    .query("tests", "`true`: also those sent to one device by hand.", allowed: ["true", "false"]),
                     .cursor, .limit,
                 ], answers: [.init(.ok, "A page of runs.", .json(RunPageResult.self))], handle: list),
             Operation(
@@ -54,7 +54,7 @@ struct RunOperations: Sendable {
                 permission: .read,
                 parameters: [
                     Self.run,
-                    .query("state", "Where they stand.", words: DeliveryStanding.allCases.map(\.rawValue)),
+                    .query("state", "Where they stand.", allowed: DeliveryStanding.allCases.map(\.rawValue)),
                     .query("reason", "As APNs or Fanfare gives it."), .cursor, .limit,
                 ], answers: [.init(.ok, "A page of deliveries.", .json(DeliveryPageResult.self))],
                 problems: [.notFound], handle: deliveries),
@@ -191,7 +191,7 @@ struct RunOperations: Sendable {
         guard seen == Self.tag(RunResult(run)) else {
             throw Problem(
                 412, "changed_meanwhile", "Changed meanwhile",
-                "run \(run.id) is \(RunResult(run).stateWords) by now; look at it again before you change it")
+                "run \(run.id) is \(RunResult(run).stateSummary) by now; look at it again before you change it")
         }
         return true
     }
@@ -206,5 +206,5 @@ struct RunOperations: Sendable {
     }
 
     /// Returns the tag of the state on which a person decides. The counts may change without changing it.
-    private static func tag(_ result: RunResult) -> String { EntityTag.of(result.stateWords) }
+    private static func tag(_ result: RunResult) -> String { EntityTag.of(result.stateSummary) }
 }

@@ -94,7 +94,7 @@ struct SegmentOperations: Sendable {
             permission: .segments,
             parameters: [
                 Self.name,
-                .query("mode", "`add` if not given.", words: ManageSegments.modes),
+                .query("mode", "`add` if not given.", allowed: ManageSegments.modes),
                 .query("topic", "Only devices of this topic."),
             ],
             body: .jsonLines(Member.self),
@@ -165,8 +165,8 @@ struct SegmentOperations: Sendable {
         try request.caller.requireTopic(question.topic, orNotFound: "no devices of \(question.topic)")
         try requireRight(question.expression)
         guard let pushType = PushType(rawValue: question.pushType ?? PushType.alert.rawValue) else {
-            let words = PushType.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Problem.invalid([.init(pointer: "/push_type", detail: "\"push_type\" is to be one of \(words)")])
+            let types = PushType.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Problem.invalid([.init(pointer: "/push_type", detail: "\"push_type\" is to be one of \(types)")])
         }
         try await CampaignAccess(cases, request.caller).requireSegments(
             cases.counting.segments(in: question.expression))
@@ -185,7 +185,7 @@ struct SegmentOperations: Sendable {
         while let piece = try await body.next() { try await members.append(piece) }
         let result = try await members.commit(now: cases.now)
         try await cases.segments.recordChange(
-            of: name, "\(mode), \(result.words)", by: request.caller.actor, now: cases.now)
+            of: name, "\(mode), \(result.summary)", by: request.caller.actor, now: cases.now)
         return try .json(result)
     }
 

@@ -62,8 +62,8 @@ struct TokenOperations: Sendable {
     /// Creates a token, for the API and for the page.
     static func create(_ request: Request, _ cases: UseCases, by actor: Actor) async throws -> AccessTokenResult {
         guard let role = AccessRole(rawValue: request.role) else {
-            let words = AccessRole.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Problem.invalid([.init(pointer: "/role", detail: "\"role\" is to be one of \(words)")])
+            let roles = AccessRole.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Problem.invalid([.init(pointer: "/role", detail: "\"role\" is to be one of \(roles)")])
         }
         let expires = try request.expires.map { text in
             try WrittenDuration.parse(text).orThrow(

@@ -32,7 +32,7 @@ struct ApprovalPages: Sendable {
 
     struct DetailPage: Sendable {
         struct Signature: Sendable {
-            var words: String
+            var summary: String
             /// The reason why the signature does not count.
             var fault: String?
         }
@@ -161,7 +161,7 @@ extension ApprovalPages.Plan {
 
 extension ApprovalPages.DetailPage.Signature {
     fileprivate init(_ signature: ApprovalResult.Signature) {
-        words =
+        summary =
             "\(signature.isRejection ? "Rejected" : "Signed") by \(signature.by), \(signature.signedAt.shownTime)"
             + (signature.isRejection ? "" : ", good until \(signature.lapsesAt.shownTime)")
             + (signature.reason.map { ": \($0)" } ?? "")

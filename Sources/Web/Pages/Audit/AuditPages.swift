@@ -68,7 +68,7 @@ struct AuditPages: Sendable {
             run: request.query("run") ?? "", actor: request.query("actor") ?? "", since: request.query("since") ?? "",
             kinds: EventKind.allCases.map {
                 Page.Kind(
-                    word: $0.rawValue, label: $0.rawValue.inWords,
+                    word: $0.rawValue, label: $0.rawValue.withSpaces,
                     isChosen: $0.rawValue == request.query("kind"))
             },
             problem: problem, events: events.events.map(Page.Event.init), isEmpty: events.events.isEmpty,
@@ -85,7 +85,7 @@ struct AuditPages: Sendable {
 extension AuditPages.Page.Event {
     fileprivate init(_ event: EventResult) {
         at = event.at.shownTime
-        kind = event.kind.inWords
+        kind = event.kind.withSpaces
         kindAddress = AuditPages.address([("kind", event.kind)])
         actor = event.actorShown
         actorAddress = AuditPages.address([("actor", event.actor)])
@@ -112,12 +112,12 @@ struct AuditQuestion: Sendable {
         }
         self.actor = actor
         if let kind, EventKind(rawValue: kind) == nil {
-            let words = EventKind.allCases.map(\.rawValue)
+            let kinds = EventKind.allCases.map(\.rawValue)
             throw Problem.invalid(
                 parameter: "kind",
                 "unknown kind \"\(kind)\"; "
-                    + (Suggestion.nearest(to: kind, among: words).map { "did you mean \"\($0)\"?" }
-                        ?? "there are \(words.joined(separator: ", "))"))
+                    + (Suggestion.nearest(to: kind, among: kinds).map { "did you mean \"\($0)\"?" }
+                        ?? "there are \(kinds.joined(separator: ", "))"))
         }
         self.kind = kind
         self.since = try since.map { text in

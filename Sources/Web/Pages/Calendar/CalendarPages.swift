@@ -28,7 +28,7 @@ struct CalendarPages: Sendable {
             result, first: first, weeks: weeks, today: today,
             wrong: problems.map { ($0.path as NSString).lastPathComponent })
         page.changes = try await cases.changes(for: caller).map {
-            .init(address: "/changes#change-\($0.id)", words: $0.words)
+            .init(address: "/changes#change-\($0.id)", summary: $0.summary)
         }
         return try request.page(.calendar, title: "Calendar", page)
     }
@@ -160,15 +160,15 @@ extension CalendarPage.Entry {
         let last = zone.wall(at: WrittenMoment.parse(entry.lastStartsAt) ?? Timestamp(milliseconds: 0))
         campaign = entry.campaign
         address = CampaignPage.address(entry.campaign)
-        time = ClockWords.time(entry.wallTime)
+        time = ClockSummary.time(entry.wallTime)
         clock = entry.byEachClock ? "each device’s clock" : nil
         if entry.byEachClock {
             detail = "\(Self.short(entry.startsAtLocal)) to \(Self.short(last.description)) here"
         } else {
-            let wall = ClockWords.time(entry.occurrence)
+            let wall = ClockSummary.time(entry.occurrence)
             detail = wall == time ? nil : "\(wall) in \(entry.zone)"
         }
-        change = entry.clockChanges.map { ClockWords.words($0, at: entry) }
+        change = entry.clockChanges.map { ClockSummary.summary($0, at: entry) }
         isPast = entry.lastStartsAt < now
     }
 

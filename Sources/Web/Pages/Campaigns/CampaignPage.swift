@@ -35,9 +35,9 @@ extension CampaignList.Row {
         template = campaign.template ?? ""
         state =
             campaign.errors + campaign.warnings == 0
-            ? "ok" : FileEditor.words(errors: campaign.errors, warnings: campaign.warnings)
+            ? "ok" : FileEditor.summary(errors: campaign.errors, warnings: campaign.warnings)
         mark = campaign.errors > 0 ? "failed" : campaign.warnings > 0 ? "paused" : "finished"
-        starts = CampaignPage.words(startedBy: campaign.startedBy)
+        starts = CampaignPage.summary(startedBy: campaign.startedBy)
         next = campaign.nextOccurrences.first.map { CampaignPage.Next($0).when }
         lastRun = campaign.lastRun.map(CampaignPage.LastRun.init)
     }
@@ -48,7 +48,7 @@ struct CampaignPage: Sendable {
     /// A text that waits for release.
     struct Waiting: Sendable {
         var address: String
-        var words: String
+        var summary: String
     }
 
     struct Next: Sendable {
@@ -82,7 +82,7 @@ struct CampaignPage: Sendable {
 
     struct Test: Sendable {
         var run: Int64
-        var words: String
+        var summary: String
         var mark: String
         var isWaiting: Bool
     }
@@ -139,7 +139,7 @@ struct CampaignPage: Sendable {
     /// Returns the address of a campaign's page. The name is encoded, because it may contain any character.
     static func address(_ name: String) -> String { "/campaigns/" + name.inAddress }
 
-    static func words(startedBy how: String?) -> String {
+    static func summary(startedBy how: String?) -> String {
         switch how {
         case "schedule": "by its schedule"
         case "feed": "by its feed"
@@ -157,13 +157,13 @@ extension CampaignPage.Next {
         } else {
             when = "\(wall) in \(entry.zone)"
         }
-        note = entry.clockChanges.map { ClockWords.words($0, at: entry) }
+        note = entry.clockChanges.map { ClockSummary.summary($0, at: entry) }
     }
 }
 
 /// Describes the effect of a clock change on a time.
-enum ClockWords {
-    static func words(_ changes: [ScheduleResult.ClockChangeEntry], at entry: ScheduleResult.Entry) -> String {
+enum ClockSummary {
+    static func summary(_ changes: [ScheduleResult.ClockChangeEntry], at entry: ScheduleResult.Entry) -> String {
         changes.map { change in
             switch change.kind {
             case "skipped":
@@ -194,7 +194,7 @@ extension CampaignPage.Test {
         let answer = [result?.status.map(String.init), result?.reason].compactMap(\.self).joined(separator: " ")
         let state = result?.state ?? "pending"
         isWaiting = state == "pending" && !test.state.isFinal
-        words =
+        summary =
             "test \(test.id)\(who): "
             + (isWaiting ? "waits for the daemon to send it" : state + (answer.isEmpty ? "" : " (\(answer))"))
         mark = state

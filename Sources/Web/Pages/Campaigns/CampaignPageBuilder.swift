@@ -43,8 +43,8 @@ struct CampaignPageBuilder: Sendable {
         var page = CampaignPage(
             name: name, address: CampaignPage.address(name), facts: Self.facts(campaign),
             state: campaign.errors + campaign.warnings == 0
-                ? "files ok" : FileEditor.words(errors: campaign.errors, warnings: campaign.warnings),
-            mark: CampaignList.Row(campaign).mark, starts: CampaignPage.words(startedBy: campaign.startedBy),
+                ? "files ok" : FileEditor.summary(errors: campaign.errors, warnings: campaign.warnings),
+            mark: CampaignList.Row(campaign).mark, starts: CampaignPage.summary(startedBy: campaign.startedBy),
             nexts: campaign.nextOccurrences.map(CampaignPage.Next.init),
             lastRun: campaign.lastRun.map(CampaignPage.LastRun.init), problem: [], files: try editors(detail),
             changes: [],
@@ -76,7 +76,7 @@ struct CampaignPageBuilder: Sendable {
                 if !page.phones.isEmpty {
                     "As it was saved: the text that is being written has errors."
                 } else if Failure(error)?.kind == .notFound {
-                    words(of: error)
+                    summary(of: error)
                 } else {
                     "There is no notification to show while a file has errors."
                 }
@@ -84,7 +84,7 @@ struct CampaignPageBuilder: Sendable {
     }
 
     /// Returns the reason for a refusal, in the command line's words.
-    func words(of error: any Error) -> String { Problem(error, for: caller).detail }
+    func summary(of error: any Error) -> String { Problem(error, for: caller).detail }
 
     private static func facts(_ campaign: CampaignResult) -> [PlanView.Fact] {
         [
@@ -94,7 +94,7 @@ struct CampaignPageBuilder: Sendable {
                 [campaign.pushType, campaign.priority.map { "priority \($0)" }].compactMap(\.self)
                     .joined(separator: ", ")
             ),
-            ("Template", campaign.template ?? ""), ("Starts", CampaignPage.words(startedBy: campaign.startedBy)),
+            ("Template", campaign.template ?? ""), ("Starts", CampaignPage.summary(startedBy: campaign.startedBy)),
         ].filter { !$0.1.isEmpty }.map { PlanView.Fact(name: $0.0, value: $0.1) }
     }
 
@@ -132,7 +132,7 @@ struct CampaignPageBuilder: Sendable {
         for change in try await cases.changes(for: caller) {
             let index = page.files.firstIndex { $0.kind == change.kind && $0.file == change.name }
             guard let index else { continue }
-            page.changes.append(.init(address: "/changes#change-\(change.id)", words: change.words))
+            page.changes.append(.init(address: "/changes#change-\(change.id)", summary: change.summary))
             guard change.author == caller.actor.name, !caller.role.may(.run), caller.role.may(.edit) else { continue }
             let text = try await cases.change(change.id, for: caller).text
             let draft = Draft(
@@ -153,7 +153,7 @@ struct CampaignPageBuilder: Sendable {
             try CampaignAccess(cases, caller).requireWritingTemplate(file)
             return nil
         } catch {
-            return words(of: error)
+            return summary(of: error)
         }
     }
 
@@ -228,8 +228,8 @@ struct CampaignPageBuilder: Sendable {
         let result = planned.result
         var view = PlanView(result, isNow: !isScheduled || page.nexts.isEmpty)
         if isScheduled {
-            let words = try scheduledWords(hasNext: !page.nexts.isEmpty, reach: result.reach)
-            view.startReason = "\(words) To send it at once, plan it as started now."
+            let summary = try scheduledSummary(hasNext: !page.nexts.isEmpty, reach: result.reach)
+            view.startReason = "\(summary) To send it at once, plan it as started now."
         } else if !caller.role.may(.run) {
             view.startReason = "\(caller.name) is \(caller.role.rawValue): senders start runs."
         } else if let hash = view.hash {
@@ -243,7 +243,7 @@ struct CampaignPageBuilder: Sendable {
 
     /// Returns a sentence about the campaign's next time. That run uses the defaults of the file, not the values typed
     /// here.
-    private func scheduledWords(hasNext: Bool, reach: Int) throws -> String {
+    private func scheduledSummary(hasNext: Bool, reach: Int) throws -> String {
         guard hasNext else { return "Nothing starts it any more." }
         let unset = try definition(CampaignPage.Input()).filledForShow().unset
         guard unset.isEmpty else { return "It will fail then: no value for \(unset.joined(separator: ", "))." }

@@ -24,7 +24,7 @@ struct FileEditor: Sendable {
         var place: String
         var line: Int
         /// The message of `fanfare validate`.
-        var words: String
+        var summary: String
         var excerpt: Excerpt?
     }
 
@@ -35,7 +35,7 @@ struct FileEditor: Sendable {
             var isOther: Bool
         }
 
-        var words: String
+        var summary: String
         var lines: [Line]
         /// The tag of the other user's text. Saving over that text sends this tag. Empty if that text no longer exists.
         var etag: String
@@ -95,7 +95,7 @@ struct FileEditor: Sendable {
         troubles = problems.map { Trouble($0, in: $0.path == path ? lines : nil) }
         let errors = problems.count { $0.severity == "error" }
         isWrong = errors > 0
-        summary = Self.words(errors: errors, warnings: problems.count - errors)
+        summary = Self.summary(errors: errors, warnings: problems.count - errors)
         isEditable = reason == nil
         self.reason = reason
         isSaved = false
@@ -113,7 +113,7 @@ struct FileEditor: Sendable {
     }
 
     /// Returns a summary such as `no problem`, `2 errors` or `1 error and 3 warnings`.
-    static func words(errors: Int, warnings: Int) -> String {
+    static func summary(errors: Int, warnings: Int) -> String {
         let parts = [(errors, "error"), (warnings, "warning")].filter { $0.0 > 0 }
             .map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : "s")" }
         return parts.isEmpty ? "no problem" : parts.joined(separator: " and ")
@@ -127,7 +127,7 @@ extension FileEditor.Trouble {
         let spot = problem.line > 0 ? "line \(problem.line), column \(problem.column)" : "the whole file"
         let file = (problem.path as NSString).lastPathComponent
         place = lines == nil ? "\(file), \(spot)" : spot
-        words = problem.what + (problem.advice.isEmpty ? "" : "; \(problem.advice)")
+        summary = problem.what + (problem.advice.isEmpty ? "" : "; \(problem.advice)")
         if let lines, lines.indices.contains(problem.line - 1) {
             excerpt = Excerpt(lines[problem.line - 1], column: problem.column)
         }
@@ -150,8 +150,8 @@ extension FileEditor.Trouble.Excerpt {
 
 extension FileEditor.Conflict {
     /// - Parameter theirs: the text that is there now, or `nil` if there is none.
-    init(_ words: String, yours: String, theirs: String?, etag: String = "") {
-        self.words = words
+    init(_ summary: String, yours: String, theirs: String?, etag: String = "") {
+        self.summary = summary
         self.etag = etag
         let own = yours.plainLines
         let other = (theirs ?? "").plainLines

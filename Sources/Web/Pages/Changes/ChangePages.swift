@@ -60,7 +60,7 @@ struct ChangesPage: Sendable {
     struct Change: Sendable {
         var id: String
         var heading: String
-        var words: String
+        var summary: String
         var address: String
         var text: String
         /// `nil` if the file would be new.
@@ -72,7 +72,7 @@ struct ChangesPage: Sendable {
             let change = detail.change
             id = "change-\(change.id)"
             heading = "\(change.kind) \(change.name)"
-            words = "\(change.author), \(change.askedAt.shownTime)"
+            summary = "\(change.author), \(change.askedAt.shownTime)"
             address = "/changes/\(change.id)"
             text = detail.text
             current = detail.current

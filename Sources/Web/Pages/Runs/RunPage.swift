@@ -82,7 +82,7 @@ struct RunPage: Sendable {
     /// The runs that correct this one.
     var correctedBy: [String]
     /// The person who started the run without its signatures, and the reason.
-    var brokenGlass: String?
+    var emergencyOverride: String?
 
     init(
         _ view: RunView, _ run: Run, _ counted: RunningReports.Counted?, charts: String,
@@ -97,16 +97,16 @@ struct RunPage: Sendable {
         sum = Chart.closedSum(CountsResult(run.counts)).picture
         corrects = run.definition.correction.map { "\($0.run)" }
         correctedBy = (counted?.figure.correctedBy ?? []).map { "\($0)" }
-        brokenGlass =
-            events.lazy.filter { $0.kind == EventKind.glassBroken.rawValue }.compactMap { event in
-                BrokenGlass.reason(in: event.detail).map {
+        emergencyOverride =
+            events.lazy.filter { $0.kind == EventKind.overridden.rawValue }.compactMap { event in
+                EmergencyOverride.reason(in: event.detail).map {
                     "Started without its signatures by \(event.actorShown): \($0)"
                 }
             }.first
         self.charts = charts
         self.events = events.reversed().map {
             Event(
-                at: $0.at.shownTimeAndZone, kind: $0.kind.inWords, actor: $0.actorShown,
+                at: $0.at.shownTimeAndZone, kind: $0.kind.withSpaces, actor: $0.actorShown,
                 detail: $0.detail)
         }
         if !run.state.isFinal, run.state != .paused, caller.role.may(.halt) { stopAddress = "/runs/\(run.id)/stop" }
@@ -141,7 +141,7 @@ struct RunPage: Sendable {
     private static func environments(_ report: ReportResult, _ count: (CountsResult) -> Int) -> String {
         report.byEnvironment.compactMap { slice in
             let devices = count(slice.counts)
-            return devices > 0 ? PushEnvironment(rawValue: slice.name)?.words(devices: devices) : nil
+            return devices > 0 ? PushEnvironment(rawValue: slice.name)?.summary(devices: devices) : nil
         }.joined(separator: ", ")
     }
 

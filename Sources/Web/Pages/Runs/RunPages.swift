@@ -44,7 +44,7 @@ struct RunPages: Sendable {
     @Sendable private func list(_ request: PageRequest) async throws -> Response {
         let topic = try request.caller.topic
         let views = try await feed.views(topic: topic)
-        let unreadable = try await cases.unreadableRuns(ofTopic: topic).map(Self.words)
+        let unreadable = try await cases.unreadableRuns(ofTopic: topic).map(Self.summary)
         return try request.page(
             .runs, title: "Runs",
             List(
@@ -54,7 +54,7 @@ struct RunPages: Sendable {
     }
 
     /// Returns a sentence about the unreadable runs, which names the latest ones.
-    private static func words(_ unreadable: [UnreadableRunResult]) -> String {
+    private static func summary(_ unreadable: [UnreadableRunResult]) -> String {
         let named = unreadable.suffix(unreadableNamed).reversed()
             .map { "#\($0.run) (\($0.campaign) \($0.occurrence))" }
             .joined(separator: ", ")

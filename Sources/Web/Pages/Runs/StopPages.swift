@@ -22,7 +22,7 @@ struct StopBanner: Sendable {
 
     init(_ stop: StopInForce, _ caller: Caller) {
         let order = stop.order
-        what = order.scope.words
+        what = order.scope.summary
         by = order.by
         at = order.at.iso8601.shownTimeAndZone
         reason = order.reason

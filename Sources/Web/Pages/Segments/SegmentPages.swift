@@ -98,7 +98,7 @@ struct SegmentPages: Sendable {
         let numbers = (request.query("done") ?? "").split(separator: "-", omittingEmptySubsequences: false).map {
             Int($0) ?? -1
         }
-        return try await show(request, problem: nil, done: SegmentChangeResult.words(of: numbers))
+        return try await show(request, problem: nil, done: SegmentChangeResult.summary(of: numbers))
     }
 
     private func show(
@@ -144,7 +144,7 @@ struct SegmentPages: Sendable {
             try await lines.append(PastedMembers.lines(fields["members", default: ""], of: fields["key", default: ""]))
             let result = try await lines.commit(now: cases.now)
             try await cases.segments.recordChange(
-                of: name, "\(mode), \(result.words)", by: caller.actor, now: cases.now)
+                of: name, "\(mode), \(result.summary)", by: caller.actor, now: cases.now)
             let done = result.numbers.map { "\($0)" }.joined(separator: "-")
             return PageRequest.seeOther("/segments/\(name.inAddress)?done=\(done)")
         } catch {
@@ -334,7 +334,7 @@ struct CountView: Sendable {
         reach = count.reach.grouped
         selected = count.selected.grouped
         let reasons = count.suppressed.filter { $0.value > 0 }.sorted { $0.key < $1.key }
-            .map { Part(label: "not sent to: " + $0.key.inWords, count: $0.value.grouped) }
+            .map { Part(label: "not sent to: " + $0.key.withSpaces, count: $0.value.grouped) }
         parts =
             count.byEnvironment.sorted { $0.key < $1.key }.map { Part(label: $0.key, count: $0.value.grouped) }
             + reasons

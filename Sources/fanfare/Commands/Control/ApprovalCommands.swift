@@ -37,7 +37,7 @@ struct ApproveCommand: AsyncParsableCommand {
             let changed = try await session.useCases.control.approve(
                 session.run(plan), stage: stage, by: session.actor)
             try RunStatus.show(changed, session.runs, json: json)
-            return try await session.noteNobodySends(changed.run)
+            return try await session.noteNoSender(changed.run)
         }
         let signed =
             if let signature {
@@ -112,13 +112,13 @@ struct ApprovalsCommand: AsyncParsableCommand {
 
 extension Session {
     /// Prints the emergency override prominently, so that no bystander misses it.
-    func warnOfBrokenGlass(_ run: Run) async throws {
-        guard let broken = try await runs.brokenGlass(of: run) else { return }
-        Console.note("WARNING: RUN \(run.id) IS SENT WITHOUT THE SIGNATURES THAT IT NEEDS: \(broken.words)")
+    func warnOfEmergencyOverride(_ run: Run) async throws {
+        guard let broken = try await runs.emergencyOverride(of: run) else { return }
+        Console.note("WARNING: RUN \(run.id) IS SENT WITHOUT THE SIGNATURES THAT IT NEEDS: \(broken.summary)")
     }
 
     /// Prints how to continue a resumed run if no daemon is running.
-    fileprivate func noteNobodySends(_ run: Run) async throws {
+    fileprivate func noteNoSender(_ run: Run) async throws {
         guard try await runs.daemon() == nil else { return }
         Console.note(
             "no process is sending it: `fanfare run \(run.campaign) --occurrence \(run.occurrence)` does, or a daemon")

@@ -28,12 +28,12 @@ struct ChangesListCommand: AsyncParsableCommand {
         if let change {
             let detail = try await session.useCases.files.change(change)
             if json { return Console.print(try ResultJSON.text(detail)) }
-            Console.note(detail.change.words)
+            Console.note(detail.change.summary)
             return Console.print(detail.text)
         }
         let changes = try await session.useCases.files.changes()
         if json { return Console.print(try ResultJSON.text(changes)) }
-        Console.print(changes.isEmpty ? "no change waits" : changes.map(\.words).joined(separator: "\n"))
+        Console.print(changes.isEmpty ? "no change waits" : changes.map(\.summary).joined(separator: "\n"))
     }
 }
 
@@ -73,6 +73,6 @@ struct ChangesRejectCommand: AsyncParsableCommand {
 extension Session {
     /// Prints one line for each file whose new text waits for release.
     func noteChanges(_ changes: [ChangeResult]) {
-        for change in changes { Console.note("\(change.words); see `fanfare changes`") }
+        for change in changes { Console.note("\(change.summary); see `fanfare changes`") }
     }
 }

@@ -97,7 +97,7 @@ struct ResumeCommand: AsyncParsableCommand {
             let changed = try await session.useCases.control.resume(found, reason: reason, by: session.actor)
             return try RunStatus.show(changed, session.runs, json: json)
         }
-        var sending = try await SendingHere.reporting(session, log)
+        var sending = try await CommandSender.reporting(session, log)
         try await sending.prepareUnlessServed(app)
         let changed = try await session.useCases.control.resume(found, reason: reason, by: session.actor)
         RunStatus.noteBusyOwner(changed, session.runs)
@@ -187,14 +187,14 @@ struct CorrectionArguments: ParsableArguments {
         for warning in prepared.warnings { Console.note("warning: \(warning)") }
         try confirm(prepared, wrong)
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
-        var sending = try await SendingHere.reporting(session, log)
+        var sending = try await CommandSender.reporting(session, log)
         try await sending.prepareUnlessServed(
             session.configuration.app(for: prepared.definition.campaign.topic))
         let started = try await correcting.start(prepared, by: session.actor, now: session.clock.now())
         let what =
             order.kind == .recall ? "takes run \(wrong.id) off the screens" : "puts run \(wrong.id) right"
         Console.note("run \(started.id) \(what), for " + Console.warned(prepared.sentTo, on: .notes))
-        try await session.warnOfBrokenGlass(started)
+        try await session.warnOfEmergencyOverride(started)
         try await sending.execute(started, wait: wait, json: json)
     }
 

@@ -57,7 +57,7 @@ struct StopCommand: AsyncParsableCommand {
         if showsPath {
             return Console.print(try await StoreOpening.senders(configuration.store).stopFile.path)
         }
-        if lift { return try await end(configuration) }
+        if lift { return try await liftStop(configuration) }
         // First, a scope known without the store is stopped without the store.
         if let scope = knownScope(configuration) {
             let senders = try await StoreOpening.senders(configuration.store)
@@ -147,7 +147,7 @@ struct StopCommand: AsyncParsableCommand {
 
     private func notePending(_ order: StopOrder, _ path: String, _ why: String) {
         Console.note(
-            "\(order.scope.words) is stopped by \(path); the store has not taken it yet: \(why). "
+            "\(order.scope.summary) is stopped by \(path); the store has not taken it yet: \(why). "
                 + "A sender records it once the store does, and so does this command again")
     }
 
@@ -179,8 +179,8 @@ struct StopCommand: AsyncParsableCommand {
         }
     }
 
-    private func end(_ configuration: Configuration) async throws {
-        if let target, let scope = Self.scope(ofRun: target) { return try await end(scope, configuration) }
+    private func liftStop(_ configuration: Configuration) async throws {
+        if let target, let scope = Self.scope(ofRun: target) { return try await liftStop(scope, configuration) }
         let session = try await settings.session(configuration)
         let scope = target.map { StopOrder.Scope.campaign(catalogue(configuration).runName(of: $0) ?? $0) } ?? .all
         let lifted = try await session.useCases.stopping.lift(scope, reason: reason ?? "", by: session.actor)
@@ -188,7 +188,7 @@ struct StopCommand: AsyncParsableCommand {
     }
 
     /// Removes the stop of one run from the file, even if the store is unavailable or the run does not exist.
-    private func end(_ scope: StopOrder.Scope, _ configuration: Configuration) async throws {
+    private func liftStop(_ scope: StopOrder.Scope, _ configuration: Configuration) async throws {
         let senders = try await StoreOpening.senders(configuration.store)
         let (actor, reason) = (ThisProcess.actor, reason ?? "")
         guard let (order, result) = try StopSending.lift(ofRun: scope, reason: reason, by: actor, in: senders) else {
@@ -211,13 +211,13 @@ struct StopCommand: AsyncParsableCommand {
     }
 
     private static func noteUnrecorded(_ scope: StopOrder.Scope, _ why: String) {
-        Console.note("the store has not recorded that the stop of \(scope.words) is lifted: \(why)")
+        Console.note("the store has not recorded that the stop of \(scope.summary) is lifted: \(why)")
     }
 }
 
 private enum StopText {
     static func text(_ order: StopOrder, _ result: StopResult) -> String {
-        var lines = [order.words]
+        var lines = [order.summary]
         if let runs = result.runs {
             let left = runs.reduce(0) { $0 + $1.startedAfter }
             lines.append(
@@ -239,7 +239,7 @@ private enum StopText {
     }
 
     static func text(_ scope: StopOrder.Scope, _ result: LiftResult) -> String {
-        var lines = ["The stop of \(scope.words), by \(result.stop.by) since \(result.stop.at), is lifted."]
+        var lines = ["The stop of \(scope.summary), by \(result.stop.by) since \(result.stop.at), is lifted."]
         if scope.isOfOneRun { lines.append("If it is paused, `\(scope.remedy)` continues it.") }
         for order in result.still { lines.append("Still stopped: \(order.scope); `\(order.remedy)` lets it go on.") }
         return lines.joined(separator: "\n")

@@ -28,11 +28,11 @@ struct EndpointProbe {
     func reach() async -> Reachability {
         do {
             let endpoint = try SendingSetup.endpoint(app, environment)
-            var reached = Reachability(endpoint: "\(endpoint)", isWell: true, words: "")
+            var reached = Reachability(endpoint: "\(endpoint)", isWell: true, summary: "")
             await ask(endpoint, &reached)
             return reached
         } catch {
-            return Reachability(endpoint: "", isWell: false, words: "\(error)")
+            return Reachability(endpoint: "", isWell: false, summary: "\(error)")
         }
     }
 
@@ -46,11 +46,11 @@ struct EndpointProbe {
             let response = try await client.send(request)
             guard response.isHTTP2 else {
                 reached.isWell = false
-                reached.words = "does not speak HTTP/2; does a proxy inspect TLS? Let this host pass it unchanged"
+                reached.summary = "does not speak HTTP/2; does a proxy inspect TLS? Let this host pass it unchanged"
                 return
             }
             let milliseconds = (ContinuousClock.now - start) / .milliseconds(1)
-            reached.words = "answers over HTTP/2, with a certificate that is trusted, in \(Int(milliseconds)) ms"
+            reached.summary = "answers over HTTP/2, with a certificate that is trusted, in \(Int(milliseconds)) ms"
             if case .certificate = app.credential {
                 reached.credential = .skipped(.credential, "a certificate is looked at, and not tried over the network")
             } else if token != nil {
@@ -62,11 +62,11 @@ struct EndpointProbe {
             }
         } catch {
             reached.isWell = false
-            reached.words = Self.words(error)
+            reached.summary = Self.summary(error)
         }
     }
 
-    private static func words(_ error: WebError) -> String {
+    private static func summary(_ error: WebError) -> String {
         switch error {
         case .untrusted(_, let reason):
             "cannot be trusted: \(reason); check the CA certificates, or `trust` in the configuration"

@@ -19,8 +19,8 @@ package import Store
 /// indexes prevent duplicate tokens, and a look-up that cannot use them reads all rows.
 ///
 /// Every batch is a transaction. If the process exits during the load, the next process that opens the store for
-/// writing creates the indexes; see ``PutOffIndexes``. Until then everything works, but finds devices slowly.
-actor FirstLoad: DeviceImport {
+/// writing creates the indexes; see ``DeferredIndexes``. Until then everything works, but finds devices slowly.
+actor BulkImport: DeviceImport {
     /// The minimum size of the first batch. Smaller imports cost little either way.
     private static let firstBatchMin = 10_000
     /// The maximum number of set-aside records in memory. Their devices may have been met before.
@@ -55,7 +55,7 @@ actor FirstLoad: DeviceImport {
         let made: Int64? = try await store.writeImporting { db in
             // If another process has opened the store and created the indexes, other callers may have registered
             // devices.
-            guard try Self.lastDevice(db) == last, try !PutOffIndexes(db).names().isEmpty else { return nil }
+            guard try Self.lastDevice(db) == last, try !DeferredIndexes(db).names().isEmpty else { return nil }
             var registration = try DeviceRegistration(db, now: now)
             for record in added { _ = try registration.insert(record) }
             try registration.finish()
@@ -82,7 +82,7 @@ actor FirstLoad: DeviceImport {
         phase = .plain
         // Do this even if the import is cancelled. Until the indexes exist, the store is slow, and no other caller can
         // register a device.
-        try await Task { [store] in try await store.makePutOffIndexes() }.value
+        try await Task { [store] in try await store.makeDeferredIndexes() }.value
         let records = aside
         aside = []
         return records.isEmpty ? ImportCounts() : try await store.importDevices(records, now: now)
@@ -93,7 +93,7 @@ actor FirstLoad: DeviceImport {
         let path = store.path
         let begun: Int64? = try await store.writeImporting { db in
             guard try Int.fetchOne(db, sql: "SELECT 1 FROM device LIMIT 1") == nil else { return nil }
-            let indexes = PutOffIndexes(db)
+            let indexes = DeferredIndexes(db)
             guard try indexes.names().isEmpty else { throw StoreError.busy(path: path) }
             try indexes.putOff()
             return try Self.lastDevice(db)
@@ -108,7 +108,7 @@ actor FirstLoad: DeviceImport {
 }
 
 /// The indexes of devices that a first load drops and creates later.
-struct PutOffIndexes {
+struct DeferredIndexes {
     private let db: Database
 
     init(_ db: Database) { self.db = db }
@@ -137,19 +137,19 @@ struct PutOffIndexes {
 }
 
 extension SQLiteFileStore {
-    package func deviceImport() async throws -> any DeviceImport { FirstLoad(self) }
+    package func deviceImport() async throws -> any DeviceImport { BulkImport(self) }
 
     /// Creates each index in a separate transaction, because other writers wait in the meantime.
-    fileprivate func makePutOffIndexes() async throws {
-        for name in try await read(.short, { try PutOffIndexes($0).names() }) {
-            try await writeImporting { try PutOffIndexes($0).make(name) }
+    fileprivate func makeDeferredIndexes() async throws {
+        for name in try await read(.short, { try DeferredIndexes($0).names() }) {
+            try await writeImporting { try DeferredIndexes($0).make(name) }
         }
     }
 
     /// Creates the dropped indexes when the store is opened.
-    static func makePutOffIndexes(_ pool: DatabasePool, _ tell: (String) -> Void) throws {
+    static func makeDeferredIndexes(_ pool: DatabasePool, _ tell: (String) -> Void) throws {
         let (names, devices) = try pool.read { db in
-            let names = try PutOffIndexes(db).names()
+            let names = try DeferredIndexes(db).names()
             // Devices of a first load have consecutive ids.
             return (names, names.isEmpty ? 0 : try Int.fetchOne(db, sql: "SELECT max(id) FROM device") ?? 0)
         }
@@ -157,7 +157,7 @@ extension SQLiteFileStore {
         tell(
             "a first import of devices is under way, or was cut short: making the \(names.count) indexes that it had put "
                 + "off, of \(devices.grouped) devices so far; that takes some seconds for each million")
-        for name in names { try pool.write { try PutOffIndexes($0).make(name) } }
+        for name in names { try pool.write { try DeferredIndexes($0).make(name) } }
     }
 }
 
@@ -170,7 +170,7 @@ final class KeyFilter {
     private static let bits = 1 << 29
     private static let probes = 4
 
-    private var words = [UInt64](repeating: 0, count: bits / 64)
+    private var blocks = [UInt64](repeating: 0, count: bits / 64)
 
     /// Adds the token and the installation of a record. Returns `false` if one of them may have been added before.
     func add(_ record: DeviceRecord) -> Bool {
@@ -193,9 +193,9 @@ final class KeyFilter {
         for _ in 0..<Self.probes {
             let bit = Int(probe >> 35)
             let (word, mask) = (bit >> 6, UInt64(1) << UInt64(bit & 63))
-            if words[word] & mask == 0 {
+            if blocks[word] & mask == 0 {
                 isNew = true
-                words[word] |= mask
+                blocks[word] |= mask
             }
             probe = (probe ^ probe >> 31) &* 0x9e37_79b9_7f4a_7c15
         }

@@ -7,7 +7,7 @@ import FoundationEssentials
 /// the newest push for each app until it expires. A notification replaces the one with the same collapse id. A
 /// background push with a collapse id under the key `recall` removes that notification, because the app of these
 /// devices supports it.
-package struct DeviceScreens: Sendable {
+package struct SimulatedDevices: Sendable {
     package struct Notification: Hashable, Sendable {
         package var collapseID: String?
         package var payload: String
@@ -82,13 +82,13 @@ package struct DeviceScreens: Sendable {
     }
 }
 
-extension DeviceScreens.Device {
+extension SimulatedDevices.Device {
     fileprivate mutating func show(_ push: SimulatorLogEntry) {
         let payload = push.payload.map { String(decoding: $0, as: UTF8.self) } ?? ""
         switch push.pushType {
         case "alert":
             if let id = push.collapseID { shown.removeAll { $0.collapseID == id } }
-            shown.append(DeviceScreens.Notification(collapseID: push.collapseID, payload: payload))
+            shown.append(SimulatedDevices.Notification(collapseID: push.collapseID, payload: payload))
         case "background":
             guard let id = Recall.collapseID(in: payload) else { return }
             shown.removeAll { $0.collapseID == id }

@@ -7,7 +7,7 @@ import Logging
 import Model
 
 /// The pages and the API, built on the use cases.
-package struct Studio: Sendable {
+package struct WebConsole: Sendable {
     let cases: UseCases
     let authenticator: Authenticator
     private let feed: LiveFeed

@@ -1,12 +1,12 @@
 package import Model
 package import Store
 
-extension GrownRun {
+extension AudienceGrew {
     /// Checks, in the snapshot that is frozen, whether the audience has grown beyond the signed or counted reach.
     ///
     /// - Parameter pending: counts the snapshot's devices that are not left out; called only if the run is bounded.
     /// - Returns: `nil` if the audience has not grown, or if it was never counted.
-    package static func found(_ run: Run, _ db: some SQLSession, pending: () throws -> Int) throws -> GrownRun? {
+    package static func found(_ run: Run, _ db: some SQLSession, pending: () throws -> Int) throws -> AudienceGrew? {
         guard let limits = try ReachLimits.of(run.id, db) else { return nil }
         if limits.segments != nil {
             let segments = try SegmentContents(of: run.definition.campaign, db)

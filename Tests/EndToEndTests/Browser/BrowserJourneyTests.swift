@@ -47,7 +47,7 @@ struct `The pages in a browser` {
         }
     }
 
-    @Test func `a run's sum leads to its devices and their story, and its report is a file`() async throws {
+    @Test func `a run's sum leads to its devices and their history, and its report is a file`() async throws {
         let demo = try DemoWithPages()
         try await Browser.with { browser in
             try await browser.open(demo.link)
@@ -60,8 +60,8 @@ struct `The pages in a browser` {
             let rejected = try await browser.text("tbody tr")
             #expect(rejected.contains("rejected"))
             try await browser.follow("tbody th a")
-            let story = try await browser.text("main")
-            #expect(story.contains("new-podcast"))
+            let text = try await browser.text("main")
+            #expect(text.contains("new-podcast"))
             let report = try await browser.script(
                 """
                 const request = new XMLHttpRequest();

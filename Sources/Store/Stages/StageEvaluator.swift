@@ -5,7 +5,7 @@ package import Model
 ///
 /// A false halt of a run has a probability of at most 0.001. It is divided among the run's stages and three questions:
 /// do too many fail, are too many devices gone, and do too many fail with one text in one environment.
-package struct StageJudge: Sendable {
+package struct StageEvaluator: Sendable {
     package static let falseHaltMax = 0.001
     private static let ofWhole = 0.8
     private static let ofGone = 0.1
@@ -115,7 +115,7 @@ package struct StageJudge: Sendable {
     }
 
     /// Returns the decision on a stage that gets no more responses. Missing responses count as failures.
-    package func end(_ answers: StageAnswers, look: StageLook = .last, at now: Timestamp) -> StageDecision {
+    package func decision(on answers: StageAnswers, look: StageLook = .last, at now: Timestamp) -> StageDecision {
         let isGo = isGood(answers, look) && !isTooManyGone(answers, goneTolerated)
         var decision = StageDecision(
             isGo ? .go : .undecided, at: now, answers, tolerated: tolerated, look: look)

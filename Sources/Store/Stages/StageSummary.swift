@@ -1,7 +1,7 @@
 package import Model
 
 /// The texts for people about one stage of a run.
-package struct StageWords {
+package struct StageSummary {
     private let run: Run
     private let record: StageRecord
     private let stage: Stage
@@ -14,7 +14,7 @@ package struct StageWords {
     }
 
     /// `stage 2 (1 %)`.
-    package var name: String { "stage \(record.index + 1) (\(stage.words))" }
+    package var name: String { "stage \(record.index + 1) (\(stage.summary))" }
 
     /// The number of devices is known only after the freeze.
     var opened: String {
@@ -113,7 +113,7 @@ package struct StageWords {
     }
 
     private func missing(_ decision: StageDecision) -> String {
-        let needed = StageJudge(stage, goneTolerated: record.goneTolerated).answersNeeded
+        let needed = StageEvaluator(stage, goneTolerated: record.goneTolerated).answersNeeded
         let judged = decision.answers.answered - decision.answers.gone
         return judged < needed ? ", and it takes \(needed.grouped) without a refusal to be sure" : ""
     }

@@ -18,8 +18,8 @@ import Testing
     }
 
     /// What a read of unknown cost counts for it.
-    private static func counted(_ run: Run, at now: Timestamp) -> OwedDeliveries {
-        OwedDeliveries(run, at: now) { LatePolicy.Owed(due: 5, firstDue: nil) }
+    private static func counted(_ run: Run, at now: Timestamp) -> RemainingDeliveries {
+        RemainingDeliveries(run, at: now) { LatePolicy.Remaining(due: 5, firstDue: nil) }
     }
 
     @Test(arguments: [(5, 59, false), (5, 60, false), (5, 61, true), (5, 600, true), (0, 600, false)])
@@ -27,23 +27,23 @@ import Testing
     {
         let (run, now) = (Self.run(pending: pending), Self.at(minutes))
         var counts = 0
-        let owed = try await OwedDeliveries.ofClaim(run, at: now) {
+        let remaining = try await RemainingDeliveries.ofClaim(run, at: now) {
             counts += 1
             return Self.counted(run, at: now)
         }
         // The row of a run says whether everything has its outcome.
         #expect(counts == (isCounted ? 1 : 0))
-        let refusal = owed.refusal(of: run, StopOrders(), at: now) { nil }
+        let refusal = remaining.refusal(of: run, StopOrders(), at: now) { nil }
         let isLate = if case .foundLate = refusal { true } else { false }
         #expect(isLate == isCounted)
     }
 
     @Test func `of a test run counts nothing, however late it is`() async throws {
         let run = Self.run(pending: 5, isTest: true)
-        let owed = try await OwedDeliveries.ofClaim(run, at: Self.at(600)) {
+        let remaining = try await RemainingDeliveries.ofClaim(run, at: Self.at(600)) {
             Issue.record("counted")
             return Self.counted(run, at: Self.at(600))
         }
-        #expect(owed.refusal(of: run, StopOrders(), at: Self.at(600)) { nil } == nil)
+        #expect(remaining.refusal(of: run, StopOrders(), at: Self.at(600)) { nil } == nil)
     }
 }

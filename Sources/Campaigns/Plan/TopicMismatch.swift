@@ -4,7 +4,7 @@ package import Store
 
 /// Devices that a campaign cannot reach because they are registered under another topic of the app. Each push type with
 /// a suffix has its own tokens, which are imported under the topic with the suffix (`ProviderProtocol` section 4).
-package struct OtherTopics: Hashable, Sendable, CustomStringConvertible {
+package struct TopicMismatch: Hashable, Sendable, CustomStringConvertible {
     package struct Topic: Hashable, Sendable {
         package var name: String
         package var devices: Int
@@ -52,7 +52,7 @@ package struct OtherTopics: Hashable, Sendable, CustomStringConvertible {
     /// where the push goes.
     static func selected(
         by campaign: Campaign, in store: any DeviceRegistry, now: Timestamp
-    ) async throws -> OtherTopics? {
+    ) async throws -> TopicMismatch? {
         var topics: Set = [campaign.deviceTopic]
         var found: [Topic] = []
         for pushType in PushType.allCases {
@@ -64,7 +64,7 @@ package struct OtherTopics: Hashable, Sendable, CustomStringConvertible {
                 Topic(name: other.deviceTopic, devices: reach.total + reach.suppressed.values.reduce(0, +)))
         }
         let counts = try await store.deviceCounts()
-        return OtherTopics(
+        return TopicMismatch(
             campaign, found,
             isAnyInPlace: counts.contains { $0.status == .active && $0.topic == campaign.deviceTopic })
     }

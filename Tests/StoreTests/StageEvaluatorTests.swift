@@ -3,7 +3,7 @@ import Store
 import Testing
 
 /// The verdict on a stage: its error rates, by simulation with fixed seeds.
-@Suite struct StageJudgeTests {
+@Suite struct StageEvaluatorTests {
     private static let halts = SequentialTest(tolerated: 0.05, falseHaltMax: 0.001)
 
     /// After how many of 10,000 answers each of some runs is halted; those that never are left out.
@@ -42,7 +42,7 @@ import Testing
     {
         var generator = SeededGenerator(seed: 42)
         func run(_ failures: Double) -> Int? {
-            let judge = StageJudge(Stage(.share(1)), goneTolerated: 0.05)
+            let evaluator = StageEvaluator(Stage(.share(1)), goneTolerated: 0.05)
             var whole = StageAnswers()
             var groups: [Int: StageAnswers] = [:]
             for number in 1...1_000 {
@@ -54,7 +54,7 @@ import Testing
                 let own = (groups[locale] ?? StageAnswers()) + answer
                 groups[locale] = own
                 let group = StageGroup(environment: .production, locale: locale)
-                if judge.halt(whole, own, of: group, at: Timestamp(seconds: 0)) != nil { return number }
+                if evaluator.halt(whole, own, of: group, at: Timestamp(seconds: 0)) != nil { return number }
             }
             return nil
         }
@@ -65,28 +65,28 @@ import Testing
     }
 
     @Test func `one text in fifty that is broken is found by its own few answers`() throws {
-        let judge = StageJudge(Stage(.share(1)), goneTolerated: nil)
+        let evaluator = StageEvaluator(Stage(.share(1)), goneTolerated: nil)
         let group = StageGroup(environment: .production, locale: 7)
         let seen = (1...20).first { bad in
             // 1 of 50 devices has this text: the whole stage fails by 2 %, which is put up with.
             let whole = StageAnswers(answered: bad * 50, failed: bad)
             let own = StageAnswers(answered: bad, failed: bad)
-            return judge.halt(whole, own, of: group, at: Timestamp(seconds: 0)) != nil
+            return evaluator.halt(whole, own, of: group, at: Timestamp(seconds: 0)) != nil
         }
         #expect(try #require(seen) <= 7)
         let decision = try #require(
-            judge.halt(
+            evaluator.halt(
                 StageAnswers(answered: 500, failed: 10), StageAnswers(answered: 10, failed: 10), of: group,
                 at: Timestamp(seconds: 0)))
-        #expect(decision.group == group && decision.verdict == .halt && judge.confirms(decision))
+        #expect(decision.group == group && decision.verdict == .halt && evaluator.confirms(decision))
     }
 
     @Test func `devices that are gone are held against the last run, not against the refusals`() {
         let group = StageGroup(environment: .production, locale: 0)
-        let usual = StageJudge(Stage(.share(1)), goneTolerated: StageJudge.goneTolerated(after: [(20, 1_000)]))
+        let usual = StageEvaluator(Stage(.share(1)), goneTolerated: StageEvaluator.goneTolerated(after: [(20, 1_000)]))
         let answers = StageAnswers(answered: 200, gone: 8)
         #expect(usual.halt(answers, answers, of: group, at: Timestamp(seconds: 0)) == nil)
-        #expect(usual.end(answers, at: Timestamp(seconds: 0)).verdict == .go)
+        #expect(usual.decision(on: answers, at: Timestamp(seconds: 0)).verdict == .go)
         // An old backup was imported.
         let old = StageAnswers(answered: 100, gone: 60)
         #expect(usual.halt(old, old, of: group, at: Timestamp(seconds: 0))?.isAboutGone == true)
@@ -94,9 +94,9 @@ import Testing
 
     @Test func `a stage in which far more devices are gone than tolerated does not prove itself`() {
         func end(_ gone: Int, tolerated: Double?) -> StageDecision {
-            let judge = StageJudge(Stage(.share(1)), goneTolerated: tolerated)
-            let decision = judge.end(StageAnswers(answered: 552, gone: gone), at: Timestamp(seconds: 0))
-            #expect(judge.confirms(decision))
+            let evaluator = StageEvaluator(Stage(.share(1)), goneTolerated: tolerated)
+            let decision = evaluator.decision(on: StageAnswers(answered: 552, gone: gone), at: Timestamp(seconds: 0))
+            #expect(evaluator.confirms(decision))
             return decision
         }
         // 40 % in a campaign whose app has no history either: 30 % is tolerated.
@@ -109,7 +109,7 @@ import Testing
         // Recorded before this was judged.
         let old = StageDecision(
             .go, at: Timestamp(seconds: 0), StageAnswers(answered: 552, gone: 218), tolerated: 0.05, look: .last)
-        #expect(StageJudge(Stage(.share(1)), goneTolerated: nil).confirms(old))
+        #expect(StageEvaluator(Stage(.share(1)), goneTolerated: nil).confirms(old))
     }
 
     @Test(
@@ -120,7 +120,7 @@ import Testing
     func `twice the most gone of the last runs is put up with, of those that say anything`(
         runs: [(gone: Int, answered: Int)], tolerated: Double?
     ) {
-        #expect(StageJudge.goneTolerated(after: runs) == tolerated)
+        #expect(StageEvaluator.goneTolerated(after: runs) == tolerated)
     }
 
     @Test(arguments: [
@@ -133,41 +133,41 @@ import Testing
     func `what was answered decides whether a stage may pass, and silence never does`(
         answers: StageAnswers, verdict: StageVerdict
     ) {
-        let judge = StageJudge(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
-        let decision = judge.end(answers, at: Timestamp(seconds: 0))
+        let evaluator = StageEvaluator(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
+        let decision = evaluator.decision(on: answers, at: Timestamp(seconds: 0))
         #expect(decision.verdict == verdict)
-        #expect(judge.confirms(decision))
+        #expect(evaluator.confirms(decision))
         var forged = decision
         forged.verdict = verdict == .go ? .undecided : .go
-        #expect(!judge.confirms(forged))
+        #expect(!evaluator.confirms(forged))
     }
 
     @Test func `a verdict of an earlier version is confirmed by the test that it was made with`() {
-        let judge = StageJudge(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
+        let evaluator = StageEvaluator(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
         for (answered, verdict) in [(59, StageVerdict.go), (58, .undecided)] {
             let old = StageDecision(
                 verdict, at: Timestamp(seconds: 0), StageAnswers(answered: answered), tolerated: 0.05)
-            #expect(judge.confirms(old))
+            #expect(evaluator.confirms(old))
         }
         for look in [StageLook.interim, .last] {
             let forged = StageDecision(
                 .go, at: Timestamp(seconds: 0), StageAnswers(answered: 59), tolerated: 0.05, look: look)
-            #expect(!judge.confirms(forged))
+            #expect(!evaluator.confirms(forged))
         }
     }
 
-    /// 24 waves of 60 deliveries, a look after each, as a run by each device's clock has them. Returns the share of runs
-    /// that are let go.
+    /// 24 waves of 60 deliveries, a look after each, as a run by each device's clock has them. Returns the share of
+    /// runs that are let go.
     private static func letGo(trueShare: Double, runs: Int) -> Double {
         var random = Draws()
-        let judge = StageJudge(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
+        let evaluator = StageEvaluator(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
         let passed = (0..<runs).count { _ in
             var answers = StageAnswers()
             for wave in 1...24 {
                 let failed = (0..<60).count { _ in Double.random(in: 0..<1, using: &random) < trueShare }
                 answers = answers + StageAnswers(answered: 60, failed: failed)
                 let look: StageLook = wave == 24 ? .last : .interim
-                if judge.end(answers, look: look, at: Timestamp(seconds: 0)).verdict == .go { return true }
+                if evaluator.decision(on: answers, look: look, at: Timestamp(seconds: 0)).verdict == .go { return true }
             }
             return false
         }
@@ -184,9 +184,9 @@ import Testing
     }
 
     @Test func `a good stage need not wait for its last wave`() {
-        let judge = StageJudge(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
+        let evaluator = StageEvaluator(Stage(.share(1), toleratePercent: 5), goneTolerated: nil)
         func verdict(_ answers: StageAnswers) -> StageVerdict {
-            judge.end(answers, look: .interim, at: Timestamp(seconds: 0)).verdict
+            evaluator.decision(on: answers, look: .interim, at: Timestamp(seconds: 0)).verdict
         }
         #expect(verdict(StageAnswers(answered: 100)) == .undecided)
         #expect(verdict(StageAnswers(answered: 115)) == .go)
@@ -194,8 +194,10 @@ import Testing
     }
 
     @Test func `a few seeds pass when each was answered and none refused`() {
-        let judge = StageJudge(Stage(.seeds(.segment("staff"))), goneTolerated: nil)
-        func verdict(_ answers: StageAnswers) -> StageVerdict { judge.end(answers, at: Timestamp(seconds: 0)).verdict }
+        let evaluator = StageEvaluator(Stage(.seeds(.segment("staff"))), goneTolerated: nil)
+        func verdict(_ answers: StageAnswers) -> StageVerdict {
+            evaluator.decision(on: answers, at: Timestamp(seconds: 0)).verdict
+        }
         #expect(verdict(StageAnswers(answered: 3)) == .go)
         #expect(verdict(StageAnswers(answered: 3, failed: 1)) == .undecided)
         #expect(verdict(StageAnswers(answered: 2, unknown: 1)) == .undecided)
@@ -204,11 +206,11 @@ import Testing
     }
 
     @Test func `a plan can say how soon each share of failures would be noticed`() throws {
-        let judge = StageJudge(Stage(.share(1)), goneTolerated: nil)
-        #expect(judge.answersToNotice(share: 0.04) == nil)
-        #expect(try #require(judge.answersToNotice(share: 1)) <= 4)
-        #expect((300...600).contains(try #require(judge.answersToNotice(share: 0.1))))
-        #expect(judge.answersNeeded == 63)
+        let evaluator = StageEvaluator(Stage(.share(1)), goneTolerated: nil)
+        #expect(evaluator.answersToNotice(share: 0.04) == nil)
+        #expect(try #require(evaluator.answersToNotice(share: 1)) <= 4)
+        #expect((300...600).contains(try #require(evaluator.answersToNotice(share: 0.1))))
+        #expect(evaluator.answersNeeded == 63)
     }
 }
 

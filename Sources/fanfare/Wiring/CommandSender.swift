@@ -11,7 +11,7 @@ import Synchronization
 import UnixSignals
 
 /// Sends runs from this process, or follows the daemon that sends them. Then prints the report.
-struct SendingHere: Sendable {
+struct CommandSender: Sendable {
     private let session: Session
     private let logger: Logger
     private let tokens: ProviderTokens
@@ -31,14 +31,14 @@ struct SendingHere: Sendable {
     }
 
     /// Registers the webhooks, so that they report all that changes from now on.
-    static func reporting(_ session: Session, _ log: LogOptions) async throws -> SendingHere {
+    static func reporting(_ session: Session, _ log: LogOptions) async throws -> CommandSender {
         let logger = log.logger(session.configuration)
-        return SendingHere(session, logger, try await WebhookDispatcher.registered(session, logger: logger))
+        return CommandSender(session, logger, try await WebhookDispatcher.registered(session, logger: logger))
     }
 
     /// Sends test runs, which no webhook reports.
-    static func testing(_ session: Session, _ log: LogOptions) -> SendingHere {
-        SendingHere(session, log.logger(session.configuration), nil)
+    static func testing(_ session: Session, _ log: LogOptions) -> CommandSender {
+        CommandSender(session, log.logger(session.configuration), nil)
     }
 
     /// Prepares this process to send an app's runs, unless a daemon does that: registers it as a sender and loads the
@@ -59,18 +59,18 @@ struct SendingHere: Sendable {
             }
             return false
         }
-        _ = try session.post()
+        _ = try session.registration()
         return true
     }
 
     /// Sends the run in this process.
     func send(_ run: Run) async throws -> RunEnd {
-        let post = try session.post()
-        let (configuration, actor) = (session.configuration, ThisProcess.sender(post))
+        let registration = try session.registration()
+        let (configuration, actor) = (session.configuration, ThisProcess.sender(registration))
         let sender = try LocalSender.of(
-            session, actor: actor, post: post, tokens: tokens, setup: setup, logger: logger
+            session, actor: actor, registration: registration, tokens: tokens, setup: setup, logger: logger
         ) { configuration }
-        return try await Broadcast(runs: session.runs, clock: session.clock, sender: sender, logger: logger)
+        return try await ForegroundRun(runs: session.runs, clock: session.clock, sender: sender, logger: logger)
             .execute(run)
     }
 
@@ -92,10 +92,12 @@ struct SendingHere: Sendable {
         guard let end = try await execution(of: run, wait: wait).execute(run) else { return }
         if case .late = end, !reportsLateRun, let failure = end.failure(of: run, session.runs) { throw failure }
         let report = try await session.useCases.reports.report(run)
-        let nobody = try await NobodyReached.of(report.run, in: session.store, now: session.clock.now())
+        let emptyReach = try await EmptyReach.of(report.run, in: session.store, now: session.clock.now())
         Console.print(
-            json ? try ResultJSON.text(ReportResult(report, nobodyReached: nobody)) : ReportText(report: report).text)
-        if let nobody { Console.note("\(nobody)") }
+            json
+                ? try ResultJSON.text(ReportResult(report, nobodyReached: emptyReach)) : ReportText(report: report).text
+        )
+        if let emptyReach { Console.note("\(emptyReach)") }
         try await deliverWebhooks()
         if let failure = end.failure(of: report.run, session.runs) { throw failure }
     }
@@ -128,7 +130,7 @@ extension ExecuteRun.Observer {
 }
 
 /// Carries out a run with progress on standard error, and obeys SIGINT, SIGTERM and SIGHUP.
-struct Broadcast: Sendable {
+struct ForegroundRun: Sendable {
     let runs: FollowRuns
     let clock: WallClock
     let sender: LocalSender
@@ -201,7 +203,7 @@ struct Broadcast: Sendable {
     /// Uses `_exit`, because threads that use the libraries must not see the libraries shut down.
     private static func leaveAtOnce() -> Never {
         Console.note("stopped at once; the next start puts in order what was on its way")
-        ThisProcess.leave(ExitStatus.tryAgain.rawValue)
+        ThisProcess.exitImmediately(ExitStatus.tryAgain.rawValue)
     }
 }
 

@@ -15,7 +15,7 @@ import Testing
 @testable import Web
 
 /// A server with pages and API on a real store in a temporary folder, on a free port, with a token for each role.
-struct StudioScene: Sendable {
+struct WebScene: Sendable {
     struct Answer: Sendable {
         var status: Int
         var headers: [String: String]
@@ -34,7 +34,7 @@ struct StudioScene: Sendable {
     static let link = "the-link-of-the-terminal"
 
     let sending: PipelineScene
-    let studio: Studio
+    let webConsole: WebConsole
     let secrets: Secrets
     let port: Int
 
@@ -48,7 +48,7 @@ struct StudioScene: Sendable {
     static func with(
         _ change: (inout Configuration) -> Void = { _ in }, limits: ServerLimits = ServerLimits(),
         sources: OperationsSources = OperationsSources(registry: PrometheusRegistry()),
-        _ body: (StudioScene) async throws -> Void
+        _ body: (WebScene) async throws -> Void
     ) async throws {
         let sending = try PipelineScene()
         let folder = sending.folder
@@ -69,11 +69,11 @@ struct StudioScene: Sendable {
         let final = configuration
         let cases = UseCases(store: sending.store, senders: senders, clock: clock.clock) { final }
         let secrets = try await Secrets(ManageAccess(store: sending.store), now: clock.now)
-        let studio = try Studio(
+        let webConsole = try WebConsole(
             cases: cases, link: OneTimeLink(link) { cases.uptime }, version: "1.2.3",
             guide: Guide(reference: [GuidePage(name: "Reference.md", text: "# Reference\n\nNone.")]))
         let server = HTTPServer(
-            host: "127.0.0.1", port: 0, sources: sources, studio: studio,
+            host: "127.0.0.1", port: 0, sources: sources, webConsole: webConsole,
             limits: limits, logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
         try await withThrowingTaskGroup(of: Void.self) { group in
             let (ports, port) = AsyncStream.makeStream(of: Int.self)
@@ -85,7 +85,7 @@ struct StudioScene: Sendable {
             do {
                 let port = try #require(await ports.first { _ in true })
                 result = .success(
-                    try await body(StudioScene(sending: sending, studio: studio, secrets: secrets, port: port)))
+                    try await body(WebScene(sending: sending, webConsole: webConsole, secrets: secrets, port: port)))
             } catch {
                 result = .failure(error)
             }
@@ -93,13 +93,13 @@ struct StudioScene: Sendable {
             try await group.waitForAll()
             try result.get()
             // A route that reads texts says so: `readingTexts`.
-            #expect(studio.undeclaredTexts.routes == [])
+            #expect(webConsole.undeclaredTexts.routes == [])
         }
     }
 
     /// The header of a token that is good for one app.
     func bearer(_ role: AccessRole, topic: String) async throws -> [String: String] {
-        let made = try await studio.cases.access.create(
+        let made = try await webConsole.cases.access.create(
             name: "\(role.rawValue)-of-\(topic)", role: role, topic: topic, expiresIn: nil, by: "test",
             now: sending.clock.now)
         return ["Authorization": "Bearer \(made.secret)"]

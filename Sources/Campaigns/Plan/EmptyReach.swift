@@ -3,7 +3,7 @@ package import Store
 
 /// A run in which no device gets anything, and the reason. The author of a campaign never intends this, so people and
 /// the JSON are told. ``Store/RunSuccess`` decides whether such a run is a success.
-package struct NobodyReached: Codable, Hashable, Sendable, CustomStringConvertible {
+package struct EmptyReach: Codable, Hashable, Sendable, CustomStringConvertible {
     package enum Reason: String, Codable, Hashable, Sendable, CaseIterable {
         /// The store has no device where the push goes, and none under the app's other topics.
         case noDevice = "no_device"
@@ -26,9 +26,9 @@ package struct NobodyReached: Codable, Hashable, Sendable, CustomStringConvertib
     }
 
     /// Returns the reason for a run that would start now; `nil` if any device is reached, even if only later.
-    static func of(_ plan: Plan, in store: any DeviceRegistry, now: Timestamp) async throws -> NobodyReached? {
+    static func of(_ plan: Plan, in store: any DeviceRegistry, now: Timestamp) async throws -> EmptyReach? {
         guard plan.selected > 0 else {
-            return try await selectingNobody(plan.definition.campaign, plan.otherTopics, store)
+            return try await selectingNoDevice(plan.definition.campaign, plan.otherTopics, store)
         }
         var left = plan.reach.suppressed.reduce(into: [:]) { $0[$1.key.rawValue] = $1.value }
         if plan.tooLarge > 0, plan.tooLarge == plan.reach.total {
@@ -43,13 +43,13 @@ package struct NobodyReached: Codable, Hashable, Sendable, CustomStringConvertib
     /// Returns the reason for a run that is over; `nil` if any push was sent, or the run was cut short.
     package static func of(
         _ run: Run, in store: any DeviceRegistry & OutcomeReader, now: Timestamp
-    ) async throws -> NobodyReached? {
+    ) async throws -> EmptyReach? {
         let counts = run.counts
         guard run.state == .finished, counts.suppressed == counts.audience else { return nil }
         guard counts.audience > 0 else {
             let campaign = run.definition.campaign
-            let other = try await OtherTopics.selected(by: campaign, in: store, now: now)
-            return try await selectingNobody(campaign, other, store)
+            let other = try await TopicMismatch.selected(by: campaign, in: store, now: now)
+            return try await selectingNoDevice(campaign, other, store)
         }
         let report = try await store.report(run.id)
         // A request was made, even if none was certainly accepted: APNs may have accepted one whose response was lost.
@@ -58,27 +58,27 @@ package struct NobodyReached: Codable, Hashable, Sendable, CustomStringConvertib
             report.suppressed.reduce(into: [:]) { $0[$1.reason, default: 0] += $1.count }, of: counts.audience)
     }
 
-    private static func selectingNobody(
-        _ campaign: Campaign, _ other: OtherTopics?, _ store: any DeviceRegistry
-    ) async throws -> NobodyReached {
-        if let other { return NobodyReached(.otherTopic, other.description) }
+    private static func selectingNoDevice(
+        _ campaign: Campaign, _ other: TopicMismatch?, _ store: any DeviceRegistry
+    ) async throws -> EmptyReach {
+        if let other { return EmptyReach(.otherTopic, other.description) }
         let topic = campaign.deviceTopic
         guard try await store.deviceCounts().contains(where: { $0.topic == topic }) else {
-            return NobodyReached(
+            return EmptyReach(
                 .noDevice, "no device is registered under \(topic); import some with `fanfare devices import FILE`")
         }
         let source = campaign.audienceSQL ?? campaign.audience.source
-        return NobodyReached(
+        return EmptyReach(
             .noDeviceMatches,
             source.isEmpty
                 ? "no device under \(topic) is active"
                 : "no active device under \(topic) matches the audience \(source)")
     }
 
-    private static func leavingOut(_ reasons: [String: Int], of selected: Int) -> NobodyReached {
+    private static func leavingOut(_ reasons: [String: Int], of selected: Int) -> EmptyReach {
         let list = reasons.filter { $0.value > 0 }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
             .map { "\($0.key) \($0.value.grouped)" }.joined(separator: ", ")
-        return NobodyReached(
+        return EmptyReach(
             .allLeftOut,
             (selected == 1 ? "the one device" : "all \(selected.grouped) devices")
                 + " that the audience selects \(selected == 1 ? "is" : "are") left out: \(list)")

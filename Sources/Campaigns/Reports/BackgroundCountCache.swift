@@ -3,7 +3,7 @@ package import Store
 import Synchronization
 
 /// Allows one count of many rows at a time. A count reads the store for seconds, and the sender needs the store too.
-package final class CountingGate: Sendable {
+package final class CountQueue: Sendable {
     private struct State {
         var isTaken = false
         var waiting: [CheckedContinuation<Void, Never>] = []
@@ -13,15 +13,15 @@ package final class CountingGate: Sendable {
 
     package init() {}
 
-    /// Claims the gate. Returns `false` while another count holds it.
-    func take() -> Bool {
+    /// Acquires the queue. Returns `false` while another count holds it.
+    func acquire() -> Bool {
         state.withLock { state in
             defer { state.isTaken = true }
             return !state.isTaken
         }
     }
 
-    func giveBack() {
+    func release() {
         let waiting = state.withLock { state in
             defer { state = State() }
             return state.waiting
@@ -45,7 +45,7 @@ package final class CountingGate: Sendable {
 ///
 /// - The counts run in the background, one at a time, and take only a small share of the time.
 /// - Every page shows the last figure and when it was counted.
-package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
+package actor BackgroundCountCache<Key: Hashable & Sendable, Figure: Sendable> {
     /// A figure, and when it was counted.
     package struct Counted: Sendable {
         package var figure: Figure
@@ -72,7 +72,7 @@ package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
     private static var overdueMax: Duration { .seconds(600) }
     private static var keptMax: Int { 100 }
 
-    private let gate: CountingGate
+    private let countQueue: CountQueue
     private let clock: WallClock
     private let every: Duration?
     private var known: [Key: Counted] = [:]
@@ -83,10 +83,10 @@ package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
     private var refuted: Set<Key> = []
 
     /// - Parameters:
-    ///   - gate: shared by all counts of this store.
+    ///   - countQueue: shared by all counts of this store.
     ///   - every: the minimum interval between counts; `nil` if a figure never changes once it is counted.
-    package init(_ gate: CountingGate, clock: WallClock, every: Duration?) {
-        self.gate = gate
+    package init(_ countQueue: CountQueue, clock: WallClock, every: Duration?) {
+        self.countQueue = countQueue
         self.clock = clock
         self.every = every
     }
@@ -116,7 +116,7 @@ package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
             if let counted = usable(key) { return counted }
             if let counting = counting[key] { return try await counting.value }
             // Another figure is being counted.
-            await gate.settle()
+            await countQueue.settle()
             try Task.checkCancellation()
         }
     }
@@ -136,9 +136,9 @@ package actor CountedBehind<Key: Hashable & Sendable, Figure: Sendable> {
 
     /// Starts the count in the background. Does nothing while another count is running: the caller asks again later.
     private func countBehind(_ key: Key, _ count: @escaping @Sendable () async throws -> Figure) {
-        guard counting[key] == nil, gate.take() else { return }
+        guard counting[key] == nil, countQueue.acquire() else { return }
         counting[key] = Task {
-            defer { gate.giveBack() }
+            defer { countQueue.release() }
             let result: Result<Counted, any Error>
             // Every viewer sees the figure, so the count continues if the first viewer leaves.
             do {

@@ -2,7 +2,7 @@ import Model
 import Store
 
 /// The outcome of one delivery, as a sentence.
-struct DeliveryWords {
+struct DeliverySummary {
     let run: Run
     let delivery: DeviceDelivery
     let device: StoredDevice

@@ -3,15 +3,15 @@ import Testing
 @testable import Store
 
 /// Who may read for long, and who waits.
-@Suite(.timeLimit(.minutes(10))) struct ReadTurnsTests {
-    private let turns = ReadTurns()
+@Suite(.timeLimit(.minutes(10))) struct ReadQueueTests {
+    private let queue = ReadQueue()
 
     /// Holds a turn until it is let go.
     private func hold(_ caller: String, in group: inout ThrowingTaskGroup<Void, any Error>) async -> Held {
         let held = Held()
         let (began, begin) = AsyncStream.makeStream(of: Void.self)
-        group.addTask { [turns] in
-            try await turns.take(caller) {
+        group.addTask { [queue] in
+            try await queue.run(for: caller) {
                 begin.yield()
                 for await _ in held.end {}
             }
@@ -33,8 +33,8 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             let first = await hold("anna", in: &group)
             // Anna's second waits; Ben's does not.
-            group.addTask { [turns] in try await turns.take("anna") {} }
-            try await turns.take("ben") {}
+            group.addTask { [queue] in try await queue.run(for: "anna") {} }
+            try await queue.run(for: "ben") {}
             first.letGo()
             try await group.waitForAll()
         }
@@ -45,65 +45,65 @@ import Testing
             let anna = await hold("anna", in: &group)
             let ben = await hold("ben", in: &group)
             for caller in ["anna", "ben", "carl", "carl"] {
-                group.addTask { [turns] in try await turns.take(caller) {} }
+                group.addTask { [queue] in try await queue.run(for: caller) {} }
             }
             ben.letGo()
             anna.letGo()
             try await group.waitForAll()
         }
-        try await turns.take("anna") {}
+        try await queue.run(for: "anna") {}
     }
 
     @Test func `a turn that does not come in time is given up, and a free one is taken at once`() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             let anna = await hold("anna", in: &group)
             let ben = await hold("ben", in: &group)
-            let late: Int? = try await turns.take("carl", waitingAtMost: .milliseconds(1)) { 1 }
-            #expect(late == nil && turns.waiting == 0)
+            let late: Int? = try await queue.run(for: "carl", waitingAtMost: .milliseconds(1)) { 1 }
+            #expect(late == nil && queue.waiting == 0)
             anna.letGo()
-            let inTime: Int? = try await turns.take("carl", waitingAtMost: .seconds(60)) { 1 }
+            let inTime: Int? = try await queue.run(for: "carl", waitingAtMost: .seconds(60)) { 1 }
             #expect(inTime == 1)
             ben.letGo()
             try await group.waitForAll()
         }
-        let atOnce: Int? = try await turns.take("carl", waitingAtMost: .zero) { 1 }
+        let atOnce: Int? = try await queue.run(for: "carl", waitingAtMost: .zero) { 1 }
         #expect(atOnce == 1)
     }
 
     @Test func `a full line is no place to wait, and a number of its own lets more in`() async throws {
-        let turns = ReadTurns(atOnceMax: 3)
-        let readers = 3 + ReadTurns.waitingMax
+        let queue = ReadQueue(atOnceMax: 3)
+        let readers = 3 + ReadQueue.waitingMax
         let tasks = (0..<readers).map { number in
-            Task { try await turns.take("reader \(number)") { try await Task.sleep(for: .seconds(600)) } }
+            Task { try await queue.run(for: "reader \(number)") { try await Task.sleep(for: .seconds(600)) } }
         }
-        while turns.waiting < ReadTurns.waitingMax { await Task.yield() }
-        let refused: Int? = try await turns.take("anna", waitingAtMost: .seconds(600)) { 1 }
+        while queue.waiting < ReadQueue.waitingMax { await Task.yield() }
+        let refused: Int? = try await queue.run(for: "anna", waitingAtMost: .seconds(600)) { 1 }
         #expect(refused == nil)
         for task in tasks { task.cancel() }
         for task in tasks { _ = await task.result }
-        let taken: Int? = try await turns.take("anna", waitingAtMost: .seconds(60)) { 1 }
-        #expect(taken == 1 && turns.waiting == 0)
+        let taken: Int? = try await queue.run(for: "anna", waitingAtMost: .seconds(60)) { 1 }
+        #expect(taken == 1 && queue.waiting == 0)
     }
 
     @Test func `more than may wait are told so, of one caller sooner than of all`() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             let held = await hold("anna", in: &group)
             var waiting: [Task<Void, any Error>] = []
-            for _ in 0..<ReadTurns.waitingOfCallerMax {
-                waiting.append(Task { [turns] in try await turns.take("anna") {} })
+            for _ in 0..<ReadQueue.waitingOfCallerMax {
+                waiting.append(Task { [queue] in try await queue.run(for: "anna") {} })
             }
-            while turns.waiting < ReadTurns.waitingOfCallerMax { await Task.yield() }
-            await #expect(throws: ReadRefusal.tooMany(waiting: ReadTurns.waitingOfCallerMax)) {
-                try await turns.take("anna") {}
+            while queue.waiting < ReadQueue.waitingOfCallerMax { await Task.yield() }
+            await #expect(throws: ReadRefusal.tooMany(waiting: ReadQueue.waitingOfCallerMax)) {
+                try await queue.run(for: "anna") {}
             }
             // Others are not refused.
-            try await turns.take("ben") {}
+            try await queue.run(for: "ben") {}
             for task in waiting { task.cancel() }
             for task in waiting { await #expect(throws: CancellationError.self) { try await task.value } }
-            #expect(turns.waiting == 0)
+            #expect(queue.waiting == 0)
             held.letGo()
             try await group.waitForAll()
         }
-        try await turns.take("anna") {}
+        try await queue.run(for: "anna") {}
     }
 }

@@ -15,7 +15,7 @@ import Store
 /// A file that has not changed since that run has no authors: the run's record has its hash. A run that was too small
 /// to need signatures does not count, because no second person saw it. If authorship cannot be determined, an author
 /// "unknown" is listed, so that approvers see it.
-struct PlanAuthors: Sendable {
+struct ContributorLookup: Sendable {
     private static let eventsMax = 1000
     private static let unknownPrefix = "unknown: "
 
@@ -118,7 +118,7 @@ struct PlanAuthors: Sendable {
     }
 }
 
-extension PlanAuthors {
+extension ContributorLookup {
     /// Returns the people who committed a file since it was sent. Includes the file's owner if its content was neither
     /// committed nor written by a known person.
     ///
@@ -251,8 +251,8 @@ private struct GitFile {
     }
 
     private func changes() -> [Change]? {
-        let words = ["log", "--follow", "--format=%H", "--raw", "--no-abbrev", "--max-count=\(Self.commitsMax)"]
-        guard let log = text(words + ["--", path]) else { return nil }
+        let arguments = ["log", "--follow", "--format=%H", "--raw", "--no-abbrev", "--max-count=\(Self.commitsMax)"]
+        guard let log = text(arguments + ["--", path]) else { return nil }
         var changes: [Change] = []
         for line in log.split(separator: "\n") {
             guard line.first == ":" else {
@@ -272,9 +272,9 @@ private struct GitFile {
     private func people(
         _ range: String, _ which: [String], _ names: [String]
     ) -> (accounts: Set<String>, isWhole: Bool)? {
-        let words = ["log", "--max-count=\(Self.commitsMax + 1)", range] + which
+        let arguments = ["log", "--max-count=\(Self.commitsMax + 1)", range] + which
         let format = "--format=%x00%ae%n%ce%n%(trailers:key=Co-authored-by,valueonly)"
-        guard let log = text(words + [format, "--"] + names) else { return nil }
+        guard let log = text(arguments + [format, "--"] + names) else { return nil }
         let commits = log.split(separator: "\0")
         var isWhole = commits.count <= Self.commitsMax
         var accounts: Set<String> = []
@@ -290,19 +290,19 @@ private struct GitFile {
         return (accounts, isWhole)
     }
 
-    private func text(_ words: [String]) -> String? {
-        git(words).map { String(decoding: $0, as: UTF8.self) }
+    private func text(_ arguments: [String]) -> String? {
+        git(arguments).map { String(decoding: $0, as: UTF8.self) }
     }
 
     /// Returns what git prints; `nil` if git fails, takes too long, or is not installed.
-    private func git(_ words: [String]) -> Data? {
+    private func git(_ arguments: [String]) -> Data? {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments =
             ["timeout", "10", "git", "--no-replace-objects", "--literal-pathspecs", "-C", root]
             + Self.settings.flatMap { ["-c", $0] }
-            + words
-        process.environment = PlanAuthors.gitEnvironment(ProcessInfo.processInfo.environment)
+            + arguments
+        process.environment = ContributorLookup.gitEnvironment(ProcessInfo.processInfo.environment)
         let output = Pipe()
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice

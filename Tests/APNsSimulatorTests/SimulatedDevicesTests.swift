@@ -10,7 +10,7 @@ extension SimulatorTests {
         private let device = Fixture.hex(1)
 
         init() throws {
-            fixture = try Fixture { options, _ in options.keepsScreens = true }
+            fixture = try Fixture { options, _ in options.simulatesDevices = true }
             client = try fixture.client()
         }
 
@@ -25,7 +25,7 @@ extension SimulatorTests {
             try #require(answer.status == 200, "\(answer.text)")
         }
 
-        private var shown: [String] { fixture.simulator.screens().shown(on: device).map(\.payload) }
+        private var shown: [String] { fixture.simulator.devices().shown(on: device).map(\.payload) }
 
         @Test func `the same collapse id replaces, another one stacks`() throws {
             try push("wrong", collapse: "news-1")
@@ -34,8 +34,8 @@ extension SimulatorTests {
             #expect(shown == ["wrong", "other", "other"])
             try push("right", collapse: "news-1")
             #expect(shown == ["other", "other", "right"])
-            #expect(fixture.simulator.screens().devicesByPayload == ["other": 1, "right": 1])
-            #expect(fixture.simulator.screens().devicesWithSeveral == 1)
+            #expect(fixture.simulator.devices().devicesByPayload == ["other": 1, "right": 1])
+            #expect(fixture.simulator.devices().devicesWithSeveral == 1)
         }
 
         @Test func `one that is offline gets the newest of an app when it comes back, unless that has expired`() throws
@@ -44,12 +44,12 @@ extension SimulatorTests {
             for (expiration, later, expected) in [
                 (nil, 86_400, ["right"]), ("\(now + 60)", 59, ["right"]), ("\(now + 60)", 61, []), ("0", 0, ["wrong"]),
             ] as [(String?, Int64, [String])] {
-                fixture.simulator.changeScreens { $0 = DeviceScreens() }
-                fixture.simulator.changeScreens { $0.goOffline(device) }
+                fixture.simulator.changeDevices { $0 = SimulatedDevices() }
+                fixture.simulator.changeDevices { $0.goOffline(device) }
                 try push("wrong", collapse: "news-1")
                 try push("right", collapse: "news-1", expiration: expiration)
                 #expect(shown == [])
-                fixture.simulator.changeScreens { $0.goOnline(device, nowMs: (now + later) * 1000) }
+                fixture.simulator.changeDevices { $0.goOnline(device, nowMs: (now + later) * 1000) }
                 #expect(shown == expected, "\(expiration ?? "none") after \(later) s")
             }
         }
@@ -65,7 +65,7 @@ extension SimulatorTests {
 
         @Test func `what was refused is on no screen`() throws {
             #expect(try client.answer(to: fixture.push(99)).status == 400)
-            #expect(fixture.simulator.screens().shown(on: Fixture.hex(99)) == [])
+            #expect(fixture.simulator.devices().shown(on: Fixture.hex(99)) == [])
         }
     }
 }

@@ -5,7 +5,7 @@ import Model
 /// All lanes of an app and environment lease through one gate. A run that only puts off or suppresses would hold the
 /// gate for its whole backlog, and would not see a pause meanwhile. So a call ends after a bounded number of rows and
 /// transactions. ``Lease/isCutShort`` then says that more rows are to be read.
-package struct LeaseTurn {
+package struct LeaseRound {
     /// The maximum number of rows that one call reads if it leases none. A larger ``LeaseRequest/limit`` is read once.
     package static let rowsMax = 1000
     /// The maximum number of transactions of one call. A lease with a small limit, as with a pace, reads few rows in
@@ -22,7 +22,7 @@ package struct LeaseTurn {
     /// Counts a transaction that read no more than `limit` rows.
     ///
     /// - Returns: the result of the call, for all its transactions; `nil` if the call makes another transaction.
-    package mutating func end(with lease: Lease, isExhausted: Bool, afterLooking limit: Int) -> Lease? {
+    package mutating func add(_ lease: Lease, isExhausted: Bool, afterLooking limit: Int) -> Lease? {
         rows += limit
         transactions += 1
         suppressions.merge(lease.suppressions, uniquingKeysWith: +)

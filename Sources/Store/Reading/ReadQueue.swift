@@ -2,7 +2,7 @@ import Synchronization
 
 /// A queue that lets a few outside callers run long reads at the same time. Other reads wait in line. Each caller has
 /// one turn at a time, so that one caller's reads do not block the others.
-package final class ReadTurns: Sendable {
+package final class ReadQueue: Sendable {
     /// The number of turns at the same time. A store has more connections for expensive reads: the daemon's own reads
     /// use the rest.
     package static let atOnceMax = 2
@@ -38,7 +38,7 @@ package final class ReadTurns: Sendable {
     /// - Parameters:
     ///   - atOnceMax: the number of callers that have a turn at the same time.
     ///   - lineMax: the maximum number of reads in line.
-    package init(atOnceMax: Int = ReadTurns.atOnceMax, lineMax: Int = ReadTurns.waitingMax) {
+    package init(atOnceMax: Int = ReadQueue.atOnceMax, lineMax: Int = ReadQueue.waitingMax) {
         self.lineMax = lineMax
         state = Mutex(State(atOnceMax: atOnceMax))
     }
@@ -48,7 +48,7 @@ package final class ReadTurns: Sendable {
 
     /// Runs `body` during a turn of the caller. Throws ``ReadRefusal/tooMany(waiting:)``, and `CancellationError` for a
     /// task that is cancelled while it waits.
-    package func take<Value: Sendable>(_ caller: String, _ body: () async throws -> Value) async throws -> Value {
+    package func run<Value: Sendable>(for caller: String, _ body: () async throws -> Value) async throws -> Value {
         try await begin(caller)
         defer { end(caller) }
         try Task.checkCancellation()
@@ -58,8 +58,8 @@ package final class ReadTurns: Sendable {
     /// Runs `body` during a turn of the caller. The wait takes at most `limit`; `body` may take any time. Returns
     /// `nil`, and does not run `body`, if the turn did not come in time or the line is full. Throws `CancellationError`
     /// for a task that is cancelled while it waits.
-    package func take<Value: Sendable>(
-        _ caller: String, waitingAtMost limit: Duration, _ body: () async throws -> Value
+    package func run<Value: Sendable>(
+        for caller: String, waitingAtMost limit: Duration, _ body: () async throws -> Value
     ) async throws -> Value? {
         guard await begin(caller, waitingAtMost: limit) else {
             try Task.checkCancellation()

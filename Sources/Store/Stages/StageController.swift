@@ -1,7 +1,7 @@
 package import Model
 
 /// The records of a run's stages, within the transaction that reads them.
-package protocol StageBook {
+package protocol StageStore {
     /// Returns the records in order, and locks them until the transaction ends.
     func records() throws -> [StageRecord]
     func write(_ record: StageRecord) throws
@@ -24,10 +24,10 @@ package protocol StageBook {
     func isWaiting(stage: Int, at now: Timestamp) throws -> Bool
     /// Returns whether a delivery of a stage has no end state.
     func isPending(stage: Int) throws -> Bool
-    /// Returns the gone devices among those answered, for each of the campaign's last ``StageJudge/historyRuns``
+    /// Returns the gone devices among those answered, for each of the campaign's last ``StageEvaluator/historyRuns``
     /// finished runs.
     func goneBefore() throws -> [(gone: Int, answered: Int)]
-    /// Returns the same for the last ``StageJudge/appHistoryRuns`` finished runs of the app's other campaigns.
+    /// Returns the same for the last ``StageEvaluator/appHistoryRuns`` finished runs of the app's other campaigns.
     func goneBeforeInApp() throws -> [(gone: Int, answered: Int)]
     /// Pauses the run until a person has looked at it.
     func pause(_ halt: RunHalt, reason: String, at now: Timestamp) throws
@@ -35,7 +35,7 @@ package protocol StageBook {
 }
 
 /// The permission to lease from a run with stages.
-package enum StagePass: Hashable, Sendable {
+package enum StagePermit: Hashable, Sendable {
     /// Stages up to `stage` are open. The last stage has no limit of its own.
     ///
     /// - `most`: the number of deliveries that may be leased now. An early stage begins with a few and takes more as
@@ -49,11 +49,11 @@ package enum StagePass: Hashable, Sendable {
 ///
 /// It is evaluated in the transaction that leases, so that no other sender and no crash comes between a verdict and its
 /// consequences.
-package struct StageGate {
+package struct StageController {
     /// The limit of deliveries in flight before the first response. Afterwards one delivery is allowed for each
     /// ``answersForEach`` responses, if that is more. The fewer are in flight, the fewer rejections prove a failure:
-    /// see ``StageJudge/halt(_:_:of:unanswered:at:)``. With these values, 12 responses are enough if half are rejected.
-    /// With 8, and one for each response, it would take up to 17.
+    /// see ``StageEvaluator/halt(_:_:of:unanswered:at:)``. With these values, 12 responses are enough if half are
+    /// rejected. With 8, and one for each response, it would take up to 17.
     package static let firstMost = 3
     package static let answersForEach = 4
 
@@ -70,33 +70,33 @@ package struct StageGate {
 
     private let run: Run
     private let stages: [Stage]
-    private let book: any StageBook
+    private let store: any StageStore
     private let now: Timestamp
     private let steps: [ClockStep]
 
     /// Returns `nil` for a test run, and for a run with fewer than two stages.
     ///
     /// - Parameter steps: the steps of the wall clock, oldest first. No step shortens a hold.
-    package init?(_ run: Run, _ book: any StageBook, at now: Timestamp, after steps: [ClockStep] = []) {
+    package init?(_ run: Run, _ store: any StageStore, at now: Timestamp, after steps: [ClockStep] = []) {
         guard let stages = run.definition.campaign.stages, stages.count > 1, !run.isTest else { return nil }
         self.run = run
         self.stages = stages
-        self.book = book
+        self.store = store
         self.now = now
         self.steps = steps
     }
 
     /// Returns what may be leased. Call it before each lease.
-    package func pass() throws -> StagePass {
-        var records = try book.records()
+    package func permit() throws -> StagePermit {
+        var records = try store.records()
         guard let last = records.indices.last, records.count == stages.count else {
-            try book.pause(.stage, reason: "its stages are not on record; was the store changed by hand?", at: now)
+            try store.pause(.stage, reason: "its stages are not on record; was the store changed by hand?", at: now)
             return .paused
         }
         guard let current = Self.current(records) else {
             // The approver needs to know the number of devices, so the freeze comes first.
             if stages[0].needsApproval, !run.isFrozen { return .open(stage: 0, isLast: false, most: 0) }
-            return try begin(0, &records) ? try pass() : .paused
+            return try begin(0, &records) ? try permit() : .paused
         }
         if let halted = records.first(where: \.isHalted) {
             // The halt may have been found while the run was paused by a person.
@@ -136,27 +136,27 @@ package struct StageGate {
 
     /// Decides on the open stage, and starts the next one. Call it when nothing was found to lease.
     package func goOn() throws -> Step {
-        var records = try book.records()
+        var records = try store.records()
         guard let current = Self.current(records), current < records.count - 1 else { return .wait(until: nil) }
         // Cheap conditions first: requests in flight will be answered, and the devices of a stage are known after the
         // freeze.
         guard run.isFrozen, run.counts.leased == 0, run.counts.pending > 0 else { return .wait(until: nil) }
         if records[current].decision == nil || records[current].releasedBy != nil {
-            if try book.isWaiting(stage: current, at: now) { return .wait(until: nil) }
+            if try store.isWaiting(stage: current, at: now) { return .wait(until: nil) }
         }
         if records[current].decision == nil {
-            let look: StageLook = try book.isPending(stage: current) ? .interim : .last
-            var decision = judge(records[current]).end(records[current].answers, look: look, at: now)
+            let look: StageLook = try store.isPending(stage: current) ? .interim : .last
+            var decision = evaluator(of: records[current]).decision(on: records[current].answers, look: look, at: now)
             // A verdict that is not *go* yet may become so with the deliveries that wait for a later time.
             if decision.verdict != .go, look == .interim { return .wait(until: nil) }
-            let leftOut = try book.leftOut(of: current)
+            let leftOut = try store.leftOut(of: current)
             if !leftOut.isEmpty {
                 decision.leftOut = Dictionary(uniqueKeysWithValues: leftOut.map { ($0.key.rawValue, $0.value) })
             }
-            if decision.answers.unknown > 0 { decision.apnsErrors = try book.apnsErrors(of: current) }
+            if decision.answers.unknown > 0 { decision.apnsErrors = try store.apnsErrors(of: current) }
             records[current].decision = decision
-            try book.write(records[current])
-            if decision.verdict == .go { try book.note(StageWords(run, records[current]).verdict, at: now) }
+            try store.write(records[current])
+            if decision.verdict == .go { try store.note(StageSummary(run, records[current]).verdict, at: now) }
         }
         guard let decision = records[current].decision, !records[current].isHalted else {
             try pause(.stage, records[current])
@@ -199,7 +199,7 @@ package struct StageGate {
     package func leaveOut(_ devices: [Int64]) throws {
         guard !devices.isEmpty else { return }
         var added: [Int: [StageGroup: StageAnswers]] = [:]
-        for (stage, group) in try book.attempted(devices) {
+        for (stage, group) in try store.attempted(devices) {
             added[stage, default: [:]].merge([group: .lost], uniquingKeysWith: +)
         }
         try add(added)
@@ -207,7 +207,7 @@ package struct StageGate {
 
     private func add(_ added: [Int: [StageGroup: StageAnswers]]) throws {
         guard !added.isEmpty else { return }
-        let records = try book.records()
+        let records = try store.records()
         for (stage, groups) in added.sorted(by: { $0.key < $1.key }) where records.indices.contains(stage) {
             try add(groups, to: records[stage])
         }
@@ -217,37 +217,37 @@ package struct StageGate {
         var record = old
         let sum = groups.values.reduce(StageAnswers(), +)
         record.answers = record.answers + sum
-        try book.add(groups, to: record.index)
+        try store.add(groups, to: record.index)
         let halt = record.isJudged && sum.failed + sum.gone > 0 ? try halt(record) : nil
         if record.decision == nil { record.decision = halt } else if let halt { record.afterGo = halt }
-        try book.write(record)
+        try store.write(record)
         if halt != nil { try pause(.stage, record) }
     }
 
     private func halt(_ record: StageRecord) throws -> StageDecision? {
-        let judge = judge(record)
-        let groups = try book.groups(of: record.index)
+        let evaluator = evaluator(of: record)
+        let groups = try store.groups(of: record.index)
         // Deliveries in flight can only improve the result, so evaluate without them first.
-        guard judge.halt(groups, unanswered: [:], at: now) != nil else { return nil }
-        return judge.halt(groups, unanswered: try book.unanswered(of: record.index), at: now)
+        guard evaluator.halt(groups, unanswered: [:], at: now) != nil else { return nil }
+        return evaluator.halt(groups, unanswered: try store.unanswered(of: record.index), at: now)
     }
 
     private static func current(_ records: [StageRecord]) -> Int? { records.lastIndex { $0.openedAt != nil } }
 
     /// Recounts the stages after rejections were taken back, so that they are judged again by what is left.
     package func recount() throws {
-        for var record in try book.records().dropLast() where record.openedAt != nil {
-            let groups = try book.tally(of: record.index)
+        for var record in try store.records().dropLast() where record.openedAt != nil {
+            let groups = try store.tally(of: record.index)
             record.answers = groups.values.reduce(StageAnswers(), +)
             if record.decision?.verdict != .go, record.releasedBy == nil { record.decision = nil }
             if record.releasedBy == nil { record.afterGo = nil }
-            try book.replace(groups, of: record.index)
-            try book.write(record)
+            try store.replace(groups, of: record.index)
+            try store.write(record)
         }
     }
 
-    private func judge(_ record: StageRecord) -> StageJudge {
-        StageJudge(stages, record.index, goneTolerated: record.goneTolerated)
+    private func evaluator(of record: StageRecord) -> StageEvaluator {
+        StageEvaluator(stages, record.index, goneTolerated: record.goneTolerated)
     }
 
     /// Starts a stage. Returns `false` if a person must approve it first.
@@ -259,18 +259,18 @@ package struct StageGate {
         records[index].openedAt = now
         if index == 0 {
             records[index].goneTolerated =
-                try StageJudge.goneTolerated(after: book.goneBefore())
-                ?? StageJudge.goneTolerated(after: book.goneBeforeInApp())
+                try StageEvaluator.goneTolerated(after: store.goneBefore())
+                ?? StageEvaluator.goneTolerated(after: store.goneBeforeInApp())
         } else {
             records[index].goneTolerated = records[index - 1].goneTolerated
         }
-        try book.write(records[index])
-        try book.note(StageWords(run, records[index]).opened, at: now)
+        try store.write(records[index])
+        try store.note(StageSummary(run, records[index]).opened, at: now)
         return true
     }
 
     private func pause(_ halt: RunHalt, _ record: StageRecord) throws {
-        let words = StageWords(run, record)
-        try book.pause(halt, reason: halt == .approval ? words.approval : words.verdict, at: now)
+        let summary = StageSummary(run, record)
+        try store.pause(halt, reason: halt == .approval ? summary.approval : summary.verdict, at: now)
     }
 }

@@ -2,8 +2,8 @@ package import Model
 
 /// The rows of the ledger that one transaction needs. They decide what the caps allow, and hold the changes. The store
 /// reads the rows, locks them against other transactions, and writes those in ``changed``.
-package struct CapBook {
-    private var pages: [CapKey: CapBookPage] = [:]
+package struct CapUsage {
+    private var rows: [CapKey: CapUsageRow] = [:]
     /// The key of the row that was read last. Questions about neighbouring devices come one after the other.
     private var lastRead: CapKey?
     private var hasPersons = false
@@ -11,42 +11,42 @@ package struct CapBook {
     package init() {}
 
     package mutating func read(_ key: CapKey, _ bytes: [UInt8]) {
-        let page = CapBookPage(CapPage.unpack(bytes), isByDevice: key.kind == .devices)
-        hasPersons = hasPersons || page.pushes.contains { $0.person != 0 }
-        pages[key] = page
+        let row = CapUsageRow(CapRowFormat.unpack(bytes), isByDevice: key.kind == .devices)
+        hasPersons = hasPersons || row.pushes.contains { $0.person != 0 }
+        rows[key] = row
         lastRead = key
     }
 
-    package func has(_ key: CapKey) -> Bool { key == lastRead || pages[key] != nil }
+    package func has(_ key: CapKey) -> Bool { key == lastRead || rows[key] != nil }
 
-    /// Returns the book as if every push in flight got its outcome now.
-    func landed(at now: Timestamp) -> CapBook {
-        var book = self
-        book.pages = pages.mapValues { $0.landed(at: now) }
-        return book
+    /// Returns the usage as if every push in flight got its outcome now.
+    func landed(at now: Timestamp) -> CapUsage {
+        var usage = self
+        usage.rows = rows.mapValues { $0.landed(at: now) }
+        return usage
     }
 
-    package func pushes(_ key: CapKey) -> [CapPush] { pages[key]?.pushes ?? [] }
+    package func pushes(_ key: CapKey) -> [CapPush] { rows[key]?.pushes ?? [] }
 
     /// The rows to write, in the same order for every transaction. A row without pushes is to be deleted.
     package var changed: [(key: CapKey, pushes: [CapPush])] {
-        pages.filter(\.value.isChanged).sorted { $0.key < $1.key }.map { ($0.key, $0.value.pushes) }
+        rows.filter(\.value.isChanged).sorted { $0.key < $1.key }.map { ($0.key, $0.value.pushes) }
     }
 
-    private func pushes(device: Int64) -> ArraySlice<CapPush> { pages[.device(device)]?.pushes(of: device) ?? [] }
+    private func pushes(device: Int64) -> ArraySlice<CapPush> { rows[.device(device)]?.pushes(of: device) ?? [] }
 
     func counted(device: Int64, person: Int64, _ per: FrequencyCap.Subject) -> [CapPush] {
         let own = pushes(device: device)
         guard per == .user, person != 0 else { return own.isEmpty ? [] : Array(own) }
         // A push that the device got under another user counts for this user too: it appears on the same screen.
-        return (pages[CapKey(.person, person)]?.pushes ?? []) + own.filter { $0.person != person }
+        return (rows[CapKey(.person, person)]?.pushes ?? []) + own.filter { $0.person != person }
     }
 
     package mutating func reserve(_ push: CapPush, forgetting past: Timestamp) {
         let key = CapKey.device(push.device)
-        pages[key, default: CapBookPage(isByDevice: true)].reserve(push, forgetting: past)
+        rows[key, default: CapUsageRow(isByDevice: true)].reserve(push, forgetting: past)
         guard push.person != 0 else { return }
-        pages[CapKey(.person, push.person), default: CapBookPage(isByDevice: false)].reserve(push, forgetting: past)
+        rows[CapKey(.person, push.person), default: CapUsageRow(isByDevice: false)].reserve(push, forgetting: past)
     }
 
     package static func keys(device: Int64, person: Int64) -> [CapKey] {
@@ -57,7 +57,7 @@ package struct CapBook {
 /// One row of the ledger. A row of neighbouring devices is sorted by device, and each device's pushes are in the order
 /// of reservation. A person's row is in the order of reservation. A query for a device therefore reads only a few
 /// pushes.
-private struct CapBookPage {
+private struct CapUsageRow {
     private(set) var pushes: [CapPush]
     private(set) var isChanged = false
     private let isByDevice: Bool
@@ -72,10 +72,10 @@ private struct CapBookPage {
                 .map(\.element)
     }
 
-    func landed(at now: Timestamp) -> CapBookPage {
-        var page = self
-        for index in pushes.indices where pushes[index].settledAt == nil { page.pushes[index].settledAt = now }
-        return page
+    func landed(at now: Timestamp) -> CapUsageRow {
+        var row = self
+        for index in pushes.indices where pushes[index].settledAt == nil { row.pushes[index].settledAt = now }
+        return row
     }
 
     /// Returns the range of a device's pushes, or the place where they would be. In a person's row, this is the whole
@@ -150,7 +150,7 @@ package struct CapOutcome: Hashable, Sendable {
     }
 }
 
-extension CapBook {
+extension CapUsage {
     /// Returns the keys of the persons whose rows also hold these pushes.
     package func persons(of outcomes: [CapOutcome], run: Int64) -> [CapKey] {
         guard hasPersons else { return [] }
@@ -172,10 +172,10 @@ extension CapBook {
         while let first = rest.first {
             let key = CapKey.device(first.device)
             let own = rest.prefix { CapKey.device($0.device) == key }
-            pages[key]?.settle(own, run, at: now, &persons)
+            rows[key]?.settle(own, run, at: now, &persons)
             rest = rest[own.endIndex...]
         }
-        for (person, outcome) in persons { _ = pages[CapKey(.person, person)]?.settle(outcome, run, at: now) }
+        for (person, outcome) in persons { _ = rows[CapKey(.person, person)]?.settle(outcome, run, at: now) }
     }
 
     /// Copies the pushes of a removed device to the device that it turned out to be. The removed device keeps its own
@@ -187,16 +187,16 @@ extension CapBook {
             copy.number = -abs(push.number)
             copy.reservedAt = now
             copy.settledAt = push.settledAt ?? now + .milliseconds(RegistrationPolicy.flightMaxMs)
-            pages[.device(kept), default: CapBookPage(isByDevice: true)].append(copy)
+            rows[.device(kept), default: CapUsageRow(isByDevice: true)].append(copy)
         }
     }
 
     /// Returns the pushes that `explain` shows, each alert once.
-    package func story(device: Int64, person: Int64, classes: [UInt32: String]) -> [DeviceStory.CappedPush] {
-        let others = (pages[CapKey(.person, person)]?.pushes ?? []).filter { $0.device != device }
+    package func history(device: Int64, person: Int64, classes: [UInt32: String]) -> [DeviceHistory.CappedPush] {
+        let others = (rows[CapKey(.person, person)]?.pushes ?? []).filter { $0.device != device }
         return (Array(pushes(device: device)) + others).alerts.compactMap { push in
             classes[push.rule].map { name in
-                DeviceStory.CappedPush(pushClass: name, settledAt: push.settledAt, isOwn: push.device == device)
+                DeviceHistory.CappedPush(pushClass: name, settledAt: push.settledAt, isOwn: push.device == device)
             }
         }
     }
