@@ -5,14 +5,13 @@ import Campaigns
 struct Fanfare: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fanfare",
-        abstract: "Broadcasts to Apple devices: campaign files in, localized pushes out, every outcome on record.",
+        abstract: "Broadcasts to Apple devices: campaign files in, localized pushes out, every outcome recorded.",
         discussion: """
-            Results go to standard output, everything else to standard error. \
-            Exit codes: 0 done; 3 refused by a guard, missed, or finished without reaching a device, unless it was left \
-            out on purpose; 64 usage; 65 invalid file or data; 66 no such campaign or run; 69 APNs unreachable; \
-            70 internal error; 73 a file cannot be written there; \
-            74 the disk failed; 75 busy or stopped early: run it again; 76 stopped, a breaker is open, or the run is late: \
-            a person must look; 77 credential refused; 78 configuration.
+            Results go to standard output, everything else to standard error. Exit codes: 0 done; 3 refused by a \
+            guard, missed, or finished without reaching a device, unless its devices were left out on purpose; 64 \
+            usage; 65 invalid file or data; 66 no such campaign or run; 69 APNs unreachable; 70 internal error; 73 an \
+            output file cannot be created; 74 the disk failed; 75 busy or stopped early: run it again; 76 stopped, a \
+            breaker is open, or the run is late: a person must decide; 77 credential refused; 78 configuration.
             """,
         version: "0.1.0",
         subcommands: [

@@ -43,7 +43,8 @@ package struct ConfigurationSource: Sendable {
         guard let path else {
             throw Failure(
                 .configuration,
-                "no configuration: looked for \(candidates.joined(separator: ", ")); name one with --config, make one "
+                "no configuration: looked for \(candidates.joined(separator: ", ")); name one with --config, create "
+                    + "one "
                     + "with `fanfare init`, or try `fanfare demo` first")
         }
         let (configuration, diagnostics) = ConfigurationFile.load(path: path, environment: environment)

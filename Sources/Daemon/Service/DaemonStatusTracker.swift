@@ -108,7 +108,8 @@ final class DaemonStatusTracker: Sendable {
             if let fault = state.writeFault { return fault }
             guard let since = state.writingSince, uptime - since > Self.writeMax else { return nil }
             return
-                "the store has taken no write for \(WrittenDuration.text(.seconds((uptime - since).components.seconds)))"
+                "the store has accepted no write for "
+                + "\(WrittenDuration.text(.seconds((uptime - since).components.seconds)))"
         }
     }
 
@@ -152,7 +153,7 @@ struct FilesComparison {
         let others = Set(try await store.senders().withOtherFiles.map { ProcessName.shown($0.name) })
         if !others.isEmpty, others != told {
             logger.warning(
-                "other campaign files there; put the same on all machines",
+                "senders have other campaign files; put the same files on all machines",
                 metadata: .facts([.reason: "\(others.sorted().joined(separator: ", "))"]))
         }
         told = others
@@ -177,7 +178,7 @@ extension Scheduler.CampaignSnapshot {
     /// The summary for the audit.
     var summary: String {
         var words = "\(hashes.count) changed, \(campaigns.count.counted("campaign"))"
-        if !problems.isEmpty { words += "; not taken over: " + problems.map(\.path).joined(separator: ", ") }
+        if !problems.isEmpty { words += "; not reloaded: " + problems.map(\.path).joined(separator: ", ") }
         return words
     }
 }

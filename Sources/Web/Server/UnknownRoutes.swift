@@ -18,12 +18,13 @@ struct UnknownRoutes: RouterMiddleware {
                 let words = methods.joined(separator: ", ")
                 var response =
                     isAPI
-                    ? try Problem(405, "method_not_allowed", "Method not allowed", "here it is \(words)").response()
+                    ? try Problem(405, "method_not_allowed", "Method not allowed", "this address allows \(words)")
+                        .response()
                     : .text("\(words) only\n", .methodNotAllowed)
                 response.headers[.allow] = words
                 return response
             }
-            guard isAPI else { return .text("nothing is at \(request.uri.path)\n", .notFound) }
+            guard isAPI else { return .text("\(request.uri.path) does not exist\n", .notFound) }
             return try Problem(error).response()
         }
     }
