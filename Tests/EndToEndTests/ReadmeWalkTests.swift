@@ -97,7 +97,7 @@ private struct StayingDemo {
         let overdue = process.killed()
         defer { overdue.cancel() }
         var seen = Data()
-        while !String(decoding: seen, as: UTF8.self).contains("# The simulator stays up") {
+        while !String(decoding: seen, as: UTF8.self).contains("# The simulator and the daemon keep running") {
             let next = output.fileHandleForReading.availableData
             try #require(!next.isEmpty, "\(String(decoding: seen, as: UTF8.self))")
             seen += next

@@ -33,8 +33,10 @@ extension PushCredential {
         if answer.reason == .expiredProviderToken { source.markExpired(tokenGeneration) }
         if answer.reason == .tooManyProviderTokenUpdates, source.holdRenewal() {
             logger.warning(
-                "TooManyProviderTokenUpdates: another program signs tokens with this key; this process signs none for "
-                    + "20 minutes",
+                """
+                TooManyProviderTokenUpdates: another program signs tokens with this key; this process signs none for 20 \
+                minutes
+                """,
                 metadata: ["credential": "\(source.name)"])
         }
     }
