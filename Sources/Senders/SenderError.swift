@@ -20,8 +20,7 @@ package enum SenderError: Error, Hashable, CustomStringConvertible {
         case .otherDaemon(let owner): "another daemon uses this store (\(owner)); stop that daemon first"
         case .noLocks(let path, let reason):
             "the file system of \(path) does not support file locks (\(reason)), so Fanfare cannot tell which sender "
-                + "is "
-                + "alive; put the store on a local file system, such as ext4 or xfs"
+                + "is alive; put the store on a local file system, such as ext4 or xfs"
         case .senderFolder(let path, let reason):
             "\(path): \(reason); a sender needs this folder beside the store, and must be able to write to it"
         case .lockFileDamaged(let path):
@@ -31,12 +30,11 @@ package enum SenderError: Error, Hashable, CustomStringConvertible {
                 + "or stop that process, then run the same command again"
         case .postLost(let path):
             "\(path) was deleted or replaced while this process was sending, so other senders treat it as dead; this "
-                + "process has stopped. "
-                + "Run the same command again, and do not touch the folder while a process sends"
+                + "process has stopped. Run the same command again, and do not touch the folder while a process sends"
         case .folderCopied(let path, let sender):
             "the sender \(sender) has no lock in \(path), but still sends heartbeats: the folder is a copy of another "
-                + "machine's. "
-                + "Stop the process that sends from this copy, then delete the folder; each machine creates its own"
+                + "machine's. Stop the process that sends from this copy, then delete the folder; each machine creates "
+                + "its own"
         }
     }
 }

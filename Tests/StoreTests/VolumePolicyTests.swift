@@ -28,7 +28,7 @@ struct VolumePolicyTests {
 
     @Test(
         arguments: [
-            // Ten times as many, one more does not.
+            // Ten times as many go, one more does not.
             (weeks(100, 100, 100), 1_000, false), (weeks(100, 100, 100), 1_001, true),
             // The median, whatever one day was.
             (weeks(100, 90_000, 110), 1_101, true), (weeks(100, 90_000, 110), 1_100, false),

@@ -18,7 +18,7 @@ struct CampaignOperationsTests {
         ["Content-Type": "application/yaml", "If-Match": "\"\(text)\""]
     }
 
-    @Test func `campaigns are listed right or wrong, with their templates, the next occurrences and their last run`()
+    @Test func `campaigns are listed right or wrong, with their templates, what comes next and their last run`()
         async throws
     {
         try await StudioScene.with { scene in

@@ -106,8 +106,7 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
     /// The places where the operator sets the password.
     private var passwordPlaces: String {
         "in a file named by certificate_password_path next to certificate_path, or as FANFARE_CERTIFICATE_PASSWORD in "
-            + "the "
-            + "environment"
+            + "the environment"
     }
 
     private var certificateDescription: String {

@@ -36,9 +36,9 @@ package enum CampaignKeys {
     static let collapse = Key(
         "collapse", .collapse,
         "run: pushes of one run replace each other on the screen. none: no push does. Any other word: newer pushes "
-            + "with this word "
-            + "replace older ones on the screen and, if they are background pushes, while they wait for the silent budget "
-            + "(default: run for alerts; for background pushes the app and the template, without an apns-collapse-id).")
+            + "with this word replace older ones on the screen and, if they are background pushes, while they wait for "
+            + "the silent budget (default: run for alerts; for background pushes the app and the template, without an "
+            + "apns-collapse-id).")
     static let pace = Key("pace", .pace, "The rate limit of a run.")
     static let guards = Key("guards", .guards, "Limits beyond which a run is refused.")
     static let onUnknown = Key(
@@ -103,8 +103,7 @@ package enum CampaignKeys {
         static let seeds = Key(
             "seeds", .audience,
             "At most \(Model.Stage.seedsMax) devices, as an expression without everyone; they get the push first, "
-                + "whether in the "
-                + "audience or not.")
+                + "whether in the audience or not.")
         static let share = Key("share", .percent(0...100), "A sample of the audience of this size.")
         static let rest = Key("rest", .yes, "true: all devices that are in no earlier stage; for the last stage.")
         static let hold = Key(

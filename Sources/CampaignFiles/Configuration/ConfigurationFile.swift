@@ -70,8 +70,7 @@ package enum ConfigurationFile {
         let asks = rule.needs > 1 ? "needs: \(rule.needs)" : "not_by_author: true"
         reader.field("approvals")?.warning(
             "\(asks) distinguishes people only by their accounts: a person with two, such as a system account and a "
-                + "token or "
-                + "a git account, counts as two people",
+                + "token or a git account, counts as two people",
             "list each person's accounts under people, such as people: {anna: [\"os:anna\", \"git:anna@example.org\"]}")
     }
 

@@ -28,8 +28,7 @@ extension ApprovePlans {
             throw Failure(
                 .refused,
                 "the campaign \(rejected.campaign), a template or a segment has changed since the plan was rejected; "
-                    + "plan "
-                    + "the run again, and request approval of the new plan")
+                    + "plan the run again, and request approval of the new plan")
         }
         let asked = try await ask(
             definition, occurrence: rejected.occurrence, reach: try await reach(of: definition, now: now), by: actor,

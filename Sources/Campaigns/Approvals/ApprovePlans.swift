@@ -199,10 +199,8 @@ package struct ApprovePlans: Sendable {
         guard let identity = SignedStatement(record.request).signer([UInt8](bytes), among: people) else {
             throw Failure(
                 .refused,
-                "\(signature) is not a signature of this plan by a key in `people`: it is for another plan, for an "
-                    + "earlier "
-                    + "request or reach, or by another key; `fanfare approvals \(plan) --statement` prints the "
-                    + "statement to sign"
+                "\(signature) is not a signature of this plan by a key in `people`: it is for another plan, an "
+                    + "earlier request or reach, or by another key; `fanfare approvals \(plan) --statement` prints the text"
             )
         }
         let person = people.person(identity)
@@ -212,8 +210,7 @@ package struct ApprovePlans: Sendable {
             throw Failure(
                 .refused,
                 "\(record.request.words), was requested at \(record.request.askedAt.iso8601), and a key's signature "
-                    + "has "
-                    + "lapsed \(WrittenDuration.text(rule.within)) later; request it again with `fanfare plan "
+                    + "has lapsed \(WrittenDuration.text(rule.within)) later; request it again with `fanfare plan "
                     + "\(record.request.campaign) --for-approval`, and sign the new plan")
         }
         let signed = ApprovalSignature(
@@ -299,13 +296,11 @@ package struct ApprovePlans: Sendable {
             throw Failure(
                 .invalidData,
                 "a signature covers the plan as displayed: give its hash and reach, as `fanfare approvals \(digits)` "
-                    + "or "
-                    + "GET /approvals/{plan} shows it")
+                    + "or GET /approvals/{plan} shows it")
         }
         guard let current = PlanToken(request.plan), token.isSameBut(reach: current.reach, of: current) else {
             throw Failure(
-                .refused,
-                "\(shown) is not the plan that waits here; display that plan with `fanfare approvals \(digits)`")
+                .refused, "\(shown) is not the plan that waits here; display it with `fanfare approvals \(digits)`")
         }
         guard token.reach != current.reach else { return }
         throw Failure(
@@ -319,8 +314,7 @@ package struct ApprovePlans: Sendable {
         guard try await digest(request.definition, request.occurrence, [:]).text != request.digest else { return }
         throw Failure(
             .refused,
-            "\(request.words), has changed since it was requested: a segment that it names, or its prepared "
-                + "correction, has changed; "
+            "\(request.words), has changed since it was requested (a segment that it names, or its correction); "
                 + "request approval again with `fanfare plan \(request.campaign) --for-approval`, and check it")
     }
 
@@ -337,8 +331,7 @@ package struct ApprovePlans: Sendable {
         if let other {
             throw Failure(
                 .refused,
-                "\(person) has already signed \(record.request.words), with another account (\(other.name)); another "
-                    + "person must"
+                "\(person) already signed \(record.request.words), with another account (\(other.name)); another person must"
             )
         }
     }

@@ -44,8 +44,7 @@ package struct ConfigurationSource: Sendable {
             throw Failure(
                 .configuration,
                 "no configuration: looked for \(candidates.joined(separator: ", ")); name one with --config, create "
-                    + "one "
-                    + "with `fanfare init`, or try `fanfare demo` first")
+                    + "one with `fanfare init`, or try `fanfare demo` first")
         }
         let (configuration, diagnostics) = ConfigurationFile.load(path: path, environment: environment)
         guard let configuration, diagnostics.allSatisfy({ $0.severity == .warning }) else {

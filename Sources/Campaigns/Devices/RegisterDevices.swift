@@ -40,8 +40,7 @@ package struct RegisterDevices: Sendable {
             throw Failure(
                 .refused,
                 "token \(record.token.redacted) was later registered with another installation; get the current token "
-                    + "from the "
-                    + "device")
+                    + "from the device")
         }
         return Registered(result: DeviceResult(device), isNew: registered.effect == .inserted)
     }

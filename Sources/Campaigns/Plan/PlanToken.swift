@@ -74,8 +74,7 @@ package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
             return Failure(
                 .invalidData,
                 "\(text) is a plan hash of an earlier version, which does not cover everything that was displayed; "
-                    + "display "
-                    + "the plan again (`fanfare plan`, `fanfare approvals`) and give its current hash")
+                    + "display the plan again (`fanfare plan`, `fanfare approvals`) and give its current hash")
         }
         return Failure(
             .invalidData,

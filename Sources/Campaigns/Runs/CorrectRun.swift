@@ -110,8 +110,7 @@ package struct CorrectRun: Sendable {
         guard isNew else {
             throw Failure(
                 .refused,
-                "another correction came first: run \(run.id) is \(run.campaign) \(run.occurrence), and may have "
-                    + "another text"
+                "another correction came first: run \(run.id) is \(run.campaign) \(run.occurrence), and its text may differ"
             )
         }
         return run
@@ -177,8 +176,7 @@ extension CorrectRun {
         if let pruned = try await ReportRun(store: store).prunedAt(run) {
             throw Failure(
                 .refused,
-                "the outcomes of run \(run.id) by device were pruned at \(pruned.iso8601): the devices that got the "
-                    + "push are no longer known"
+                "the outcomes of run \(run.id) by device were pruned at \(pruned.iso8601), so its devices are unknown"
             )
         }
         let reached = try await store.reached(by: run.id)
@@ -189,8 +187,7 @@ extension CorrectRun {
             throw Failure(
                 .refused,
                 "run \(run.id) was sent without a collapse id (collapse: none): no push can replace the notification "
-                    + "on the "
-                    + "screens")
+                    + "on the screens")
         }
         return (collapseID, reached)
     }
@@ -198,9 +195,7 @@ extension CorrectRun {
     /// Returns the obstacle to a correction, judged by the run alone. `nil` if there is none.
     private static func obstacle(to run: Run) -> Failure? {
         let campaign = run.definition.campaign
-        if run.isTest {
-            return Failure(.invalidData, "run \(run.id) is a test, to one device; send the device another test")
-        }
+        if run.isTest { return Failure(.invalidData, "run \(run.id) is a test, to one device; send another test") }
         if campaign.pushType != .alert {
             return Failure(
                 .invalidData,
@@ -318,8 +313,7 @@ extension CorrectRun {
             throw Failure(
                 .invalidData,
                 "the payload in \(renderer.localeName(index)) has \(bytes) bytes, Apple accepts \(limit); shorten the "
-                    + "texts of "
-                    + "template \(definition.template.name)")
+                    + "texts of template \(definition.template.name)")
         }
     }
 
@@ -330,8 +324,7 @@ extension CorrectRun {
         if reached.gone > 0 {
             warnings.append(
                 "\(reached.gone.grouped) of the \(reached.all.grouped) devices that run \(run.id) reached are no "
-                    + "longer in the "
-                    + "store (removed or registered again), and cannot be reached")
+                    + "longer in the store (removed or registered again), and cannot be reached")
         }
         guard kind == .replace else {
             return warnings + ["a recall does not wait for the silent budget, and uses no slot of it"]

@@ -129,8 +129,7 @@ extension RunEnd {
             Failure(
                 .halted,
                 "run \(run.id) finished without success: \(reason); check `fanfare report \(run.id)` before the "
-                    + "campaign "
-                    + "runs again")
+                    + "campaign runs again")
         case .paused(let person, let reason):
             Failure(
                 .tryAgain,

@@ -301,8 +301,7 @@ package struct SenderResult: Codable, Hashable, Sendable {
         if tooSlow == true {
             warnings.append(
                 "\(process) sends nothing while other senders do: the database server responds to its heartbeats too "
-                    + "slowly; check "
-                    + "the network between that machine and the server")
+                    + "slowly; check the network between that machine and the server")
         }
         return warnings
     }

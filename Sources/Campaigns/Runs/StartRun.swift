@@ -226,8 +226,7 @@ package enum OccurrenceName {
 
     private static let nameless =
         "the occurrence's name is empty, perhaps from an empty script variable; give a name, such as episode-42, or "
-        + "leave "
-        + "--occurrence out"
+        + "leave --occurrence out"
 }
 
 /// An occurrence of a campaign's schedule that a caller named, to be sent as the daemon would send it.
@@ -262,8 +261,7 @@ package struct ScheduledOccurrence {
             throw Failure(
                 .tryAgain,
                 "occurrence \(occurrence.key) of \(campaign) was missed because the wall clock was just set forward; "
-                    + "check the "
-                    + "clock, and run the same command again in \(WrittenDuration.text(time.wait))")
+                    + "check the clock, and run the same command again in \(WrittenDuration.text(time.wait))")
         }
         _ = try await store.createEndedRun(
             definition, occurrence: occurrence.key, state: .missed, reason: occurrence.lateness(at: now), now: now,

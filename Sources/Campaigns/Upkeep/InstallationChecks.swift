@@ -207,8 +207,7 @@ struct CredentialChecks {
         if !facts.topics.isEmpty, !facts.topics.contains(app.topic) {
             doubts.append(
                 "\(path) is for \(facts.topics.joined(separator: ", ")), but topic is \(app.topic): APNs accepts no "
-                    + "push "
-                    + "for any other topic")
+                    + "push for any other topic")
         }
         if let end = facts.expiresAt, end < now + Self.expiryWarning {
             doubts.append(

@@ -188,8 +188,8 @@ package struct MoveStore: Sendable {
             throw Failure(
                 .invalidData,
                 "the copy at \(paths.new) differs from \(paths.old): \(faults.joined(separator: "; ")). One of them "
-                    + "was "
-                    + "changed during the move: abandon it with `fanfare move --give-up`, and move to an empty address")
+                    + "was changed during the move: abandon it with `fanfare move --give-up`, and move to an empty "
+                    + "address")
         }
         return here
     }

@@ -125,8 +125,7 @@ package struct DueRuns: Sendable {
             return Delay(
                 reason:
                     "the audience was not counted within \(WrittenDuration.text(limit)); simplify the audience, or "
-                    + "send with "
-                    + "`fanfare run`, which has no limit", isPassing: false, isSlow: true)
+                    + "send with `fanfare run`, which has no limit", isPassing: false, isSlow: true)
         case StoreError.audienceSQL(.tooSlow): return Delay(reason: "\(error)", isPassing: false, isSlow: true)
         default: return Delay(reason: "\(error)", isPassing: (error as? StoreError)?.isPassing ?? false)
         }

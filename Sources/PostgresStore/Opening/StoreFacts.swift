@@ -127,8 +127,7 @@ extension StoreOpeningFault: CustomStringConvertible {
             "this user cannot use any schema at \(server); GRANT USAGE, CREATE ON SCHEMA public to it"
         case .mayNotCreate(let server, let schema):
             "this user may not create tables in the schema \(schema) at \(server); GRANT it CREATE ON SCHEMA "
-                + "\(schema), or "
-                + "make the user the owner of the database"
+                + "\(schema), or make the user the owner of the database"
         case .mayNotUse(let server, let tables):
             "this user may not use the store's tables at \(server) (\(tables.joined(separator: ", "))); connect as their "
                 + "owner, or GRANT the owner's role to this user"

@@ -156,8 +156,7 @@ extension SQLiteFileStore {
         guard !names.isEmpty else { return }
         tell(
             "a first import of devices is running or was interrupted: building the \(names.count) indexes that it had "
-                + "deferred "
-                + "for \(devices.grouped) devices so far; that takes some seconds for each million")
+                + "deferred for \(devices.grouped) devices so far; that takes some seconds for each million")
         for name in names { try pool.write { try PutOffIndexes($0).make(name) } }
     }
 }

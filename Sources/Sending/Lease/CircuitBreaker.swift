@@ -285,7 +285,6 @@ final class EndpointBreaker: Sendable {
         }
         return "\(endpoint) has refused every request since \(moment.iso8601), last with TooManyProviderTokenUpdates: "
             + "another program also signs provider tokens with \(credential ?? "the same key"); let one store send "
-            + "with "
-            + "it, and run the same command again after 20 minutes"
+            + "with it, and run the same command again after 20 minutes"
     }
 }

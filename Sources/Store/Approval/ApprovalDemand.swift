@@ -154,8 +154,7 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
         case .rejected(let name, let reason):
             return
                 "\(reached), and \(name) rejected plan \(plan)\(reason.map { ": \($0)" } ?? ""); change it, or request "
-                + "approval "
-                + "again with `fanfare plan \(campaign) --for-approval`"
+                + "approval again with `fanfare plan \(campaign) --for-approval`"
         case .waits(let judged):
             return "\(reached); " + waiting(judged)
         }

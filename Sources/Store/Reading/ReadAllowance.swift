@@ -85,8 +85,7 @@ package enum ReadRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         switch self {
         case .tookTooLong(let limit):
             "reading the store took longer than \(limit.components.seconds) s and was cancelled; request less, or use "
-                + "the "
-                + "command line, which has no limit"
+                + "the command line, which has no limit"
         case .tooMany(let waiting): "\(waiting) long reads already wait for the store; retry later"
         }
     }

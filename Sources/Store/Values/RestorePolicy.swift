@@ -92,8 +92,7 @@ package struct RestoredStore: Hashable, Sendable {
         let names = tokens.prefix(Self.tokensShown).joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
         return
             ". These access tokens are valid again, even if revoked since: \(names); revoke again every token revoked "
-            + "since "
-            + "\(madeAt.iso8601) (`fanfare tokens revoke NAME`)"
+            + "since \(madeAt.iso8601) (`fanfare tokens revoke NAME`)"
     }
 
     /// The summary for a person, and for the audit log.
@@ -107,11 +106,10 @@ package struct RestoredStore: Hashable, Sendable {
             }
         return
             "this store is a backup of \(madeAt.iso8601), and what was sent since is not in it: \(what). Occurrences "
-            + "and feed items between then and \(restoredAt.iso8601) start nothing; plans that waited for signatures must be "
-            + "requested again. Background pushes, and pushes under a frequency cap, wait until the whole window of "
-            + "their "
-            + "budget or cap has passed since the restore, or are left out; `run --occurrence-by` refuses a period that "
-            + "began before the restore. All page sessions have ended; sign in again" + tokenWords
+            + "and feed items between then and \(restoredAt.iso8601) start nothing; plans that waited for signatures "
+            + "must be requested again. Background pushes, and pushes under a frequency cap, wait until the whole "
+            + "window of their budget or cap has passed since the restore, or are left out; `run --occurrence-by` "
+            + "refuses a period that began before the restore. All page sessions have ended; sign in again" + tokenWords
     }
 
     /// Throws for a run that this process has found open in a backup: the person has not seen yet what may have gone

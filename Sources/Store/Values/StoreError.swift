@@ -170,8 +170,7 @@ extension StoreError: CustomStringConvertible {
         case .notADatabase(let path): "\(path) is not a SQLite database; give the path of a Fanfare store"
         case .notAStore(let path):
             "\(path) holds no Fanfare store: it belongs to another program, or was copied while in use without its "
-                + "-wal "
-                + "file; name another file, or use a copy that `fanfare backup` created"
+                + "-wal file; name another file, or use a copy that `fanfare backup` created"
         case .noStore(let path, let isEmptyFile):
             (isEmptyFile ? "\(path) is an empty file, not a store" : "there is no store at \(path)")
                 + "; correct the \(StoreAddress(path).isURL ? "URL" : "path"), or create one there with `fanfare "
@@ -187,12 +186,10 @@ extension StoreError: CustomStringConvertible {
             "the store \(path) cannot be written to; check the owner and permissions of the file and its folder"
         case .readOnlyFileSystem(let path):
             "the store \(path) is on a file system that is mounted read-only, so only commands that read work; remount "
-                + "it for "
-                + "writing (dmesg shows why it is read-only), then run the same command again"
+                + "it for writing (dmesg shows why it is read-only), then run the same command again"
         case .exhausted(let path, let reason):
             "the store \(path) cannot be used: \(reason); raise the limit (LimitNOFILE=, LimitAS=, ulimit), or run the "
-                + "same "
-                + "command again"
+                + "same command again"
         case .displaced(let path):
             "the store \(path) was moved, replaced or deleted while it was in use; nothing more is sent. Put it back, or "
                 + "`fanfare restore` a backup, then run the same command again"
@@ -204,15 +201,13 @@ extension StoreError: CustomStringConvertible {
         case .corrupt(let path, let reason): "the store \(path) is damaged: \(reason); restore it from a backup"
         case .unreadableRun(let run, let reason):
             "run \(run) cannot be read, and is skipped: \(reason); a newer Fanfare may have written it: use that "
-                + "version, or "
-                + "restore the store from a backup"
+                + "version, or restore the store from a backup"
         case .moved(let path, let to, let moment):
             "\(path): this store was moved to \(to) on \(moment.iso8601.prefix(10)); put `store: \(to)` into the "
                 + "configuration"
         case .moving(let path, let to, let moment):
             "\(path): this store has been moving to \(to) since \(moment.iso8601); finish the move with `fanfare move "
-                + "--to \(to)`, "
-                + "or abandon it with `fanfare move --give-up`"
+                + "--to \(to)`, or abandon it with `fanfare move --give-up`"
         case .moveGivenUp(let path, let to):
             "the move of \(path) to \(to) was abandoned meanwhile; remove the copy there, and name an empty address to "
                 + "move again"
@@ -254,8 +249,7 @@ extension StoreError: CustomStringConvertible {
             "this process no longer owns run \(run)" + (holder.map { "; \($0) owns it" } ?? "; the run has no owner")
         case .senderLost(let name):
             "\(name.split(separator: ":").prefix(2).joined(separator: ":")) had no heartbeat for so long that other "
-                + "senders "
-                + "took over its deliveries; it has stopped. Run the same command again"
+                + "senders took over its deliveries; it has stopped. Run the same command again"
         case .runIsOver(let run, let state): "run \(run) is \(state.rawValue); nothing remains to be sent"
         case .notFinished(let run, let pending, let leased):
             "run \(run) is not finished: \(pending.counted("delivery is", "deliveries are")) pending and \(leased) leased"
@@ -271,20 +265,17 @@ extension StoreError: CustomStringConvertible {
         case .noSuchAccessToken(let text): "no access token \"\(text)\"; `fanfare tokens list` shows them"
         case .awaitsApproval(let run):
             "run \(run) waits for the approval of its next stage; `fanfare approve \(run) --stage N` approves it, "
-                + "`fanfare "
-                + "cancel \(run)` ends the run"
+                + "`fanfare cancel \(run)` ends the run"
         case .grownBeyondApproval(let run):
             "run \(run) would not reach the devices that were approved: their number or selection has changed; "
-                + "`fanfare cancel "
-                + "\(run)` ends it, and another run can be approved"
+                + "`fanfare cancel \(run)` ends it, and another run can be approved"
         case .tooManySeeds(let stage, _, nil):
             "stage \(stage) is for seeds, and its expression names more than \(Stage.seedsMax.grouped) devices; name "
-                + "devices of "
-                + "people you know, or write a share"
+                + "devices of people you know, or write a share"
         case .tooManySeeds(let stage, let devices, let audience?):
             "stage \(stage) is for seeds, and selects \(devices.grouped) of the \(audience.grouped) devices that the "
-                + "run is for, more "
-                + "than \((Stage.seedsShareMax * 100).percentText); name devices of known people, or write a share"
+                + "run is for, more than \((Stage.seedsShareMax * 100).percentText); name devices of known people, or "
+                + "write a share"
         case .illegalChange(let run, let from, let to):
             "run \(run) is \(from.rawValue) and cannot become \(to.rawValue)"
         }

@@ -101,8 +101,7 @@ package struct LeaseCheck {
                 StoreFault(
                     run: lease.run, device: entry.device,
                     "\(standing.state.name) after \(standing.leases.counted("lease")), but still in lease \(lease.id) "
-                        + "as number "
-                        + "\(entry.number)"))
+                        + "as number \(entry.number)"))
             return false
         }
         if !inFlight.insert(Flight(run: lease.run, device: entry.device, number: entry.number)).inserted {

@@ -93,8 +93,7 @@ final class LiveStreams: Sendable {
         Problem(
             503, "busy", "Too many live pages",
             "\(streamsMax) live pages are open, and the remaining connections are reserved for other requests; poll "
-                + "the state "
-                + "instead, or try again", retryAfter: retryAfter)
+                + "the state instead, or try again", retryAfter: retryAfter)
     }
 
     private static let retryAfter = 30

@@ -93,8 +93,7 @@ package struct ReportPage {
         duplicates =
             report.possibleDuplicates > 0
             ? "Possible duplicates: \(report.possibleDuplicates.grouped) were accepted after an attempt whose response "
-                + "was "
-                + "lost; APNs may have received them twice."
+                + "was lost; APNs may have received them twice."
             : "No possible duplicates: no delivery was accepted after an attempt whose response was lost."
         mayHaveArrived = Self.mayHaveArrived(report.mayHaveArrived)
         cleaned =
@@ -118,8 +117,7 @@ package struct ReportPage {
         case 0?: "No rejected or suppressed delivery had an attempt whose response was lost."
         case let count?:
             "May have arrived: \(count.grouped) ended rejected or suppressed after an attempt whose response was lost; "
-                + "APNs "
-                + "may have accepted that attempt."
+                + "APNs may have accepted that attempt."
         }
     }
 

@@ -78,8 +78,7 @@ struct RestoreCommand: AsyncParsableCommand {
         for check in verification.brokenBudgets {
             Console.note(
                 "warning: \(file): \(check.name): \(check.faultCount.counted("push", "pushes")) beyond the budgets and "
-                    + "caps that "
-                    + "are configured now, which may have changed since; the backup is restored anyway")
+                    + "caps that are configured now, which may have changed since; the backup is restored anyway")
         }
         guard verification.isWhole else {
             throw Failure(

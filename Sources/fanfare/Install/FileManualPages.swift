@@ -81,8 +81,8 @@ struct FileManualPages {
             ".SH DESCRIPTION",
             Roff.line(
                 "The files that `fanfare devices import` reads: CSV with a header, or JSON Lines with these names as "
-                    + "keys (a file named "
-                    + "*.jsonl). Columns may be in any order. `fanfare devices export` writes the same."),
+                    + "keys (a file named *.jsonl). Columns may be in any order. `fanfare devices export` writes the "
+                    + "same."),
             ".SH COLUMNS",
         ]
         let columns = DeviceColumns.all.flatMap { column -> [String] in

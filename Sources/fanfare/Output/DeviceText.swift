@@ -60,8 +60,8 @@ struct SuspendedDevices {
         let reasons = counts.withLock { $0.sorted { $0.key < $1.key }.map { "\($0.value.grouped) \($0.key)" } }
         Console.note(
             "\(count.grouped) suspended: \(reasons.joined(separator: ", ")). A device becomes active again when it "
-                + "registers with a "
-                + "new token, or at a later time than the one shown; `fanfare explain` shows which run suspended it.")
+                + "registers with a new token, or at a later time than the one shown; `fanfare explain` shows which "
+                + "run suspended it.")
     }
 
     private static func reason(_ device: StoredDevice) -> String { device.statusReason ?? "no recorded reason" }

@@ -137,8 +137,7 @@ enum Operations {
         throw Failure(
             .configuration,
             "http.listen \(configuration.http.listen): pages and API are open only to this machine until there is an "
-                + "access token; "
-                + "create one with `fanfare tokens create NAME --role admin`, or listen on 127.0.0.1")
+                + "access token; create one with `fanfare tokens create NAME --role admin`, or listen on 127.0.0.1")
     }
 
     /// Parses `127.0.0.1:8787` or `[::1]:8787`.

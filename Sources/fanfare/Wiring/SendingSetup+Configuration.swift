@@ -197,8 +197,7 @@ enum ProxySetting {
     static func refusal(of host: String, in environment: [String: String]) -> String? {
         variable(for: host, in: environment).map { variable in
             "\(variable) is set, and the native transport supports no proxy; write transport: curl in the "
-                + "configuration, or "
-                + "name \(host) in no_proxy if this machine reaches it directly"
+                + "configuration, or name \(host) in no_proxy if this machine reaches it directly"
         }
     }
 

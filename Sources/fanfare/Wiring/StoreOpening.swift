@@ -52,8 +52,8 @@ enum StoreOpening {
         throw Failure(
             .configuration,
             "no store was created at \(path), because an earlier one left \(left.joined(separator: ", ")). Put the "
-                + "store back, "
-                + "with `fanfare restore FILE` for instance; to start with an empty store, move these files away first")
+                + "store back, with `fanfare restore FILE` for instance; to start with an empty store, move these "
+                + "files away first")
     }
 
     /// Opens a store together with its senders.

@@ -49,8 +49,7 @@ struct CampaignOperations: Sendable {
             method: .get, path: "/campaigns/{campaign}", id: "getCampaign", subject: Self.subject,
             about:
                 "A campaign's text, its errors and warnings as `fanfare validate` prints them, and its templates. The "
-                + "ETag "
-                + "must be sent when the text is replaced.",
+                + "ETag must be sent when the text is replaced.",
             permission: .read, parameters: [Self.campaign],
             answers: [.init(.ok, "The campaign.", .json(CampaignDetailResult.self))], problems: [.notFound]
         ) { request in
@@ -84,9 +83,8 @@ struct CampaignOperations: Sendable {
             method: .put, path: "/campaigns/{campaign}", id: "putCampaign", subject: Self.subject,
             about:
                 "Writes a campaign's file, whole or not at all, if `http.editing` is on. `If-Match` with the ETag of "
-                + "the "
-                + "text that is replaced, or `If-None-Match: *` for a new file. A text with errors is refused. If the "
-                + "campaign starts automatically, the text of an account without `run` waits for release.",
+                + "the text that is replaced, or `If-None-Match: *` for a new file. A text with errors is refused. If "
+                + "the campaign starts automatically, the text of an account without `run` waits for release.",
             permission: .edit, parameters: [Self.campaign] + Self.conditions, body: .text("application/yaml"),
             answers: Self.written, problems: Self.writingProblems
         ) { request in

@@ -35,11 +35,9 @@ struct DeviceOperations: Sendable {
             method: .post, path: "/devices", id: "registerDevices", subject: "Devices",
             about:
                 "Registers many devices, one JSON object of at most 64 KiB per line, and returns a result per line as "
-                + "it "
-                + "reads: a line with a result is stored or rejected. Bad lines do not stop the rest. Read results "
+                + "it reads: a line with a result is stored or rejected. Bad lines do not stop the rest. Read results "
                 + "while you send, or request only the rejected ones. The last line has the status `done` and the "
-                + "counts; "
-                + "if it is missing, the stream broke off, and lines without a result may be sent again.",
+                + "counts; if it is missing, the stream broke off, and lines without a result may be sent again.",
             permission: .register,
             parameters: [
                 .query(

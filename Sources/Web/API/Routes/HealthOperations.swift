@@ -12,8 +12,7 @@ struct HealthOperations: Sendable {
                 method: .get, path: "/health", id: "getHealth", subject: "Service",
                 about:
                     "The health of the service: a summary, the checks (worst first), the daemon, and the work that "
-                    + "waits. "
-                    + "Programs use /healthz and /readyz, which need no token.",
+                    + "waits. Programs use /healthz and /readyz, which need no token.",
                 permission: .read, answers: [.init(.ok, "The health of the service.", .json(HealthResult.self))],
                 handle: get)
         ]

@@ -62,8 +62,7 @@ struct RunOperations: Sendable {
                 method: .get, path: "/runs/{run}/deliveries.csv", id: "exportDeliveries", subject: "Runs",
                 about:
                     "One line for each delivery, as `fanfare report RUN --format csv` prints it; tokens by their last "
-                    + "8 "
-                    + "characters.",
+                    + "8 characters.",
                 permission: .read, parameters: [Self.run],
                 answers: [.init(.ok, "The deliveries, a heading first.", .text("text/csv"))],
                 problems: [.notFound], handle: export),

@@ -13,8 +13,7 @@ struct ScheduleOperations: Sendable {
                 about:
                     "The automatic starts from one day to another, at most \(ListSchedule.daysMax): days of the "
                     + "operator's zone, or of each device's clock if the schedule uses it. Clock changes that skip or "
-                    + "repeat "
-                    + "a start are named.",
+                    + "repeat a start are named.",
                 permission: .read,
                 parameters: [
                     .query("from", "The first day, such as 2026-12-01 (default: today)."),

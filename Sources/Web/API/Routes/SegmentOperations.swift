@@ -43,8 +43,7 @@ struct SegmentOperations: Sendable {
             method: .get, path: "/segments/{segment}", id: "getSegment", subject: "Segments",
             about:
                 "A segment, counted now, as `fanfare segments list --json` prints it. If it has an expression, its "
-                + "ETag "
-                + "changes with the expression.", permission: .read,
+                + "ETag changes with the expression.", permission: .read,
             parameters: [Self.name], answers: [.init(.ok, "The segment.", .json(SegmentResult.self))],
             problems: [.notFound], handle: read)
     }

@@ -113,8 +113,8 @@ struct StartOperations: Sendable {
             method: .post, path: "/campaigns/{campaign}/runs", id: "startCampaign", subject: Self.subject,
             about:
                 "Starts a run, or returns the occurrence's existing run. An occurrence of the schedule is sent as the "
-                + "daemon "
-                + "would; any other name starts a run now. With `plan` nothing is sent if the plan has changed since.",
+                + "daemon would; any other name starts a run now. With `plan` nothing is sent if the plan has changed "
+                + "since.",
             permission: .run, parameters: [CampaignOperations.campaign], body: .json(StartBody.self),
             answers: [
                 .init(.ok, "The occurrence already has this run; nothing was done.", .json(StartedResult.self)),

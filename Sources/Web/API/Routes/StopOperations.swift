@@ -38,8 +38,7 @@ struct StopOperations: Sendable {
                 method: .post, path: "/stops", id: "stopEverything", subject: "Stops",
                 about:
                     "Stops sending immediately, as `fanfare stop --all` does. Responds when all senders have "
-                    + "confirmed, or after "
-                    + "15 s, also while the store accepts no writes.",
+                    + "confirmed, or after 15 s, also while the store accepts no writes.",
                 permission: .halt, body: .json(Stop.self), needsBody: false, answers: Self.stopAnswers
             ) { try await stop(.all, $0) },
             Operation(

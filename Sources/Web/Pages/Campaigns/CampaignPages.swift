@@ -177,8 +177,7 @@ struct CampaignPages: Sendable {
         var page = try await builder.page(input)
         page.problem = [
             "\(run.occurrence) was sent already as run \(run.id)\(isOther ? ", with other texts" : ""); nothing was "
-                + "sent. "
-                + "Give the run another name."
+                + "sent. Give the run another name."
         ]
         try? await builder.plan(input, into: &page)
         return try answer(request, page, status: .conflict)
