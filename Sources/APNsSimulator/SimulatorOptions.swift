@@ -190,7 +190,7 @@ package enum SimulatorError: Error, Hashable, Sendable, CustomStringConvertible 
         case .malformedLine(let path, let line, let reason):
             "\(path):\(line): \(reason); each line is one JSON object"
         case .certificateNotMade(let reason):
-            "cannot make a certificate: \(reason)"
+            "cannot create a certificate: \(reason)"
         case .cannotServe(let reason):
             "cannot start the simulator: \(reason)"
         case .noEnvironment:

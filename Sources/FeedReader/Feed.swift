@@ -66,9 +66,9 @@ package enum FeedError: Error, Hashable, Sendable, CustomStringConvertible {
         case .malformed(let line): "it is not well-formed XML (line \(line))"
         case .notAFeed(let root): "it is neither RSS nor Atom: its first element is <\(root)>"
         case .empty: "it is empty"
-        case .beyond(let limit): "it goes beyond a limit: \(limit.summary)"
+        case .beyond(let limit): "it exceeds a limit: \(limit.summary)"
         case .encoding(let name): "its encoding is \(name); publish it in UTF-8"
-        case .cancelled: "reading it was broken off"
+        case .cancelled: "reading the feed was interrupted"
         }
     }
 }

@@ -17,23 +17,24 @@ package enum SenderError: Error, Hashable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .otherDaemon(let owner): "another daemon works on this store (\(owner)); stop it first"
+        case .otherDaemon(let owner): "another daemon uses this store (\(owner)); stop that daemon first"
         case .noLocks(let path, let reason):
-            "the file system of \(path) keeps no locks of open files (\(reason)), so Fanfare cannot tell which sender is "
-                + "alive; put the store on a local file system, such as ext4 or xfs"
+            "the file system of \(path) does not support file locks (\(reason)), so Fanfare cannot tell which sender "
+                + "is alive; put the store on a local file system, such as ext4 or xfs"
         case .senderFolder(let path, let reason):
             "\(path): \(reason); a sender needs this folder beside the store, and must be able to write to it"
         case .lockFileDamaged(let path):
             "\(path) is damaged while a process sends; stop every process that sends from this store, then delete the file"
         case .lockFileBusy(let path):
-            "\(path): another process has restored the store, or has been starting, for some seconds; wait until it is done, "
-                + "or end it, then run the same command again"
+            "\(path): another process is restoring the store, or starting; wait until it is done, "
+                + "or stop that process, then run the same command again"
         case .registrationLost(let path):
-            "\(path) was deleted or replaced while this process was sending, so that others take it for gone; it has stopped. "
-                + "Run the same command again, and leave the folder alone while anything is sent"
+            "\(path) was deleted or replaced while this process was sending, so other senders treat it as dead; this "
+                + "process has stopped. Run the same command again, and do not touch the folder while a process sends"
         case .folderCopied(let path, let sender):
-            "the sender \(sender) has no lock in \(path) and still sends heartbeats: the folder is a copy of another machine's. "
-                + "Stop what sends from this copy, then delete the folder; each machine makes its own"
+            "the sender \(sender) has no lock in \(path), but still sends heartbeats: the folder is a copy of another "
+                + "machine's. Stop the process that sends from this copy, then delete the folder; each machine creates "
+                + "its own"
         }
     }
 }

@@ -84,7 +84,8 @@ package struct SenderFolder: Sendable {
     package func liveness(of owner: String) -> SenderLiveness {
         guard let name = SenderName(parsing: owner) else {
             return ProcessName.hasEnded(owner)
-                ? .gone : .unknown("an older Fanfare took it, and may be alive; end that, or restart this machine")
+                ? .gone
+                : .unknown("an older Fanfare claimed the run, and may be alive; stop it, or restart this machine")
         }
         // Locks are not visible across machines, even if the machines share the folder.
         if isOneOfSeveral, name.host != Self.host { return stranger }
@@ -213,7 +214,7 @@ extension SenderFolder {
         try header.write(to: file, lockPath)
         switch isHeld(number) {
         case .held: break
-        case .gone: throw SenderError.noLocks(path: path, reason: "a lock is granted, and then not kept")
+        case .gone: throw SenderError.noLocks(path: path, reason: "a lock was granted but does not hold")
         case .unknown(let reason): throw SenderError.senderFolder(path: path, reason: reason)
         }
         return SenderName(host: Self.host, pid: getpid(), number: number, epoch: header.epoch)
@@ -277,7 +278,7 @@ extension SenderFolder {
             try FileManager.default.createDirectory(
                 atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
-            throw SenderError.senderFolder(path: folder, reason: "it cannot be made: \(error.localizedDescription)")
+            throw SenderError.senderFolder(path: folder, reason: "it cannot be created: \(error.localizedDescription)")
         }
     }
 

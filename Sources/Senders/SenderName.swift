@@ -194,20 +194,20 @@ package struct RunHolder: Hashable, Sendable {
 
     private var stateSummary: String {
         if let heard { return "on another machine, \(Self.summary(heard))" }
-        if case .unknown(let reason) = liveness { return "which counts as alive: \(reason)" }
+        if case .unknown(let reason) = liveness { return "treated as alive: \(reason)" }
         switch state {
         case .running: return "running"
-        case .stopped: return "stopped: `kill -CONT \(process.split(separator: ":").last ?? "")` lets it go on"
-        case .unseen: return "alive; whether it runs or is stopped cannot be seen from here"
-        case .ended: return "which has ended"
+        case .stopped: return "stopped: `kill -CONT \(process.split(separator: ":").last ?? "")` lets it continue"
+        case .unseen: return "alive; this machine cannot tell whether it is running or stopped"
+        case .ended: return "which has exited"
         }
     }
 
     private static func summary(_ heard: SenderOnRecord) -> String {
         switch heard.state {
         case .alive: "running"
-        case .silent: "not heard of since \(heard.heardAt.iso8601)"
-        case .gone: "gone since \(heard.heardAt.iso8601): others take its work over"
+        case .silent: "no heartbeat since \(heard.heardAt.iso8601)"
+        case .gone: "dead since \(heard.heardAt.iso8601): other senders take over its work"
         }
     }
 }

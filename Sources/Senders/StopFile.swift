@@ -83,7 +83,7 @@ package struct StopFile: Sendable {
             guard fsync(directory) == 0 else { throw LockFile.failure(errno, folder.path) }
             return true
         }
-        throw SenderError.senderFolder(path: path, reason: "others change it all the time")
+        throw SenderError.senderFolder(path: path, reason: "other processes keep changing it")
     }
 
     /// - Parameter isUnchanged: called when everything is written except the name. If it returns `false`, nothing is

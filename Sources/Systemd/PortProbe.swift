@@ -19,7 +19,7 @@ package enum PortProbe {
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var found: UnsafeMutablePointer<addrinfo>?
         guard getaddrinfo(host, "\(port)", &hints, &found) == 0, let entry = found?.pointee else {
-            return .unusable(reason: "\(host) is no IP address")
+            return .unusable(reason: "\(host) is not an IP address")
         }
         defer { freeaddrinfo(found) }
         let file = socket(entry.ai_family, entry.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), entry.ai_protocol)

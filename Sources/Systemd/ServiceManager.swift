@@ -72,7 +72,7 @@ package enum ServiceManagerError: Error, Hashable, Sendable, CustomStringConvert
         case .unusableAddress(let name):
             "NOTIFY_SOCKET is \"\(name)\"; it must be an absolute path or @ and a name, of at most "
                 + "\(DatagramAddress.nameBytesMax) bytes"
-        case .notSent(let address, let reason): "cannot tell the service manager at \(address): \(reason)"
+        case .notSent(let address, let reason): "cannot notify the service manager at \(address): \(reason)"
         }
     }
 }

@@ -62,7 +62,7 @@ final class SocketGuard {
 
     private func open(_ target: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
         guard let address = Self.address(target), policy.allows(address) else {
-            refused = refused ?? Self.address(target).map { "\($0)" } ?? "no IP address"
+            refused = refused ?? Self.address(target).map { "\($0)" } ?? "not an IP address"
             return -1
         }
         return socket(

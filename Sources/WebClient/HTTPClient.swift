@@ -118,10 +118,10 @@ final class Transfer: Sendable {
         }
         // By scalars: a blank with a combining character after it is one character in Swift, and a blank to the server.
         if request.url.unicodeScalars.contains(where: { $0.properties.isWhitespace || $0 == "\0" }) {
-            return "an address holds no blanks"
+            return "an address must not contain spaces"
         }
         let header = request.headers.first { "\($0)\($1)".contains { $0.isNewline || $0 == "\0" } }
-        return header.map { "the header \($0.key.filter { !$0.isNewline }) holds a line end" }
+        return header.map { "the header \($0.key.filter { !$0.isNewline }) contains a line break" }
     }
 
     private var headerLines: [String] {

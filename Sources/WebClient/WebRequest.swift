@@ -81,15 +81,15 @@ extension WebError: CustomStringConvertible {
     package var description: String {
         switch self {
         case .unusable(let url, let reason): "\(url): \(reason)"
-        case .timedOut(let url, let limit): "\(url) did not answer within \(limit.components.seconds) s"
-        case .tooLarge(let url, let bytesMax): "\(url) answers with more than \(bytesMax) bytes"
+        case .timedOut(let url, let limit): "\(url) did not respond within \(limit.components.seconds) s"
+        case .tooLarge(let url, let bytesMax): "\(url) responds with more than \(bytesMax) bytes"
         case .tooManyRedirects(let url, let max): "\(url) redirects more than \(max) times"
-        case .downgraded(let url): "\(url) redirects to an address that is not https, which is refused"
+        case .downgraded(let url): "\(url) redirects to an address that is not https; use an https address"
         case .untrusted(let url, let reason): "the certificate of \(url) is not trusted: \(reason)"
         case .failed(let url, let reason): "\(url) cannot be reached: \(reason)"
         case .refusedAddress(let url, let address):
-            "\(url) leads to \(address), which is not a public address; if it is meant, allow it under feeds.allow in the "
-                + "configuration"
+            "\(url) leads to \(address), which is not a public address; if this is intended, allow it under "
+                + "feeds.allow in the configuration"
         case .cancelled(let url): "the request to \(url) was cancelled"
         }
     }

@@ -6,7 +6,7 @@ import Campaigns
 struct Fanfare: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fanfare",
-        abstract: "Broadcasts to Apple devices: campaign files in, localized pushes out, every outcome on record.",
+        abstract: "Broadcasts to Apple devices: campaign files in, localized pushes out, every outcome recorded.",
         discussion: """
             Results go to standard output, everything else to standard error. \
             Exit codes: \(exitCodes.map { "\($0.code) \($0.meaning)" }.joined(separator: "; ")).

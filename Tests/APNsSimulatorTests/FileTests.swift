@@ -83,7 +83,7 @@ extension SimulatorTests {
             let line = #"{"token":"\#(Fixture.hex(1))","environment":"sandbox","topic":"t","gone_since":"yesterday"}"#
             let path = try write(line, in: fixture)
             #expect { try SimulatorRegistry.load(path) } throws: { error in
-                "\(error)".contains("gone_since is in milliseconds since 1970")
+                "\(error)".contains("gone_since must be in milliseconds since 1970")
             }
         }
 

@@ -80,7 +80,7 @@ struct ClientCertificateTests {
         #expect(throws: expected) { try load("push.pem", key: "other.key") }
     }
 
-    @Test(arguments: [(Int64(31), "expired at"), (-2, "is valid from")])
+    @Test(arguments: [(Int64(31), "expired at"), (-2, "is not valid before")])
     func `a certificate outside its dates is refused`(days: Int64, says: String) throws {
         let error = #expect(throws: CredentialError.self) {
             try load("push.pem", key: "push.key", now: now + days * Self.day)

@@ -2,7 +2,7 @@ import APNs
 import Testing
 
 struct TransportErrorTests {
-    @Test(arguments: ["this process has no file descriptor left", "Too many open files"])
+    @Test(arguments: ["this process has no free file descriptor", "Too many open files"])
     func `too few descriptors are not blamed on the network`(reason: String) throws {
         let endpoint = try #require(PushEndpoint(parsing: "127.0.0.1:8443"))
         let words = TransportError.unreachable(endpoint, reason: reason).description

@@ -103,7 +103,7 @@ struct AudienceParserTests {
         ("country = “DE”", 10, "unexpected \"“\"", "straight quotes"),
         ("tag(\"a\") && tag(\"b\")", 9, "unexpected \"&&\"", "write and"),
         ("tag(\"a\") || tag(\"b\")", 9, "unexpected \"||\"", "write or"),
-        ("!tag(\"a\")", 0, "\"!\" is no word", "write not"),
+        ("!tag(\"a\")", 0, "\"!\" is not an operator", "write not"),
         ("model is \"x\"", 9, "expected null", "is null"),
         ("app_version between 1 or 2", 22, "expected and", "between a and b"),
     ]

@@ -28,7 +28,7 @@ struct CampaignFileTests {
     }
 
     @Test(arguments: [
-        ("", 1, "does not say who"), ("audience:\n", 5, "audience"), ("audience: \"\"\n", 5, "empty"),
+        ("", 1, "has no audience"), ("audience:\n", 5, "audience"), ("audience: \"\"\n", 5, "empty"),
         ("audience: \"  \"\n", 5, "empty"), ("audience: ()\n", 5, "condition"), ("audience: {}\n", 5, "audience"),
         ("audience: locale in ()\n", 5, "value"), ("audience: everyone and ()\n", 5, "condition"),
         ("audience: not\n", 5, "condition"), ("audience_sql: \"\"\n", 5, "audience_sql"),
@@ -241,7 +241,7 @@ struct CampaignFileTests {
         let seeds = seeds.replacing("'", with: "\\\"")
         let text = Self.head + "stages:\n  - {seeds: \"\(seeds)\"}\n  - {rest: true}\n"
         let (_, diagnostics) = CampaignFile.read(text: text, path: "a.yaml")
-        #expect(diagnostics.map(\.what) == ["seeds are everyone, and a stage is to show a fault to few"])
+        #expect(diagnostics.map(\.what) == ["seeds select everyone, but a stage must limit a fault to a few devices"])
         #expect(diagnostics.first?.advice.contains("segment(\"staff\")") == true)
         let head = Self.head.split(separator: "\n").count
         #expect(diagnostics.map { [$0.line, $0.column] } == [[head + 2, 6]])

@@ -170,8 +170,8 @@ struct CampaignRulesTests {
     }
 
     @Test(arguments: [
-        ("class: marketting\n", "alert", "did you mean \"marketing\"? the classes held are marketing, news; "),
-        ("class: zebra\n", "alert", "the classes held are marketing, news; "), ("class: news\n", "alert", nil),
+        ("class: marketting\n", "alert", "did you mean \"marketing\"? the limited classes are marketing, news; "),
+        ("class: zebra\n", "alert", "the limited classes are marketing, news; "), ("class: news\n", "alert", nil),
         ("", "alert", nil), ("class: zebra\n", "background", nil),
     ])
     func `a class that no frequency cap holds is worth a warning`(line: String, type: String, advice: String?) throws {

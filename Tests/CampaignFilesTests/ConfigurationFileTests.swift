@@ -189,7 +189,7 @@ struct ConfigurationFileTests {
         ("anna: [\"token:#17\", \"token:anna-mac\"]", nil), ("anna: [\"token:#017\"]", "an account such as"),
         ("anna: [\"token:#\"]", "an account such as"), ("\u{E9}lise: [\"proxy:\u{E9}lise\"]", nil),
         ("elise: [\"proxy:e\u{301}lise\"]", "an account such as"),
-        ("e\u{301}lise: [\"os:elise\"]", "with separate accents"),
+        ("e\u{301}lise: [\"os:elise\"]", "separate accents"),
         ("anna: [\"os:x\"], ben: [\"os:x\"]", "is an account of anna and of ben"),
     ])
     func `an account is written in one way`(people: String, words: String?) {
@@ -296,7 +296,7 @@ struct ConfigurationFileTests {
             diagnostics.map(\.description).sorted() == [
                 "FANFARE_HTTP_LISTEN: error: \"listen\": expected host:port, found \"nowhere\"; "
                     + "write for example \"127.0.0.1:8787\"",
-                "FANFARE_STROE: warning: this environment variable names no key of the configuration; "
+                "FANFARE_STROE: warning: this environment variable does not name a configuration key; "
                     + "did you mean FANFARE_STORE?",
             ])
     }

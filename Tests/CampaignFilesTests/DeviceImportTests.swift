@@ -111,10 +111,10 @@ struct DeviceImportTests {
         ("token,environment,topik", "unknown column \"topik\"; did you mean \"topic\"?"),
         ("token,environment,topic,langauge", "unknown column \"langauge\""),
         ("token,environment", "the column \"topic\" is missing"),
-        ("token,environment,topic,token", "the column \"token\" stands twice"),
+        ("token,environment,topic,token", "the column \"token\" appears twice"),
         ("\(token),production,com.example.a", "1:1: error: the first line is a device, not the column names; begin"),
         ("", "the file is empty"),
-        ("token,\"environment,topic", "header: a quote is opened and not closed"),
+        ("token,\"environment,topic", "header: a quote is opened but not closed"),
     ])
     func `a wrong header stops the import before any line`(header: String, message: String) throws {
         let error = #expect(throws: ImportError.self) { _ = try read(header + "\n" + device() + "\n") }
@@ -135,16 +135,16 @@ struct DeviceImportTests {
     }
 
     @Test(arguments: [
-        ("zz,production,com.example.a,", "token holds a character that is no hex digit"),
+        ("zz,production,com.example.a,", "token holds a character that is not a hex digit"),
         ("abc,production,com.example.a,", "token has an odd number of hex digits"),
         ("abcd,production,com.example.a,", "token has 2 bytes, not 32 to 100"),
         (",production,com.example.a,", "token is missing"),
         ("\(token),prod,com.example.a,", "environment is neither production nor sandbox"),
-        ("\(token),production,wendercast,", "topic is no bundle id"),
-        ("\(token),production,com.example.a", "3 fields, the header has 4"),
-        ("\(token),production,com.example.a,DE,x", "5 fields, the header has 4"),
-        ("\(token),production,com.example.a,\"DE\"x", "text behind a closing quote"),
-        ("\(token),production,com.example.a,\"DE", "a quote is opened and not closed"),
+        ("\(token),production,wendercast,", "topic is not a bundle id"),
+        ("\(token),production,com.example.a", "3 fields, but the header has 4"),
+        ("\(token),production,com.example.a,DE,x", "5 fields, but the header has 4"),
+        ("\(token),production,com.example.a,\"DE\"x", "text after a closing quote"),
+        ("\(token),production,com.example.a,\"DE", "a quote is opened but not closed"),
     ])
     func `a bad line is rejected with its number and reason, the good ones are kept`(
         line: String, reason: String
@@ -159,11 +159,11 @@ struct DeviceImportTests {
     }
 
     @Test(arguments: [
-        ("{", "JSON: the line ends where a key in quotes should be"), ("[]", "the line is no JSON object"),
+        ("{", "JSON: the line ends where a key in quotes should be"), ("[]", "the line is not a JSON object"),
         ("{\"tokn\": 1}", "unknown key \"\"tokn\"\"; did you mean \"\"token\"\"?"),
-        ("{} x", "text behind the JSON object"),
-        ("{\"token\": \"a", "a JSON text does not end"), ("{}", "token is missing"),
-        ("{\"token\": \"\(token)\", \"locale\": \"de\", \"locale\": \"fr\"}", "the key \"\"locale\"\" stands twice"),
+        ("{} x", "text after the JSON object"),
+        ("{\"token\": \"a", "a JSON string is not closed"), ("{}", "token is missing"),
+        ("{\"token\": \"\(token)\", \"locale\": \"de\", \"locale\": \"fr\"}", "the key \"\"locale\"\" appears twice"),
         ("{\"a\": [[[[[[1]]]]]]}", "JSON nested too deeply"), ("{\"user_id\": \"\\ud800\"}", "half a surrogate pair"),
     ])
     func `a bad JSON line is rejected with its reason`(line: String, reason: String) throws {

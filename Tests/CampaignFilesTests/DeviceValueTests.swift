@@ -40,13 +40,15 @@ struct DeviceValueTests {
     }
 
     @Test(arguments: [
-        ("locale", "no tag", "locale is no language tag"), ("country", "Germany", "country is no code of two letters"),
-        ("time_zone", "a,b", "time_zone is no IANA name"),
-        ("app_version", "new", "app_version is no version of dotted"),
+        ("locale", "no tag", "locale is not a language tag"),
+        ("country", "Germany", "country is not a two-letter code"),
+        ("time_zone", "a,b", "time_zone is not an IANA name"),
+        ("app_version", "new", "app_version is not a version of dotted"),
         ("alerts_allowed", "maybe", "alerts_allowed is neither"), ("last_seen_at", "today", "last_seen_at is no time"),
-        ("badge", "-1", "badge is no whole number from 0"), ("badge", "2.5", "badge is no whole number from 0"),
+        ("badge", "-1", "badge is not a whole number of at least 0"),
+        ("badge", "2.5", "badge is not a whole number of at least 0"),
         ("user_id", String(repeating: "u", count: 300), "user_id is longer than 256 bytes"),
-        ("attributes", "no object", "attributes is no JSON object"), ("badge", "\\N", "badge cannot be erased"),
+        ("attributes", "no object", "attributes is not a JSON object"), ("badge", "\\N", "badge cannot be erased"),
     ])
     func `an odd value is left out with a reason, and its device is kept`(
         column: String, value: String, reason: String
@@ -59,9 +61,10 @@ struct DeviceValueTests {
     }
 
     @Test(arguments: [
-        ("\"tags\": {\"a\": 1}", "tags has a value of the wrong kind"), ("\"tags\": [1]", "tags is no list of texts"),
-        ("\"attributes\": {\"plan\": [1], \"city\": \"Rome\"}", "attributes.plan has a value of the wrong kind"),
-        ("\"attributes\": {\"a\": \"1\", \"a\": \"2\"}", "the key \"a\" stands twice"),
+        ("\"tags\": {\"a\": 1}", "tags has a value of the wrong type"),
+        ("\"tags\": [1]", "tags is not a list of texts"),
+        ("\"attributes\": {\"plan\": [1], \"city\": \"Rome\"}", "attributes.plan has a value of the wrong type"),
+        ("\"attributes\": {\"a\": \"1\", \"a\": \"2\"}", "the key \"a\" appears twice"),
     ])
     func `an odd value of a JSON line is left out`(members: String, reason: String) throws {
         let (devices, counts) = try json(members + ", \"locale\": \"de\"")

@@ -20,7 +20,7 @@ struct ExampleFileTests {
     @Test func `what the example only mentions is right as well`() throws {
         let text = try Files.text(Self.folder.campaignPath("new-podcast"))
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        let start = try #require(lines.firstIndex { $0.hasPrefix("# What a campaign may hold besides") })
+        let start = try #require(lines.firstIndex { $0.hasPrefix("# Further keys of a campaign") })
         var parts: [String] = []
         for line in lines[start...].dropFirst() where line.hasPrefix("# ") {
             let bare = line.dropFirst(2)

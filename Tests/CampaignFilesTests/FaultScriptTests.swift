@@ -72,16 +72,16 @@ struct FaultScriptTests {
 
     @Test(arguments: [
         ("{answer_last: close}", "2:6: error: fault: unknown key \"answer_last\"; did you mean \"answer_lost\"?"),
-        ("{every: 10}", "2:5: error: a fault in which nothing goes wrong; add one of answer, answer_lost"),
+        ("{every: 10}", "2:5: error: a fault without an action; add one of answer, answer_lost"),
         ("{close: true, outage: 2s}", "2:19: error: a fault with close and outage; keep one"),
         ("{every: 2, rate: 1%, close: true}", "2:16: error: a fault with every and rate; keep one of them"),
         ("{token: xyz, close: true}", "2:13: error: \"token\": expected a device token in hex"),
         ("{reset: refuse_stream}", "2:13: error: \"reset\": expected one of"),
         ("{close: false}", "2:13: error: \"close\" is false; remove the rule"),
-        ("{connect: drop, token: \(token)}", "2:21: error: a connect has no token; remove it"),
+        ("{connect: drop, token: \(token)}", "2:21: error: a rule for connect cannot select a token; remove it"),
         ("{answer: {status: 99}}", "2:23: error: \"status\": expected a whole number from 200 to 599"),
         ("{goaway: {reason: Shutdown}}", "2:14: error: goaway: the key \"last_stream\" is missing"),
-        ("{answer: {status: 500, reason: A, body: B}}", "2:39: error: an answer has a reason or a body"),
+        ("{answer: {status: 500, reason: A, body: B}}", "2:39: error: a response has a reason or a body, not both"),
     ])
     func `a wrong rule says what is wrong, and where`(line: String, message: String) throws {
         let problems = problems(line)

@@ -207,7 +207,7 @@ struct TemplateFileTests {
     func `a number for other readers of YAML is refused, and sent as a text in quotes`(number: String) throws {
         let (none, problems) = TemplateFile.read(text: "template: a\ncustom: {n: [1, \(number)]}\n", path: "t.yaml")
         #expect(none == nil && problems.count == 1)
-        #expect(problems.first?.what.contains("\(number) is a number for some readers of YAML") == true)
+        #expect(problems.first?.what.contains("\(number) is a number for some YAML parsers") == true)
         let (quoted, _) = TemplateFile.read(text: "template: a\ncustom: {n: \"\(number)\"}\n", path: "t.yaml")
         #expect(quoted?.custom == [.init("n", .text(TemplateText(literal: number)))])
     }

@@ -31,9 +31,9 @@ struct CheckFilesTests {
     }
 
     private static let shared = [
-        "campaigns/copy.yaml:2:1: error: campaigns/spring.yaml is called \"spring\" as well; that file is used, this one "
+        "campaigns/copy.yaml:2:1: error: campaigns/spring.yaml is also called \"spring\"; that file is used, this one "
             + "is ignored; give one of the two another name",
-        "campaigns/spring.yaml:2:1: error: campaigns/copy.yaml is called \"spring\" as well; this file is the one that "
+        "campaigns/spring.yaml:2:1: error: campaigns/copy.yaml is also called \"spring\"; this file is the one that "
             + "is used; give one of the two another name",
     ]
 
@@ -161,11 +161,11 @@ struct CheckFilesTests {
         )
         _ = try folder.write(Self.campaign("spring"), to: "campaigns/spring.yaml")
         let all = [
-            (3, 15, #"the title in en is "1": 1 letter; under 3 letters is mostly a slip [short-text]"#),
+            (3, 15, #"the title in en is "1": 1 letter; under 3 letters is usually a mistake [short-text]"#),
             (
                 3, 26,
-                #"the body in en says "Test wiadomości", the words of a test; "#
-                    + "write what people are to read, or send it by `fanfare test-send` [test-words]"
+                #"the body in en says "Test wiadomości", which looks like a test; "#
+                    + "write the final text, or send it with `fanfare test-send` [test-words]"
             ),
         ]
         let expected = all.filter { !allowed.contains($0.2.suffix(12).dropFirst().dropLast()) }
@@ -214,7 +214,7 @@ struct CheckFilesTests {
         _ = try folder.write("template: long\nalert: {en: {body: \(body)}}\n", to: "templates/long.yaml")
         _ = try folder.write(Self.campaign("spring", "audiance: everyone\n"), to: "campaigns/spring.yaml")
         let found = messages(try check("campaigns"))
-        #expect(found.contains { $0.contains("unknown key") } && found.contains { $0.contains("Apple takes 4096") })
+        #expect(found.contains { $0.contains("unknown key") } && found.contains { $0.contains("Apple accepts 4096") })
     }
 
     @Test func `a start in the past is an error, unless it had its run`() throws {

@@ -128,7 +128,7 @@ struct DiagnosisTests {
             "approvals: {rules: [{above: 1}]}\npeople: {anna: [\"token:#1\", \"token:mac\"], ben: [\"token:#2\"]}"
         let found = findings(.configuration, in: try await diagnose(more: people, token: "mac"))
         #expect(found.map(\.state) == [.ok, .warning])
-        #expect(found.last?.message.contains("names token:#2, which no access token is") == true, "\(found)")
+        #expect(found.last?.message.contains("names token:#2, but no such access token exists") == true, "\(found)")
         let none = findings(.configuration, in: try await diagnose(more: people))
         #expect(none.last?.message.contains("names token:#1, token:#2, token:mac, which") == true, "\(none)")
     }

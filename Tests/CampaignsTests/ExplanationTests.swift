@@ -41,9 +41,9 @@ struct ExplanationTests {
         let told = try await explanation(scene)
         #expect(
             told.lines.map(\.text) == [
-                "registered last, with token …00000001 (production)",
+                "last registered, with token …00000001 (production)",
                 "c: accepted by APNs",
-                "held out by c, to compare with those who got it",
+                "held out by c, for comparison with devices that got the push",
                 "not in the audience of c",
                 "token gone since \(since.iso8601) (410 Unregistered, inactive since then); learned from c, run \(gone.id)",
                 "c: refused by APNs: 410 Unregistered",
@@ -53,7 +53,9 @@ struct ExplanationTests {
         #expect(told.now.first?.hasPrefix("gone") == true)
     }
 
-    @Test func `a push that waited for its silent slot says so, while it waits and afterwards`() async throws {
+    @Test func `a push that waited for a slot of its silent budget says so, while it waits and afterwards`()
+        async throws
+    {
         let scene = try PipelineScene()
         try await scene.addDevices(1..<2)
         for number in 1...3 {
@@ -69,16 +71,17 @@ struct ExplanationTests {
             silentBudget: .init(limit: 3, window: .seconds(3600)))
         #expect(try await scene.store.lease(request).deliveries.isEmpty)
         let waiting = try await explanation(scene)
-        #expect(waiting.lines.last?.text == "c: waits for its silent slot until \(slot.iso8601)")
+        #expect(waiting.lines.last?.text == "c: waits for a slot of its silent budget until \(slot.iso8601)")
         #expect(
             waiting.now.last
-                == "silent budget: 3 of 3 background pushes used in 1h; the next may leave at \(slot.iso8601)")
+                == "silent budget: 3 of 3 background pushes used in 1h; the next push may be sent at \(slot.iso8601)")
         try await scene.store.release(fourth.id, by: "x", state: .running, reason: nil, now: scene.clock.now)
         scene.clock.advance(by: .seconds(3600))
         #expect(try await scene.execute(fourth, ScriptedTransport { _, _ in ScriptedTransport.accepted }) == .finished)
         let sent = try await explanation(scene)
         #expect(
-            sent.lines.last?.text == "c: waited for its silent slot until \(slot.iso8601), then accepted by APNs")
+            sent.lines.last?.text
+                == "c: waited for a slot of its silent budget until \(slot.iso8601), then accepted by APNs")
     }
 
     @Test func `a push whose answer was lost before may have arrived, whatever its end is`() async throws {
@@ -89,7 +92,7 @@ struct ExplanationTests {
         }
         let refused = try await scene.start(try scene.definition())
         #expect(try await scene.execute(refused, transport).isFinished)
-        let mayHaveArrived = "; an earlier answer was lost: it may have arrived"
+        let mayHaveArrived = "; an earlier response was lost: the push may have arrived"
         let told = try await explanation(scene).lines.last?.text
         #expect(told == "c: refused by APNs: 413 PayloadTooLarge, at attempt 2\(mayHaveArrived)")
         let cancelled = try await scene.start(try scene.definition(), occurrence: "cancelled")
@@ -125,10 +128,10 @@ struct ExplanationTests {
         let told = Explanation(history, budget: nil, caps: caps, now: now)
         #expect(
             told.now.suffix(3) == [
-                "frequency cap of 1 in 1h per device: 1 used; the next may leave at \((now + .seconds(3000)).iso8601)",
+                "frequency cap of 1 in 1h per device: 1 used; the next push may be sent at \((now + .seconds(3000)).iso8601)",
                 "frequency cap of 5 in 1h per user (news): 2 used",
-                "frequency cap of 3 in 1h per user: 2 used; the next may leave at \((now + .seconds(3000)).iso8601), "
-                    + "except of the class security",
+                "frequency cap of 3 in 1h per user: 2 used; the next push may be sent at \((now + .seconds(3000)).iso8601), "
+                    + "except for the class security",
             ])
     }
 
@@ -146,7 +149,7 @@ struct ExplanationTests {
         #expect(
             try await explanation(scene, device: device.id).lines.map(\.text) == [
                 "token …00000001 replaced by …00000009",
-                "registered last, with token …00000009 (production)",
+                "last registered, with token …00000009 (production)",
             ])
     }
 }

@@ -162,7 +162,7 @@ struct ManageAccessTests {
             func admin(_ people: ConfiguredPeople) -> ManageAccess { ManageAccess(store: store, people: people) }
             let promised = ConfiguredPeople(["anna": ["token:anna-mac"]])
             let named = await #expect(throws: Failure.self) { try await Self.make(admin(promised), "anna-mac") }
-            #expect(named?.messages.first?.contains("makes it an account of anna") == true)
+            #expect(named?.messages.first?.contains("assigns that name to anna") == true)
             // Also a token of another name could get the id.
             let numbered = await #expect(throws: Failure.self) { try await Self.make(admin(people), "carl") }
             #expect(numbered?.messages.first?.contains("names token:#\(anna.id + 2), which does not exist") == true)

@@ -38,7 +38,7 @@ import Testing
     @Test func `the name that an earlier version printed says to look again`() {
         let old = "p1-0a1b2c3d-0a1b2c3d-0a1b2c3d-2000"
         #expect(PlanToken.isOutdated(old) && ApprovePlans.isPlan(old))
-        #expect(PlanToken.fault(old).messages.joined().contains("look at the plan again"))
+        #expect(PlanToken.fault(old).messages.joined().contains("display the plan again"))
         #expect(!PlanToken.isOutdated("p1-nonsense"))
     }
 

@@ -80,7 +80,7 @@ import Testing
         _ = try await planned.scene.execute(run, transport)
         let paused = try #require(try await planned.scene.store.run(run.id))
         #expect(paused.state == .paused && paused.halt == .grown)
-        #expect(paused.stateReason?.contains("planned with other contents of segment chosen") == true)
+        #expect(paused.stateReason?.contains("planned before a change to segment chosen") == true)
         #expect(transport.seen.isEmpty)
     }
 

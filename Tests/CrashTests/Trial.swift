@@ -49,7 +49,9 @@ final class Trial {
         if verified.end != .exited(0) { _ = refused("verify", verified.output + verified.errors) }
         let audit = try installation.fanfare("audit")
         // The journal of a process that was killed is there, on the machine that recovers it.
-        if audit.output.contains("are in doubt, since") { _ = refused("a recovery without its journal", audit.output) }
+        if audit.output.contains("are in doubt, because") {
+            _ = refused("a recovery without its journal", audit.output)
+        }
         installation.stopSimulator()
         let store = try installation.store.record(isWhole: true)
         let proof = Proof(scene, store, try WireLog(folder: installation.folder))

@@ -48,7 +48,7 @@ import Testing
             Dictionary(uniqueKeysWithValues: runs.map { ($0.campaign, $0.state) }) == [
                 "fine": .scheduled, "late": .missed, "guarded": .failed,
             ])
-        #expect(runs.first { $0.campaign == "late" }?.stateReason == "found 5h after its time, late_by_max is 2h")
+        #expect(runs.first { $0.campaign == "late" }?.stateReason == "found 5h after its time; late_by_max is 2h")
         #expect(runs.first { $0.campaign == "late" }?.finishedAt == now)
         #expect(made.map(\.due.campaign.campaign.name) == ["late", "fine", "guarded"])
         #expect(
@@ -79,7 +79,7 @@ import Testing
             .make(agenda.due(at: now), now: now)
         let run = try #require(made.first?.made.run)
         #expect(run.state == .paused && run.halt == .volume)
-        #expect(run.stateReason?.hasPrefix("would send 30; usual of fine a day is 1 (median of the last 3)") == true)
+        #expect(run.stateReason?.hasPrefix("would send 30; usual for fine a day is 1 (median of the last 3)") == true)
         guard case .halted? = RunEnd(run) else {
             Issue.record("it does not wait for a person")
             return
@@ -315,7 +315,7 @@ import Testing
             Issue.record("it does not wait: \(made)")
             return
         }
-        #expect(words.contains("it was for 3 devices"))
+        #expect(words.contains("it was signed for 3 devices"))
         #expect(try await look(scene, file, at: now + .seconds(130)).isEmpty)
     }
 }

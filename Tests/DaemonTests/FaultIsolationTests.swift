@@ -66,7 +66,7 @@ import WebClient
         _ = try await DueRuns(store: scene.store, actor: "daemon").make([due], now: scene.clock.now)
         let missed = try #require(try await scene.run(of: "c"))
         #expect(missed.state == .missed)
-        #expect(missed.stateReason?.hasSuffix("; it could not be started: the disk was odd") == true)
+        #expect(missed.stateReason?.hasSuffix("; the run could not be started: the disk was odd") == true)
     }
 
     @Test func `occurrence, or run, costs a call of run --due no other, and the next call tries it again`() async throws

@@ -104,7 +104,7 @@ final class FeedScene: Sendable {
         let poll = try await poller.poll(definition, now: feed.scene.clock.now)
         #expect(poll.runs.isEmpty && poll.ended.count == 1)
         guard case .refused(_, let reason)? = poll.ended.first else { return }
-        #expect(reason.contains("an item of a feed waits for no person"), "\(reason)")
+        #expect(reason.contains("a run for a feed item cannot wait for approval"), "\(reason)")
         #expect(!reason.contains("fanfare approve"), "\(reason)")
         #expect(try await feed.scene.store.approvals(in: nil, limit: 9).isEmpty)
     }
@@ -143,7 +143,7 @@ final class FeedScene: Sendable {
         #expect(poll.ended.count == 1)
         let runs = try await feed.scene.store.runs(limit: 10)
         let missed = try #require(runs.first { $0.state == .missed })
-        #expect(missed.stateReason == "published 7h ago, late_by_max is 6h")
+        #expect(missed.stateReason == "published 7h ago; late_by_max is 6h")
         #expect(try await feed.poll(definition) == FeedPoll(found: .items(2)))
     }
 

@@ -183,7 +183,7 @@ import WebClient
         #expect(first.faults.isEmpty)
         let ends = Dictionary(uniqueKeysWithValues: first.runs.map { ($0.run.campaign, $0.end) })
         #expect(ends["due"] == .finished)
-        #expect(ends["missed"] == .missed("found 3h after its time, late_by_max is 1h"))
+        #expect(ends["missed"] == .missed("found 3h after its time; late_by_max is 1h"))
         guard case .refused = ends["refused"], case .late = ends["c"] else {
             Issue.record("\(ends)")
             return

@@ -63,7 +63,8 @@ import Testing
             #expect(snapshot.problems.count == 1 && problem.keepsOld && problem.path == folder.file("campaigns"))
             #expect(problem.messages[0].contains("No such file or directory"), "\(problem.messages)")
             #expect(problem.messages[0].contains("the 2 campaigns it held stay in force"))
-            #expect(problem.messages[0].contains("put the folder back, or make an empty one"), "\(problem.messages)")
+            #expect(
+                problem.messages[0].contains("put the folder back, or create an empty folder"), "\(problem.messages)")
             #expect(snapshot.hashes.isEmpty)
         }
         try move("away", "campaigns")

@@ -10,7 +10,7 @@ import Testing
         #expect(tracker.unwritable(at: .seconds(10)) == nil)
         tracker.writes(at: .seconds(10))
         #expect(tracker.unwritable(at: .seconds(11)) == nil)
-        #expect(tracker.unwritable(at: .seconds(14)) == "the store has taken no write for 4s")
+        #expect(tracker.unwritable(at: .seconds(14)) == "the store has accepted no write for 4s")
         tracker.wrote(fault: nil)
         #expect(tracker.unwritable(at: .seconds(15)) == nil)
     }
@@ -18,10 +18,10 @@ import Testing
     @Test func `stays away after a write that failed, until one succeeds`() {
         let tracker = DaemonStatusTracker()
         tracker.writes(at: .seconds(10))
-        tracker.wrote(fault: "held by another process")
-        #expect(tracker.unwritable(at: .seconds(26)) == "held by another process")
+        tracker.wrote(fault: "locked by another process")
+        #expect(tracker.unwritable(at: .seconds(26)) == "locked by another process")
         tracker.writes(at: .seconds(28))
-        #expect(tracker.unwritable(at: .seconds(29)) == "held by another process")
+        #expect(tracker.unwritable(at: .seconds(29)) == "locked by another process")
         tracker.wrote(fault: nil)
         #expect(tracker.unwritable(at: .seconds(30)) == nil)
     }

@@ -55,6 +55,6 @@ import Testing
             to: "fanfare.yaml")
         _ = try await reloading.readConfiguration()
         let warnings = lines.all.filter { $0.level == .warning }.compactMap { $0.facts["reason"] }
-        #expect(warnings.contains("http.listen is another one in the file"), "\(lines.all)")
+        #expect(warnings.contains("http.listen has changed in the file"), "\(lines.all)")
     }
 }

@@ -70,7 +70,7 @@ import WebClient
         #expect(ended.allSatisfy { $0 == .missed } && ended.count + delays.count == 4, "\(made)")
         #expect(delays.count >= 2 && delays.allSatisfy(\.isSlow))
         #expect(delays.count { $0.reason.hasPrefix("the audience was not counted within") } == 1, "\(delays)")
-        #expect(delays.dropFirst().allSatisfy { $0.reason.hasPrefix("not tried, since another occurrence") })
+        #expect(delays.dropFirst().allSatisfy { $0.reason.hasPrefix("not tried, because another occurrence") })
         #expect(try await scene.run(of: "quick")?.state == .scheduled)
     }
 

@@ -65,7 +65,7 @@ struct `The approval commands` {
         let digest = try #require(
             try place.fanfare("approvals", "--json").output.firstMatch(of: /"digest" : "([0-9a-f]{12})/)?.1)
         let blind = try fanfare(["approve", "\(digest)"], as: "anna")
-        #expect(blind.status == 65 && blind.errors.contains("give the plan with its reach"), "\(blind.errors)")
+        #expect(blind.status == 65 && blind.errors.contains("give its hash and reach"), "\(blind.errors)")
         let token = String(repeating: "9a", count: 32)
         let lines = try String(contentsOfFile: place.folder.file("devices.csv"), encoding: .utf8)
             .split(separator: "\n").map(String.init)
@@ -78,7 +78,7 @@ struct `The approval commands` {
         #expect(try place.fanfare("segments", "import", "podcast-fans", "more-fans.csv", "--add").status == 0)
         #expect(try asked() != shown)
         let late = try fanfare(["approve", shown], as: "anna")
-        #expect(late.status == 3 && late.errors.contains("would reach 7 by now; look at it again"), "\(late.errors)")
+        #expect(late.status == 3 && late.errors.contains("would reach 7 now; display it again"), "\(late.errors)")
     }
 
     @Test func `a rejection, an edit and another value each void what was signed`() throws {
@@ -117,20 +117,20 @@ struct `The approval commands` {
         let forged = try fanfare(
             ["approve", plan, "--signature", try signature(of: statement.replacing("request 1", with: "request 2"))],
             as: "ben")
-        #expect(forged.status == 3 && forged.errors.contains("is no signature of this plan"), "\(forged.errors)")
+        #expect(forged.status == 3 && forged.errors.contains("is not a signature of this plan"), "\(forged.errors)")
         #expect(try fanfare(["approve", plan, "--signature", key], as: "ben").status == 3)
         #expect(try fanfare(["approve", plan, "--signature", "/nowhere.sig"], as: "ben").status == 66)
-        #expect(try place.fanfare("audit").output.contains("brought by") == false)
+        #expect(try place.fanfare("audit").output.contains("submitted by") == false)
         let good = try signature(of: statement)
         let signed = try fanfare(["approve", plan, "--signature", good], as: "ben")
         #expect(signed.output.contains("signed by eve, by a key"), "\(signed.output)\(signed.errors)")
-        #expect(try place.fanfare("audit").output.contains("of eve, by a key, brought by root"))
+        #expect(try place.fanfare("audit").output.contains("of eve, by a key, submitted by root"))
         #expect(try send(as: "carl").status == 0)
         // The same plan asked for once more is another request.
         let next = try send(as: "carl", "--occurrence", "second")
         #expect(next.status == 3, "\(next.errors)")
         let replayed = try fanfare(["approve", plan, "--signature", good], as: "ben")
-        #expect(replayed.status == 3 && replayed.errors.contains("is no signature"), "\(replayed.errors)")
+        #expect(replayed.status == 3 && replayed.errors.contains("is not a signature"), "\(replayed.errors)")
     }
 
     @Test func `the signatures are overridden with a reason, by whom the configuration names, and below the ceiling`()

@@ -207,7 +207,7 @@ import Testing
         try place.configure()
         #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
         #expect(place.simulator.counts().accepted == 30)
-        #expect(try place.fanfare("report", "new-podcast", "--check").output.contains("The sums close."))
+        #expect(try place.fanfare("report", "new-podcast", "--check").output.contains("The counts balance."))
     }
 
     @Test func `a store that is none, or of a newer version, stays as it is`() throws {
@@ -224,7 +224,7 @@ import Testing
         let before = try Data(contentsOf: place.folder.url.appending(path: "fanfare.sqlite"))
         for words in [["devices", "show"], ["devices", "import", "devices.csv"], ["verify"], ["backup", "b.sqlite"]] {
             let result = try Program.run(words, in: place.folder)
-            expect(result, status: 65, says: "store version 99", "use the newer one")
+            expect(result, status: 65, says: "store version 99", "use the newer Fanfare")
         }
         #expect(try Data(contentsOf: place.folder.url.appending(path: "fanfare.sqlite")) == before)
         #expect(!FileManager.default.fileExists(atPath: place.folder.path + "/b.sqlite"))

@@ -50,7 +50,7 @@ import Testing
             place.simulator.changeDevices { devices in offNow.forEach { devices.goOffline($0) } }
             let correction = try place.fanfare("correct", "warning", "--yes")
             try #require(correction.status == 0, "\(correction.errors)")
-            #expect(correction.errors.contains("run 2 puts run 1 right, for PRODUCTION: 100,000 devices"))
+            #expect(correction.errors.contains("run 2 corrects run 1, for PRODUCTION: 100,000 devices"))
             #expect(correction.output.contains("Corrects   run 1 (replace)"))
             // Only who has been off since then still sees what was wrong.
             #expect(place.simulator.devices().devicesByPayload == [wrong: 1_000, right: 98_000])
@@ -63,7 +63,7 @@ import Testing
             #expect(try place.fanfare("report", "1").output.contains("Corrected  by run 2"))
             let report = try place.fanfare("report", "2", "--format", "json")
             #expect(report.output.contains(#""kind" : "replace""#), "\(report.output)")
-            #expect(try place.fanfare("report", "2", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("report", "2", "--check").output.contains("The counts balance."))
             #expect(try place.fanfare("verify").status == 0)
         }
     }
@@ -108,7 +108,7 @@ import Testing
                 }
                 let changed = try Program.run(
                     ["correct", "1", "--yes", "--again"] + words, in: place.folder, environment: ["SUDO_USER": "carl"])
-                let advice = words.isEmpty ? "right has changed since the run was made" : "without values of its own"
+                let advice = words.isEmpty ? "right has changed since the run was created" : "without --var"
                 #expect(changed.status == 3 && changed.errors.contains(advice), "\(changed.errors)")
             }
         }
@@ -147,7 +147,7 @@ import Testing
             let recall = try place.fanfare("recall", "1", "--yes")
             #expect(recall.status == 0, "\(recall.errors)")
             #expect(recall.errors.contains("a recall does not wait for the silent budget"), "\(recall.errors)")
-            #expect(recall.errors.contains("run 2 takes run 1 off the screens, for PRODUCTION: 50 devices"))
+            #expect(recall.errors.contains("run 2 removes run 1 from the screens, for PRODUCTION: 50 devices"))
             #expect(place.simulator.devices().devicesByPayload == [:])
             // More of them within the hour than any background campaign may send.
             for _ in 0..<4 { #expect(try place.fanfare("recall", "1", "--yes", "--again").status == 0) }
@@ -215,7 +215,7 @@ import Testing
                 "campaign: stacked\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: wrong\n"
                     + "audience: everyone\nexpires_after: 1h\ncollapse: none\n", to: "campaigns/stacked.yaml")
             #expect(try place.fanfare("run", "stacked", "--yes").status == 0)
-            try refused(["correct", "stacked", "--template", "right"], 3, "went without a collapse id")
+            try refused(["correct", "stacked", "--template", "right"], 3, "was sent without a collapse id")
             #expect(try place.fanfare("prune-outcomes", "--older-than", "1ms", "--yes").status == 0)
             try refused(["correct", "2", "--again"], 3, "were pruned at")
         }

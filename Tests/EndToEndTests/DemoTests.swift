@@ -52,7 +52,7 @@ import Testing
 
     @Test func `ends with a report that adds up, and APNs' side agrees`() throws {
         let (output, log) = try Self.played()
-        #expect(output.components(separatedBy: "The sums close.").count == 3)
+        #expect(output.components(separatedBy: "The counts balance.").count == 3)
         #expect(output.contains("silent_budget"))
         #expect(!output.contains("DO NOT CLOSE"))
         let alerts = log.filter { $0.pushType == "alert" }
@@ -189,8 +189,8 @@ struct `The demo on PostgreSQL` {
             let folder = try Self.folder()
             let result = try Program.run(["demo", "--postgres", "--dir", "demo"], in: folder)
             #expect(result.status == 0, "\(result.output)\n\(result.errors)")
-            #expect(result.output.contains("# kill -9 ") && result.output.contains("has taken its place"))
-            #expect(result.output.contains("The sums close.") && result.output.contains(/all [0-9]+ promises hold/))
+            #expect(result.output.contains("# kill -9 ") && result.output.contains("has taken over"))
+            #expect(result.output.contains("The counts balance.") && result.output.contains(/all [0-9]+ checks passed/))
             #expect(result.output.contains("# Both sides agree."))
             let decoder = JSONDecoder()
             let log = try folder.read("demo/simulator.jsonl").split(separator: "\n").map {

@@ -66,7 +66,7 @@ import Testing
             { place in
                 let text = try place.folder.read("fanfare.yaml")
                 try place.folder.write(text.replacing("store: ", with: "store: gone/"), to: "fanfare.yaml")
-            }, "store", "does not exist; make it"
+            }, "store", "does not exist; create it"
         ),
         ("store that is none", { try $0.folder.write("no database", to: "fanfare.sqlite") }, "store", "SQLite"),
         (
@@ -137,7 +137,7 @@ import Testing
         try place.configure(production: "relay.example.com:443")
         let result = try place.fanfare("doctor", environment: ["https_proxy": "http://proxy.example.com:3128"])
         #expect(result.status == 78)
-        #expect(result.output.contains("https_proxy is set, and the native transport knows no proxy"))
+        #expect(result.output.contains("https_proxy is set, and the native transport supports no proxy"))
     }
 
     @Test func `connects to the endpoints when asked, with one push to a made-up token for each`() throws {
@@ -154,7 +154,7 @@ import Testing
         #expect(closed.status == 69, "\(closed.output)")
         let report = try Report(closed)
         #expect(report.states("network") == ["wrong", "ok"])
-        #expect(report.messages("network").first?.contains("check the name service") == true)
+        #expect(report.messages("network").first?.contains("check DNS") == true)
 
         let stranger = try LocalCertificate()
         try place.configure(trust: stranger.path)
@@ -209,7 +209,7 @@ import Testing
         let daemon = try RunningProgram(["serve"], in: place.folder)
         try daemon.wait { daemon.errors.contains("files read") }
         let own = try Report(try place.fanfare("doctor", "--json"))
-        #expect(own.states("port") == ["ok"] && own.messages("port").first?.contains("the daemon has it") == true)
+        #expect(own.states("port") == ["ok"] && own.messages("port").first?.contains("the daemon uses it") == true)
         daemon.signal(SIGTERM)
         _ = try daemon.finish()
     }

@@ -98,7 +98,7 @@ import Testing
         #expect(try place.fanfare("report", "new-podcast").status == 66)
         let report = try place.fanfare("report", "1")
         #expect(report.output.contains("a test"))
-        #expect(try place.fanfare("report", "1", "--check").output.contains("The sums close."))
+        #expect(try place.fanfare("report", "1", "--check").output.contains("The counts balance."))
         let unset = try place.fanfare("test-send", "new-podcast", "--device", "install-2")
         #expect(unset.status == 65)
         #expect(place.simulator.log().count == 1)
@@ -110,7 +110,7 @@ import Testing
         for _ in 1...3 {
             let sent = try place.fanfare("test-send", "refresh-episodes", "--device", "install-0")
             #expect(sent.status == 0, "\(sent.errors)")
-            #expect(sent.errors.contains("it takes one of the 3"))
+            #expect(sent.errors.contains("it uses one of the 3"))
         }
         let refused = try place.fanfare("test-send", "refresh-episodes", "--device", "install-0")
         #expect(refused.status == 3)

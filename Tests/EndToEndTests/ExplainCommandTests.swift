@@ -35,12 +35,12 @@ import Testing
             #expect(told.status == 0, "\(told.errors)")
             #expect(told.output.contains("new-podcast: refused by APNs: 400 BadDeviceToken"))
             #expect(told.output.contains("suspended (BadDeviceToken); learned from new-podcast, run 1"))
-            #expect(told.output.contains("suspended: nothing is sent to it until it registers again"))
+            #expect(told.output.contains("suspended: nothing is sent to the device until it registers again"))
 
             try place.folder.write(header + line(bad, registered: "2030-01-01T00:00:00Z"), to: "again.csv")
             #expect(try place.fanfare("devices", "import", "again.csv").status == 0)
             #expect(try place.fanfare("devices", "show", "--suspended").output.contains("no device is suspended"))
-            #expect(try place.fanfare("explain", "stranger").output.contains("active: it is in every audience"))
+            #expect(try place.fanfare("explain", "stranger").output.contains("active: the device is in every audience"))
         }
     }
 

@@ -94,7 +94,8 @@ private final class Scene {
         #expect(chmod(store, 0o644) == 0)
         let said = try place.fanfare("prune-outcomes")
         #expect(
-            said.status == 0 && said.errors.contains("was open to others (mode 644); it is 600 now"), "\(said.errors)")
+            said.status == 0 && said.errors.contains("was accessible to other users (mode 644); it is 600 now"),
+            "\(said.errors)")
         #expect(try exposed() == [:])
         #expect(try place.fanfare("status").errors == "")
         // A look at a store changes nothing of it.

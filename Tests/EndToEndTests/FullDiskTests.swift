@@ -23,7 +23,7 @@ struct `A full disk` {
             """, in: place.folder)
         #expect(result.output.contains("opened 0"), "\(result.errors)")
         #expect(result.output.contains("first 75"), "\(result.output) \(result.errors)")
-        #expect(result.errors.contains("no space left for the store"))
+        #expect(result.errors.contains("no free space for the store"))
         #expect(result.output.contains("shown 0"))
         #expect(result.output.contains("second 0"), "\(result.output) \(result.errors)")
         #expect(result.output.components(separatedBy: "verify 0").count == 3)
@@ -53,7 +53,7 @@ struct `A full disk` {
             used=$(df --output=used -k full | tail -1); mount -o remount,size=$((used + 256))k full
             timeout --preserve-status 200 \(run) > /dev/null 2> first.txt & run=$!
             looks=0
-            until grep -q 'the store takes nothing' first.txt || [ $looks -ge 30 ]; do
+            until grep -q 'the store accepts no writes' first.txt || [ $looks -ge 30 ]; do
                 kill -0 $run || break
                 sleep 1; looks=$((looks + 1))
             done
@@ -67,7 +67,7 @@ struct `A full disk` {
         #expect(result.errors.contains("stopping: nothing more is sent"))
         #expect(result.output.contains("second 0"), "\(result.output) \(result.errors)")
         #expect(result.output.contains("verify 0"))
-        #expect(result.output.contains("The sums close."))
+        #expect(result.output.contains("The counts balance."))
     }
 }
 

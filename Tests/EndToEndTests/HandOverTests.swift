@@ -32,7 +32,7 @@ import Testing
                 ["run", "new-podcast", "--occurrence", "a"] + words, in: place.folder,
                 environment: Self.unreadable)
             #expect(run.status == 0, "\(run.errors)")
-            #expect(run.errors.contains("in the hands of the daemon"), "\(run.errors)")
+            #expect(run.errors.contains("is sent by the daemon"), "\(run.errors)")
             let device = place.tokens[0]
             let test = try Program.run(
                 ["test-send", "new-podcast", "--device", device] + Installation.words, in: place.folder,

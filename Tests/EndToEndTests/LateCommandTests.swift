@@ -57,7 +57,7 @@ import Testing
             #expect(try place.fanfare("status", "soon", "--json").output.contains(#""halt" : "late""#))
             let report = try place.fanfare("report", "soon", "--format", "json")
             #expect(report.output.contains(#""halt" : "late""#), "\(report.output)\(report.errors)")
-            #expect(try place.fanfare("report", "soon", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("report", "soon", "--check").output.contains("The counts balance."))
             let schedule = try place.fanfare("schedule")
             #expect(schedule.output.contains("waits for a person:\n  run 1: soon, occurrence"), "\(schedule.output)")
             #expect(try place.fanfare("schedule", "--json").output.contains(#""halt" : "late""#))
@@ -68,7 +68,7 @@ import Testing
                 let again = try Program.run(
                     ["run", "soon", "--occurrence", occurrence, "--yes"] + more, in: place.folder)
                 #expect(again.status == 76, "\(more): \(again.errors)")
-                #expect(again.errors.contains("`fanfare resume 1` sends them, `fanfare cancel 1` does not"))
+                #expect(again.errors.contains("`fanfare resume 1` sends them, `fanfare cancel 1` ends the run"))
             }
             #expect(place.simulator.counts().requests == before)
             let resumed = try place.fanfare("resume", "soon")
@@ -133,7 +133,7 @@ import Testing
             #expect(resumed.status == 76 && resumed.errors.contains("ended unknown"), "\(resumed.errors)")
             #expect(resumed.output.contains("Interrupted"), "\(resumed.output)")
             #expect(place.simulator.counts().requests == before)
-            #expect(try place.fanfare("report", "wake", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("report", "wake", "--check").output.contains("The counts balance."))
         }
     }
 
@@ -171,7 +171,7 @@ import Testing
             let run = ["run", "note", "--occurrence", "a", "--yes"]
             #expect(try Program.run(run, in: place.folder).status == 69)
             let status = try place.fanfare("status").output
-            #expect(status.contains("paused since APNs cannot be reached, retrying: "), "\(status)")
+            #expect(status.contains("paused because APNs cannot be reached, retrying: "), "\(status)")
             let daemon = try RunningProgram(["serve"], in: place.folder)
             try daemon.wait { daemon.errors.contains("files read") }
             #expect(try Program.run(run + ["--no-wait"], in: place.folder).status == 69)

@@ -31,7 +31,7 @@ struct `Moving a store` {
                     let refused = try Program.run(words, in: place.folder)
                     #expect(refused.status == 78, "\(words) \(refused.errors)")
                     #expect(
-                        refused.errors.contains("this store has moved to \(shown)")
+                        refused.errors.contains("this store was moved to \(shown)")
                             && refused.errors.split(separator: "\n").count == 1, "\(refused.errors)")
                 }
                 // It can be read for as long as somebody wants to compare.
@@ -89,7 +89,7 @@ struct `Moving a store` {
             #expect(ended.status == 0, "\(ended.errors)")
             let accepted = place.simulator.log().filter { $0.status == 200 }.compactMap(\.token)
             #expect(Set(accepted).count == Installation.slowDevices)
-            #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("report", "slow", "--check").output.contains("The counts balance."))
             #expect(try place.fanfare("verify").status == 0)
         }
     }
@@ -114,7 +114,7 @@ struct `Moving a store` {
             mover.stop()
             #expect(try place.fanfare("resume", "1").errors.contains("being moved"))
             let refused = try place.fanfare("move", "--give-up")
-            #expect(refused.status == 75 && refused.errors.contains("is moving it; stop that process first"))
+            #expect(refused.status == 75 && refused.errors.contains("is moving the store; stop that process first"))
             mover.signal(SIGKILL)
             _ = try mover.finish()
             #expect(try place.fanfare("move", "--give-up").status == 0)
@@ -137,8 +137,8 @@ struct `Moving a store` {
             let made = try place.fanfare("devices", "import", "devices.csv", environment: ["FANFARE_STORE": taken])
             #expect(made.status == 0, "\(made.errors)")
             let cases: [(words: [String], status: Int32, says: String)] = [
-                (["--to", taken], 3, "name an empty place"),
-                (["--to", "fanfare.sqlite"], 3, "name an empty place"),
+                (["--to", taken], 3, "name an empty address"),
+                (["--to", "fanfare.sqlite"], 3, "name an empty address"),
                 (["--to", "postgres://anna@127.0.0.1:1/d"], 69, "Connection refused"),
                 (["--to", "nowhere/new.sqlite"], 78, "the folder of"),
                 (["--to", "mysql://h/d"], 78, "does not begin with postgres://"),

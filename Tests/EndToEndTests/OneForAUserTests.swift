@@ -62,9 +62,9 @@ import Testing
             }
             #expect(got == Set(expected.map(\.element)) && place.simulator.log().count == 25)
             #expect(try place.fanfare("report", "1").output.contains("duplicate_of_user"))
-            #expect(try place.fanfare("report", "1", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("report", "1", "--check").output.contains("The counts balance."))
             let told = try place.fanfare("explain", "install-1")
-            #expect(told.output.contains("another device of the same user was to get it (dedupe: user)"))
+            #expect(told.output.contains("another device of the same user was selected (dedupe: user)"))
             #expect(try place.fanfare("verify").status == 0)
 
             // Without the key it is another plan, and everybody gets it on each device.

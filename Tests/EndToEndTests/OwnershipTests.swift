@@ -27,7 +27,8 @@ import Testing
             let owner = try owner(place)
             let second = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
             #expect(second.status == 75)
-            for part in ["another process has run 1", "fanfare run", "since 20", "stopped: `kill -CONT \(first.pid)`"] {
+            for part in ["another process owns run 1", "fanfare run", "since 20", "stopped: `kill -CONT \(first.pid)`"]
+            {
                 #expect(second.errors.contains(part), "\(second.errors)")
             }
             let status = try place.fanfare("status", "1", "--json").output
@@ -85,7 +86,7 @@ import Testing
                 let result = try Program.run(
                     second.arguments(Installation.slowRun), in: place.folder, program: second.program)
                 #expect(result.status == 75, "\(result.errors)")
-                let isUnseen = result.errors.contains("cannot be seen from here")
+                let isUnseen = result.errors.contains("this machine cannot tell")
                 #expect(isUnseen || second == .none, "\(result.errors)")
             }
             place.simulator.setFaults([])
@@ -167,13 +168,13 @@ import Testing
             try makeSilent(place)
             let second = try RunningProgram(["serve"], in: place.folder)
             try second.wait { second.errors.contains("another daemon") || second.errors.contains("files read") }
-            for part in ["another daemon works on this store", "fanfare serve", "stopped: `kill -CONT \(first.pid)`"] {
+            for part in ["another daemon uses this store", "fanfare serve", "stopped: `kill -CONT \(first.pid)`"] {
                 #expect(second.errors.contains(part), "\(second.errors)")
             }
             if second.errors.contains("files read") { second.signal(SIGKILL) }
             #expect(try second.finish().status == 75)
             #expect(try place.fanfare("status").output.hasPrefix("daemon "))
-            #expect(try place.fanfare("run", "--due").errors.contains("the daemon does this already"))
+            #expect(try place.fanfare("run", "--due").errors.contains("the daemon already starts due runs"))
             first.signal(SIGKILL)
             _ = try first.finish()
             #expect(try !place.fanfare("status").output.contains("daemon "))

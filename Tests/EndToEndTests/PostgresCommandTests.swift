@@ -37,21 +37,21 @@ struct `A store on PostgreSQL` {
 
     /// A URL with SOCKET and PORT in it, and what a command that would make a store there says.
     private static let mistakes: [(url: String, status: Int32, says: String)] = [
-        ("postgres://anna:hunter2@127.0.0.1:CLOSED/d", 69, "Connection refused; see that it runs there"),
-        ("postgres://anna:hunter2@/d?host=/nowhere", 69, "No such file or directory; see that it runs there"),
-        ("postgres://anna:hunter2wrong@127.0.0.1:PORT/annas", 78, "put user and password right"),
-        ("postgres://anna@127.0.0.1:PORT/annas", 78, "no password supplied; put user and password right"),
+        ("postgres://anna:hunter2@127.0.0.1:CLOSED/d", 69, "Connection refused; check that the server runs there"),
+        ("postgres://anna:hunter2@/d?host=/nowhere", 69, "No such file or directory; check that the server runs there"),
+        ("postgres://anna:hunter2wrong@127.0.0.1:PORT/annas", 78, "correct user and password"),
+        ("postgres://anna@127.0.0.1:PORT/annas", 78, "no password supplied; correct user and password"),
         (
             "postgres://anna@127.0.0.1:PORT/annas?password_file=/nowhere/hunter", 78,
-            "put the path of password_file right"
+            "correct the path of password_file"
         ),
         ("postgres://anna:hunter2@127.0.0.1:PORT/annas?sslmode=require", 78, "turn TLS on there"),
-        ("postgres://postgres@/none?SOCKET", 78, "make it with `createdb`"),
+        ("postgres://postgres@/none?SOCKET", 78, "create it with `createdb`"),
         ("postgres://postgres@/theirs?SOCKET", 78, "tables of another program (device); name an empty database"),
         ("postgres://postgres@/newer?SOCKET", 78, "a newer Fanfare (store version 99"),
         ("postgres://postgres@/still?SOCKET", 78, "it is set to read only; name the primary"),
         ("postgres://postgres@/latin?SOCKET", 78, "createdb --encoding=UTF8"),
-        ("postgres://anna@/closed?SOCKET", 78, "GRANT CREATE ON SCHEMA public"),
+        ("postgres://anna@/closed?SOCKET", 78, "GRANT it CREATE ON SCHEMA public"),
         ("mysql://anna:hunter2@h/d", 78, "does not begin with postgres://; write postgres://user@host:5432/database"),
         ("postgres:/anna:hunter2@h/d", 78, "does not begin with postgres://"),
         ("host=h dbname=d password=hunter2", 78, "does not begin with postgres://"),
@@ -133,7 +133,7 @@ struct `A store on PostgreSQL` {
             let named = try place.fanfare("verify", "--store", "postgres://anna:\(Self.password)@127.0.0.1:1/annas")
             #expect(named.status == 69 && !named.errors.contains(Self.password), "\(named.errors)")
             let told = try place.fanfare("doctor").output
-            #expect(told.contains("which holds the store's password, can be read by everybody"), "\(told)")
+            #expect(told.contains("which holds the store's password, can be read by every user"), "\(told)")
         }
     }
 
@@ -148,7 +148,7 @@ struct `A store on PostgreSQL` {
             try place.folder.write(
                 try place.folder.read("fanfare.yaml").replacing(store, with: "other.sqlite"), to: "fanfare.yaml")
             daemon.signal(SIGHUP)
-            try daemon.wait { daemon.errors.contains("the store changes with a restart only") }
+            try daemon.wait { daemon.errors.contains("a changed store needs a restart: systemctl restart fanfare") }
             daemon.signal(SIGTERM)
             let stopped = try daemon.finish()
             #expect(stopped.status == 0 && !stopped.errors.contains(Self.password), "\(stopped.errors)")
@@ -212,9 +212,9 @@ struct `A store on PostgreSQL` {
             for words in [["status"], ["verify"], ["run", "new-podcast", "--yes"], ["serve"]] {
                 let result = try Program.run(words, in: place.folder)
                 #expect(result.status == 78 && result.errors.contains("there is no store at postgres://"), "\(words)")
-                #expect(result.errors.contains("put the URL right"))
+                #expect(result.errors.contains("correct the URL"))
             }
-            #expect(try place.fanfare("doctor").output.contains("there is none yet at postgres://"))
+            #expect(try place.fanfare("doctor").output.contains("there is no store yet at postgres://"))
             let dry = try place.fanfare("devices", "import", "devices.csv", "--dry-run")
             #expect(dry.status == 0 && dry.output.contains("4 new"), "\(dry.errors)")
             #expect(try place.fanfare("status").status == 78)

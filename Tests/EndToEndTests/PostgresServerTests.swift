@@ -55,7 +55,7 @@ struct `A PostgreSQL server` {
                 "\(login)localhost\(path)?sslmode=verify-full&sslrootcert=/nowhere",
                 "\(login)127.0.0.1\(path)?sslmode=verify-full&sslrootcert=\(root)",
             ] {
-                expect(try importInto(url, place), 78, "?sslrootcert=FILE, and the host as its certificate does")
+                expect(try importInto(url, place), 78, "?sslrootcert=FILE, and use the host name in its certificate")
             }
             expect(try importInto("\(login)localhost\(path)?sslmode=disable", place), 78, "no encryption")
             let found = try cluster.sql(Self.tables, database: "annas")
@@ -159,7 +159,7 @@ struct `A PostgreSQL server` {
             expect(try importInto(cluster.url("postgres"), place), 69, "try again when it is up")
             session.signal(SIGKILL)
             try cluster.stop()
-            expect(try importInto(cluster.url("postgres"), place), 69, "see that it runs there")
+            expect(try importInto(cluster.url("postgres"), place), 69, "check that the server runs there")
             try cluster.start()
             let found = try cluster.sql(Self.tables)
             #expect(found == "0")

@@ -206,7 +206,7 @@ import Testing
         let resumed = try place.fanfare("resume", "all")
         #expect(resumed.status == 0, "\(resumed.errors)")
         #expect(place.simulator.counts().accepted == 25)
-        #expect(try place.fanfare("report", "all", "--check").output.contains("The sums close."))
+        #expect(try place.fanfare("report", "all", "--check").output.contains("The counts balance."))
     }
 
     @Test func `where one is missing, plan and run say who is not sent to`() throws {

@@ -36,7 +36,7 @@ struct ProxySettingTests {
         #expect(ProxySetting.use(by: .curl, to: hosts, in: [:]) == .direct)
         #expect(ProxySetting.use(by: .native, to: hosts, in: [:]) == .direct)
         guard case .inTheWay(let reason) = ProxySetting.use(by: .native, to: hosts, in: environment) else {
-            Issue.record("the native transport knows no proxy")
+            Issue.record("the native transport supports no proxy")
             return
         }
         #expect(reason.contains("https_proxy is set") && !reason.contains("hunter2"))

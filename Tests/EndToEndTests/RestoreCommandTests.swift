@@ -46,7 +46,7 @@ import Testing
             try expectHeld(place)
             #expect(try place.fanfare("verify").status == 0)
             #expect(try place.fanfare("cancel", "1").status == 0)
-            #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("report", "slow", "--check").output.contains("The counts balance."))
         }
     }
 

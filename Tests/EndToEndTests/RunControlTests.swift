@@ -75,13 +75,13 @@ import Testing
             #expect(paused.output.contains("0 in flight"))
             let stopped = try run.finish()
             #expect(stopped.status == 75)
-            #expect(stopped.errors.contains("wrong link; `fanfare resume 1` goes on with it"), "\(stopped.errors)")
+            #expect(stopped.errors.contains("wrong link; `fanfare resume 1` continues it"), "\(stopped.errors)")
             let accepted = place.simulator.counts().accepted
             #expect(accepted < Installation.slowDevices)
             let again = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
             #expect(again.status == 75, "\(again.errors)")
-            #expect(!again.errors.contains("this call continues it"), "\(again.errors)")
-            #expect(again.errors.contains("run 1, paused; it stays so until `fanfare resume 1`"))
+            #expect(!again.errors.contains("this command continues that run"), "\(again.errors)")
+            #expect(again.errors.contains("run 1, paused; it stays paused until `fanfare resume 1`"))
             #expect(place.simulator.counts().accepted == accepted)
             #expect(try place.fanfare("status", "--json").output.contains(#""paused_by" : "#))
             place.simulator.setFaults([])
@@ -108,7 +108,7 @@ import Testing
             #expect(accepted < Installation.slowDevices)
             let report = try place.fanfare("report", "slow").output
             #expect(report.contains("cancelled  "), "\(report)")
-            #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("report", "slow", "--check").output.contains("The counts balance."))
             #expect(try place.fanfare("resume", "slow").status == 65)
             #expect(place.simulator.counts().accepted == accepted)
         }
@@ -139,15 +139,15 @@ import Testing
             let place = try Installation.slow(store: store, faults: [FaultRule(when: .every(5), action: .silence)])
             let run = try place.startSlowRun()
             run.signal(SIGINT)
-            try run.wait { run.errors.contains("once more to stop at once") }
+            try run.wait { run.errors.contains("press Ctrl-C again to stop immediately") }
             run.signal(SIGINT)
             let stopped = try run.finish()
             #expect(stopped.status == 75)
-            #expect(stopped.errors.contains("stopped at once"), "\(stopped.errors)")
+            #expect(stopped.errors.contains("stopped immediately"), "\(stopped.errors)")
             place.simulator.setFaults([])
             let report = try place.fanfare("report", "slow", "--check")
-            #expect(report.errors.contains("was left by"), "\(report.errors)")
-            #expect(report.output.contains("The sums close."))
+            #expect(report.errors.contains("was abandoned by"), "\(report.errors)")
+            #expect(report.output.contains("The counts balance."))
             #expect(try place.fanfare("pause", "slow").errors.contains("are sent once more"))
             #expect(try place.fanfare("resume", "slow").status == 0)
             let accepted = Set(place.simulator.log().filter { $0.status == 200 }.compactMap(\.token))
@@ -161,8 +161,8 @@ import Testing
             let run = try place.startSlowRun()
             let second = try place.fanfare("run", "slow", "--occurrence", "a", "--yes")
             #expect(second.status == 75)
-            #expect(second.errors.contains("another process has run 1"), "\(second.errors)")
-            #expect(second.errors.contains("continues it, unless another process sends it"), "\(second.errors)")
+            #expect(second.errors.contains("another process owns run 1"), "\(second.errors)")
+            #expect(second.errors.contains("continues that run, unless another process sends it"), "\(second.errors)")
             run.signal(SIGKILL)
             _ = try run.finish()
             place.simulator.setFaults([])
@@ -184,7 +184,7 @@ import Testing
             let cancelled = try place.fanfare("cancel", "slow")
             #expect(cancelled.status == 0)
             #expect(cancelled.output.contains("0 pending, 0 in flight"), "\(cancelled.output)")
-            #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("report", "slow", "--check").output.contains("The counts balance."))
         }
     }
 }

@@ -152,7 +152,7 @@ import Testing
         try campaign("fine", startsIn: 3600)
         let daemon = try serve()
         try place.folder.write("campaign: fine\ntopc: x\n", to: "campaigns/fine.yaml")
-        try daemon.wait { daemon.errors.contains("file not taken over") }
+        try daemon.wait { daemon.errors.contains("file not reloaded") }
         try daemon.wait { (try? place.fanfare("status").output.contains("campaigns/fine.yaml")) == true }
         #expect(try place.fanfare("status").output.contains("4 campaigns, 1 scheduled; next fine at"))
         try campaign("fine", startsIn: 7200)

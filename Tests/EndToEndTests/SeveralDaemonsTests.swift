@@ -34,7 +34,7 @@ struct `Daemons of several machines` {
             try first.wait { first.errors.contains("files read") }
             let second = try Self.daemon(place, "2", ["--config", "fewer.yaml"])
             try second.wait { second.errors.contains("another daemon coordinates") }
-            try first.wait { first.errors.contains("other campaign files there") }
+            try first.wait { first.errors.contains("senders have other campaign files") }
             #expect(try marks() == "nightly")
             let status = try place.fanfare("status")
             #expect(
@@ -46,7 +46,7 @@ struct `Daemons of several machines` {
 
             first.signal(SIGKILL)
             _ = try first.finish()
-            try second.wait { second.errors.contains("coordinates from now on") }
+            try second.wait { second.errors.contains("this daemon now coordinates") }
             second.signal(SIGTERM)
             #expect(try second.finish().status == 0)
             #expect(try marks() == "nightly")
@@ -119,7 +119,7 @@ struct `Daemons of several machines` {
             let stopped = try daemon.finish()
             let last = stopped.errors.split(separator: "\n").filter { $0.hasPrefix("error: ") }
             #expect(stopped.status == 78 && last.count == 1, "\(stopped.status) \(stopped.errors.suffix(2_000))")
-            #expect(last.first?.contains("put user and password right") == true, "\(last)")
+            #expect(last.first?.contains("correct user and password") == true, "\(last)")
             #expect(!stopped.errors.contains("hunter2"))
             let run = try place.run("new-podcast", "--occurrence", "a")
             #expect(run.status == 78 && run.errors.split(separator: "\n").count == 1, "\(run.errors)")

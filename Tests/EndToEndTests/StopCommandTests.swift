@@ -65,7 +65,7 @@ import Testing
             #expect(try place.fanfare(Installation.slowRun).status == 76)
             #expect(try place.fanfare("stop", "slow", "--lift", "--reason", "right").status == 0)
             #expect(try place.fanfare(Installation.slowRun).status == 0)
-            #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("report", "slow", "--check").output.contains("The counts balance."))
         }
     }
 
@@ -106,7 +106,7 @@ import Testing
             #expect(try place.fanfare(Installation.slowRun).status == 76)
             #expect(try place.fanfare("stop", "--all", "--lift", "--reason", "right").status == 0)
             #expect(try place.fanfare(Installation.slowRun).status == 0)
-            #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("report", "slow", "--check").output.contains("The counts balance."))
         }
     }
 
@@ -159,7 +159,7 @@ import Testing
                 try db.execute(sql: "BEGIN IMMEDIATE")
                 let stopped = try place.fanfare("stop", "--all", "--reason", "wrong text", "--json")
                 #expect(stopped.status == 0 && stopped.output.contains(#""recorded" : false"#), "\(stopped.output)")
-                #expect(stopped.errors.contains("the store has not taken it yet"), "\(stopped.errors)")
+                #expect(stopped.errors.contains("the store has not recorded the stop yet"), "\(stopped.errors)")
                 // A sender on a busy machine may hear of it after the command has ended. Four times as long as an answer
                 // takes nothing more is asked: it has stopped.
                 try Patience.wait(for: "the last request, after \(asked)") {
@@ -175,7 +175,7 @@ import Testing
             // Neither does it go on once the store is free.
             #expect(try run.finish().status == 76)
             #expect(place.simulator.log().count == asked)
-            #expect(try place.fanfare("report", "slow", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("report", "slow", "--check").output.contains("The counts balance."))
             let path = try place.fanfare("stop", "--where").output.trimmingCharacters(in: .newlines)
             try FileManager.default.removeItem(atPath: path)
             try expectRefused(place)
@@ -193,7 +193,7 @@ import Testing
                 try db.execute(sql: "BEGIN IMMEDIATE")
                 let stopped = try place.fanfare("stop", "slow/a", "--reason", "wrong text")
                 #expect(stopped.status == 0, "\(stopped.errors)")
-                #expect(stopped.errors.contains("it has not answered within 1s"), "\(stopped.errors)")
+                #expect(stopped.errors.contains("it has not responded within 1s"), "\(stopped.errors)")
                 try db.execute(sql: "ROLLBACK")
             }
             try writer.close()

@@ -57,7 +57,7 @@ import Testing
                 left.append(later.count)
                 #expect(place.simulator.counts().accepted < before + Self.devices)
                 let report = try place.fanfare("report", "fast", "--check")
-                #expect(report.output.contains("The sums close."), "\(report.output)\(report.errors)")
+                #expect(report.output.contains("The counts balance."), "\(report.output)\(report.errors)")
                 #expect(try place.fanfare("stop", "--all", "--lift", "--reason", "next trial").status == 0)
             }
             distances.sort()

@@ -32,7 +32,7 @@ import Testing
             // It is kept busy for some looks of libdispatch, of which there is one every second.
             for turn in 1...20 {
                 daemon.signal(SIGHUP)
-                try daemon.wait { daemon.errors.components(separatedBy: "configuration not taken over").count > turn }
+                try daemon.wait { daemon.errors.components(separatedBy: "configuration not reloaded").count > turn }
                 // Nothing takes the connection while no descriptor is free.
                 _ = try? LocalPage.text("http://\(address)/healthz", within: .milliseconds(100))
             }
@@ -98,7 +98,7 @@ import Testing
             try daemon.wait { daemon.errors.contains("APNs cannot be reached; retrying") }
             let ready = try LocalPage.text("http://\(address)/readyz")
             #expect(ready.hasPrefix("ready: APNs (production, "), "\(ready)")
-            #expect(ready.contains("cannot be reached since"), "\(ready)")
+            #expect(ready.contains("has been unreachable since"), "\(ready)")
             #expect(
                 try LocalPage.text("http://\(address)/metrics").contains(
                     #"fanfare_endpoint_up{environment="production"} 0"#))
@@ -107,7 +107,7 @@ import Testing
                 var status = ""
                 try daemon.wait {
                     status = (try? place.fanfare(words).output) ?? ""
-                    return status.contains("APNs cannot be reached since")
+                    return status.contains("APNs has been unreachable since")
                 }
                 #expect(status.contains("retrying"), "\(status)")
             }

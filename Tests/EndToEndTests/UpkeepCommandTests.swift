@@ -29,7 +29,7 @@ import Testing
         let json = try place.fanfare("audit", "--since", "1h", "--json")
         #expect(json.output.contains(#""kind" : "devices_imported""#))
         #expect(json.output.contains(#""uid" : \#(getuid())"#))
-        #expect(try place.fanfare("audit", "--since", "2999-01-01").output == "nothing on record\n")
+        #expect(try place.fanfare("audit", "--since", "2999-01-01").output == "no entries\n")
         #expect(try place.fanfare("audit", "--since", "lately").status == 64)
         #expect(try place.fanfare("audit", "42").status == 66)
     }
@@ -46,7 +46,9 @@ import Testing
         for name in ["nope.sqlite", "nowhere/nope.sqlite"] {
             let missing = try place.fanfare("restore", name, "--yes")
             #expect(missing.status == 66)
-            #expect(missing.errors.contains("no file \(name); name one made by `fanfare backup`"), "\(missing.errors)")
+            #expect(
+                missing.errors.contains("no file \(name); name a file created by `fanfare backup`"), "\(missing.errors)"
+            )
         }
         #expect(try place.fanfare("backup", "b.sqlite", "--force").status == 0)
         let nowhere = try place.fanfare("backup", "no/where.sqlite")

@@ -50,12 +50,12 @@ import Testing
             let much = ["run", "note", "--yes", "--occurrence", "all"]
             let plan = try place.fanfare("plan", "note").output
             #expect(plan.contains("Brake") && plan.contains("usual of note on "), "\(plan)")
-            #expect(plan.contains("it would be made paused, and wait for `fanfare resume`"))
+            #expect(plan.contains("the run would be created paused, and wait for `fanfare resume`"))
             for more in [[], ["--json"], ["--no-wait"]] {
                 let run = try place.fanfare(much + more)
                 #expect(run.status == 76, "\(run.errors)")
                 #expect(run.errors.contains("would send 60; usual of note on "), "\(run.errors)")
-                #expect(run.errors.contains("is 5 (median of the last 3), volume_brake lets 3 times as many go"))
+                #expect(run.errors.contains("is 5 (median of the last 3), volume_brake allows 3 times as many"))
             }
             #expect(try place.fanfare("run", "--due").status == 0)
             #expect(try place.fanfare("status", "4").output.contains("paused by the volume brake: would send 60"))
@@ -78,7 +78,7 @@ import Testing
             let got = place.simulator.log().dropFirst(before + 2 * 5).compactMap(\.token)
             #expect(got.count == Self.devices && Set(got) == Set(place.tokens))
             #expect(try place.fanfare("audit", "4").output.contains("it is Christmas"))
-            #expect(try place.fanfare("report", "4", "--check").output.contains("The sums close."))
+            #expect(try place.fanfare("report", "4", "--check").output.contains("The counts balance."))
             #expect(try place.fanfare("verify").status == 0)
         }
     }

@@ -41,12 +41,13 @@ struct WaitsTextTests {
             ])
         #expect(
             try sentences(waits) == [
-                "holding back: api.push.apple.com answered 503 since 09:00, next try at 09:01:01",
-                "holding back: 127.0.0.1:8443 has not answered since 09:00, next try at 09:01",
+                "backing off: api.push.apple.com answered 503 since 09:00, next try at 09:01:01",
+                "backing off: 127.0.0.1:8443 has not responded since 09:00, next try at 09:01",
                 "12 wait for their retry at 09:02:10", "1 waits for their retry from 09:02:10 to 09:05",
                 "3 wait for their quiet hours to end at 2027-01-16 08:00",
                 "1,200 wait for their silent budget at 10:00",
-                "40,000 wait for the wave at 18:00 (Europe/Berlin, Europe/Paris and 2 more)", "more wait for later",
+                "40,000 wait for the wave at 18:00 (Europe/Berlin, Europe/Paris and 2 more)",
+                "more deliveries wait for a later time",
             ])
     }
 
@@ -79,10 +80,10 @@ struct WaitsTextTests {
         (counts.audience, counts.accepted, counts.leased) = (1000, 997, 3)
         #expect(
             ProgressPrinter.line(counts, settledBefore: 0, elapsed: .seconds(10))
-                == "997 of 1,000 settled (99.7 %), 997 accepted, 0 rejected, 0 unknown; 3 wait for APNs' answer")
+                == "997 of 1,000 settled (99.7 %), 997 accepted, 0 rejected, 0 unknown; 3 wait for APNs' response")
         (counts.accepted, counts.leased) = (999, 1)
         let last = ProgressPrinter.line(counts, settledBefore: 0, elapsed: .seconds(10))
-        #expect(last.hasSuffix("; 1 waits for APNs' answer"))
+        #expect(last.hasSuffix("; 1 waits for APNs' response"))
         (counts.accepted, counts.leased) = (1000, 0)
         let done = ProgressPrinter.line(
             counts, settledBefore: 0, elapsed: .seconds(10), waits: ["9 wait for their retry at 14:02:10"])

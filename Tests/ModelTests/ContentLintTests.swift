@@ -122,6 +122,6 @@ struct `A look at the texts` {
         #expect(found.map(\.rule) == [.shortText])
         #expect(
             found.first?.description
-                == "the body in en is \"?\": no letter; under 3 letters is mostly a slip [short-text]")
+                == "the body in en is \"?\": no letter; under 3 letters is usually a mistake [short-text]")
     }
 }

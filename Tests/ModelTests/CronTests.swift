@@ -29,9 +29,9 @@ struct `Cron expressions` {
 
     @Test(arguments: [
         ("0 9 30 2 *", "there is no such day in any year"), ("0 9 31 4,6 *", "there is no such day in any year"),
-        ("60 * * * *", "\"60\" is no minute (0 to 59), range or step"), ("0 9 * *", "it has 4 fields, not 5"),
-        ("0 9 * * MON-", "\"MON-\" is no day of week (0 to 7), range or step"),
-        ("0 9 5-1 * *", "\"5-1\" is no day of month (1 to 31), range or step"),
+        ("60 * * * *", "\"60\" is not a valid minute (0 to 59), range or step"), ("0 9 * *", "it has 4 fields, not 5"),
+        ("0 9 * * MON-", "\"MON-\" is not a valid day of week (0 to 7), range or step"),
+        ("0 9 5-1 * *", "\"5-1\" is not a valid day of month (1 to 31), range or step"),
         ("@often", "known words are @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually"),
     ])
     func `say what is wrong with them`(text: String, fault: String) {

@@ -11,12 +11,12 @@ import Testing
 struct AudienceSQLTests {
     /// What the text is refused for before the server sees it.
     private static let refused: [(sql: String, names: String)] = [
-        ("SELECT ('select set_config(''role'', ''none'', false)'::text).ts_stat", "behind a bracket or quote"),
+        ("SELECT ('select set_config(''role'', ''none'', false)'::text).ts_stat", "after a bracket or quote"),
         ("SELECT q.ts_stat FROM lower('select 1') AS q", "the name ts_stat"),
         ("SELECT q.\"set_config\" FROM lower('x') AS q", "the name set_config"),
         ("SELECT q.pg_sleep FROM device_view AS q", "the name pg_sleep"),
         ("SELECT q.lo_unlink FROM device_view AS q", "the name lo_unlink"),
-        ("SELECT (ARRAY['x'])[1].ts_stat", "ARRAY"), ("SELECT :now.x", "behind a bracket or quote"),
+        ("SELECT (ARRAY['x'])[1].ts_stat", "ARRAY"), ("SELECT :now.x", "after a bracket or quote"),
         ("SELECT length(set_config('role', 'none', false))", "set_config()"),
         ("SELECT 1 FROM (SELECT pg_catalog . \"set_config\" /* x */ ('role', 'none', true)) AS x", "pg_catalog"),
         ("SELECT length(query_to_xml('SELECT token FROM device', true, true, '')::text)", "query_to_xml()"),

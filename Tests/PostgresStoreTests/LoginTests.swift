@@ -83,7 +83,8 @@ struct LoginTests {
         let server = try await Self.starting.value
         let place = "localhost:\(server.port)/postgres?passfile=/dev/null"
         let wrong = try await outcome(of: "postgres://anna:hunter3@\(place)") as? PostgresError
-        #expect(wrong?.kind == .wrongLogin && wrong?.isPassing == false && "\(wrong as Any)".contains("put user and"))
+        #expect(
+            wrong?.kind == .wrongLogin && wrong?.isPassing == false && "\(wrong as Any)".contains("correct user and"))
         let missing = try await outcome(of: "postgres://anna@\(place)") as? PostgresError
         #expect("\(missing as Any)".contains("no password supplied"))
         let unreadable = try await outcome(of: "postgres://anna@\(place)&password_file=/nonexistent")

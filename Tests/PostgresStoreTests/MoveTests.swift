@@ -280,7 +280,7 @@ struct MoveTests {
             _ = try await old.settle(run: run, lease.settlements(.accepted), now: noon)
             try await old.release(run, by: "a", state: .running, reason: nil, now: noon)
             #expect(try await old.becomeDaemon(owner: "d", now: noon) == nil)
-            await #expect(throws: StoreError.inUse(path: old.path, reason: "d is the daemon; stop it first")) {
+            await #expect(throws: StoreError.inUse(path: old.path, reason: "d is the daemon; stop the daemon first")) {
                 try await move(old, new)
             }
             try await old.resignDaemon(owner: "d")
@@ -303,8 +303,8 @@ struct MoveTests {
                 try await move(old, new) { if $0.stage == .provingNew { withUnsafeCurrentTask { $0?.cancel() } } }
             }
             for (statement, words) in [
-                ("UPDATE device SET model = 'x' WHERE id = 3", "device: equal numbers of rows, and other contents"),
-                ("UPDATE run SET accepted = accepted + 1 WHERE id = 1", "run: other sums of accepted"),
+                ("UPDATE device SET model = 'x' WHERE id = 3", "device: equal numbers of rows, but different contents"),
+                ("UPDATE run SET accepted = accepted + 1 WHERE id = 1", "run: different checksums of accepted"),
                 ("DELETE FROM tag WHERE device_id = 4", "tag: "),
             ] {
                 _ = try await new.write(.durable) { db in try db.run(statement) }
@@ -328,7 +328,7 @@ struct MoveTests {
             let new = try await PostgresDatabase.open(url: url, access: .arriving)
             let error = await #expect(throws: StoreError.self) { try await move(old, new) }
             guard case .notStorable(_, let row, let reason) = error else { return #expect(error == nil) }
-            #expect(row == "the device of id 2" && reason.hasPrefix("its attributes holds a character NUL"))
+            #expect(row == "the device of id 2" && reason.hasPrefix("its attributes holds a NUL character"))
             try await MoveStore.giveUp(old) { _ in false }
             _ = try await old.importDevices([try record(2) { $0.attributes = ["plan": "ab"] }], now: noon)
             let next = try await PostgresDatabase.open(

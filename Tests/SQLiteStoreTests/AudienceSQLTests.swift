@@ -130,7 +130,7 @@ struct AudienceSQLTests {
                 _ = try await store.reach(of: campaign(sql), budget: nil, now: noon)
                 Issue.record("there was no error")
             } catch let StoreError.audienceSQL(.invalid(reason)) {
-                #expect(reason == "a value in some row does not fit what it is used for (SQL logic error)")
+                #expect(reason == "a value in a row has the wrong type for its use (SQL logic error)")
             }
         }
     }

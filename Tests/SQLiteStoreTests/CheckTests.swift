@@ -10,9 +10,9 @@ import Testing
 struct CheckTests {
     static let damages: [(sql: String, word: String)] = [
         ("UPDATE run SET accepted = accepted + 1", "adds up"),
-        ("UPDATE run SET accepted = accepted + 1, pending = pending - 1", "the rows say"),
-        ("UPDATE delivery SET state = 1 WHERE device_id = 3", "the rows say"),
-        ("DELETE FROM delivery WHERE device_id = 3", "the rows say"),
+        ("UPDATE run SET accepted = accepted + 1, pending = pending - 1", "the rows give"),
+        ("UPDATE delivery SET state = 1 WHERE device_id = 3", "the rows give"),
+        ("DELETE FROM delivery WHERE device_id = 3", "the rows give"),
         ("DELETE FROM lease", "leases wait"),
         ("UPDATE lease SET open = open + 1", "leases wait"),
         ("UPDATE delivery SET not_before = 9223372036854775807 WHERE state = 0", "in flight"),
@@ -75,9 +75,9 @@ struct CheckTests {
             let counts = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
             #expect(counts.kept == 1 && counts.deliveries == 0)
             let problems = try await store.check(run).problems
-            #expect(problems.count == 2 && problems.allSatisfy { $0.contains("the account says") })
-            #expect(problems.contains { $0.hasPrefix("the timeline says") })
-            let words = /the account says audience \d+, accepted \d+; the rows say audience \d+, accepted \d+/
+            #expect(problems.count == 2 && problems.allSatisfy { $0.contains("the counts are") })
+            #expect(problems.contains { $0.hasPrefix("the timeline has") })
+            let words = /the counts are audience \d+, accepted \d+; the rows give audience \d+, accepted \d+/
             #expect(problems.contains { $0.wholeMatch(of: words) != nil }, "\(problems)")
         }
     }
@@ -87,7 +87,7 @@ struct CheckTests {
             let run = try await StoreUpkeepContract.finishedRun(in: store)
             try await store.summarizeOutcomes(run: run)
             try await store.pool.write { try $0.execute(sql: "UPDATE outcome_summary SET locale_index = 0") }
-            #expect(try await store.check(run).problems == ["the summary of its outcomes is not what the rows say"])
+            #expect(try await store.check(run).problems == ["the summary of its outcomes does not match the rows"])
         }
     }
 }

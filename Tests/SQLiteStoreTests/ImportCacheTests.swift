@@ -118,7 +118,8 @@ struct `A first load` {
             var told: [String] = []
             let second = try SQLiteFileStore(path: path, access: .writing, tell: { told.append($0) })
             #expect(try await indexes(second) == Self.indexes)
-            #expect(told.count == 1 && told[0].contains("making the 3 indexes that it had put off, of 10,000 devices"))
+            #expect(
+                told.count == 1 && told[0].contains("building the 3 indexes that it had deferred for 10,000 devices"))
             let load = try await second.deviceImport()
             var counts = try await load.register(try records(0..<12_000), now: noon)
             counts.add(try await load.finish(now: noon))

@@ -234,7 +234,7 @@ struct RestoreTests {
             for token in [phone, link] { #expect(try await restored.session(secretHash: "s\(token.id)") == nil) }
             #expect(restored.restored?.tokens == ["machine", "phone"])
             let words = try #require(restored.restored?.summary)
-            #expect(words.contains("machine, phone; revoke again what was revoked since"), "\(words)")
+            #expect(words.contains("machine, phone; revoke again every token revoked since"), "\(words)")
             let links = try await restored.accessTokens().filter { $0.name.hasPrefix(AccessToken.linkPrefix) }
             #expect(links.allSatisfy { $0.revokedAt == later } && links.count == 1)
             try restored.close()

@@ -83,8 +83,8 @@ struct VerifyTests {
     @Test(arguments: [
         ("replace(definition, '\"pushType\"', '\"pushKind\"')", "campaign.pushType is missing"),
         ("replace(definition, '\"pushType\":\"alert\"', '\"pushType\":\"alarm\"')", "campaign.pushType is not known"),
-        ("replace(definition, '\"pushType\":\"alert\"', '\"pushType\":[1]')", "campaign.pushType is of another kind"),
-        ("'{'", "it is no JSON"),
+        ("replace(definition, '\"pushType\":\"alert\"', '\"pushType\":[1]')", "campaign.pushType has the wrong type"),
+        ("'{'", "it is not JSON"),
     ])
     func `a definition that cannot be read is said in words`(value: String, words: String) async throws {
         try await withBusyStore { store in
@@ -241,7 +241,10 @@ struct VerifyTests {
     @Test(arguments: [
         ("run_states", "UPDATE run SET state = 'running' WHERE id = 3", "it is running, and was over at "),
         ("ledger_times", "UPDATE silent_ledger SET settled_at = settled_at + 7200000 WHERE device_id = 1", " from "),
-        ("device_status", "UPDATE device SET registered_at = status_at + 1 WHERE status = 2", "it was registered at "),
+        (
+            "device_status", "UPDATE device SET registered_at = status_at + 1 WHERE status = 2",
+            "the device was registered at "
+        ),
     ])
     func `what is said of a fault has times as people read them`(
         check: String, sql: String, before: String

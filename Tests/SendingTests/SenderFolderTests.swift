@@ -101,8 +101,8 @@ import Testing
         #expect(here.holder(otherName).summary.contains("a sender of another machine, which `fanfare status` shows"))
         for (state, shown, words) in [
             (SenderOnRecord.State.alive, RunHolder.State.running, "on another machine, running)"),
-            (.silent, .unseen, "on another machine, not heard of since 1970-01-01T00:00:09Z)"),
-            (.gone, .ended, "on another machine, gone since 1970-01-01T00:00:09Z: others take its work over)"),
+            (.silent, .unseen, "on another machine, no heartbeat since 1970-01-01T00:00:09Z)"),
+            (.gone, .ended, "on another machine, dead since 1970-01-01T00:00:09Z: other senders take over its work)"),
         ] {
             var facts = SenderFacts()
             facts.command = "fanfare serve"
@@ -132,7 +132,7 @@ import Testing
         #expect(senders.holder(registration.name).state == .unseen)
         senders.remove(16)
         #expect(senders.holder(registration.name).state == .unseen)
-        #expect(senders.holder(registration.name).summary.contains("cannot be seen from here"))
+        #expect(senders.holder(registration.name).summary.contains("this machine cannot tell"))
         let name = registration.name
         registration.release()
         #expect(senders.holder(name).state == .ended)
@@ -221,8 +221,11 @@ import Testing
     @Test(arguments: [
         // Of another boot, and a process whose start was known.
         ("host:1:7:4026531836:00000000", SenderLiveness.gone),
-        ("a", .unknown("an older Fanfare took it, and may be alive; end that, or restart this machine")),
-        ("host:1:0:0:", .unknown("an older Fanfare took it, and may be alive; end that, or restart this machine")),
+        ("a", .unknown("an older Fanfare claimed the run, and may be alive; stop it, or restart this machine")),
+        (
+            "host:1:0:0:",
+            .unknown("an older Fanfare claimed the run, and may be alive; stop it, or restart this machine")
+        ),
         ("host:1:16:8f14e45f-ceea-467f-9f4a-30c6b8f4e2aa", .gone),
     ])
     func `tells of a name that no sender has what can be known`(
@@ -241,7 +244,7 @@ import Testing
             let reason = "\(senders.lockPath): \(String(cString: strerror(code)))"
             #expect(blind.liveness(of: registration.name) == .unknown(reason))
             #expect(blind.isAlive(registration.name))
-            #expect(blind.holder(registration.name).summary.contains("counts as alive: \(reason)"))
+            #expect(blind.holder(registration.name).summary.contains("treated as alive: \(reason)"))
             #expect(throws: SenderError.self) { try blind.register() }
         }
         let name = registration.name
@@ -267,7 +270,7 @@ import Testing
     @Test func `is refused where locks are granted and not kept`() throws {
         var locks = FileLocks.kernel
         locks.lock = { _, request, type, _, _ in (request == .get ? Int16(F_UNLCK) : type, 0) }
-        #expect(throws: SenderError.noLocks(path: senders.path, reason: "a lock is granted, and then not kept")) {
+        #expect(throws: SenderError.noLocks(path: senders.path, reason: "a lock was granted but does not hold")) {
             try Self.senders(folder, locks: locks).register()
         }
     }

@@ -46,7 +46,7 @@ import Testing
             Issue.record("the run was not halted")
             return
         }
-        #expect(reason.contains("too many were refused") && reason.contains("fanfare resume \(run.id)"))
+        #expect(reason.contains("too many pushes were rejected") && reason.contains("fanfare resume \(run.id)"))
         #expect(transport.seen.count <= 64, "\(transport.seen.count) saw it")
         let record = try await scene.store.stages(of: run.id)[0]
         #expect(try #require(record.decision).answers.answered <= 40)
@@ -86,7 +86,7 @@ import Testing
             Issue.record("the run was not halted")
             return
         }
-        #expect(reason.contains("answers for production devices in de are refusals"))
+        #expect(reason.contains("answers for production devices in de are rejections"))
         #expect(transport.seen.count < 1_000)
     }
 

@@ -182,7 +182,8 @@ struct ApprovalPolicyTests {
         if needs == 3 {
             #expect(rule?.within == .seconds(60) && rule?.driftPercent == 1 && rule?.notByAuthor == true)
             // Above 10 alone, one signature is enough.
-            #expect(rules.summary(forReach: reach)?.hasPrefix("above 100 it needs the signatures of 3 people") == true)
+            #expect(
+                rules.summary(forReach: reach)?.hasPrefix("above 100 a plan needs the signatures of 3 people") == true)
         }
     }
 
@@ -191,7 +192,8 @@ struct ApprovalPolicyTests {
         var refusal = Unapproved(campaign: "c", plan: "p1", reach: 11, rule: rule, cause: .waits([]))
         #expect(refusal.description.contains("0 of 2 there. "))
         refusal.signersOfOthers = ["anna", "ben"]
-        #expect(refusal.description.contains("0 of 2 there; anna, ben signed another plan of it: its texts, values, "))
+        #expect(
+            refusal.description.contains("0 of 2 there; anna, ben signed another plan of the run: its texts, values, "))
     }
 
     @Test func `what let a run through is found wrong once it is changed`() throws {

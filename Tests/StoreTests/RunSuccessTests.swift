@@ -66,7 +66,7 @@ import Testing
         #expect(success.problem(counts, suppressed: [], gone: 1_200)?.contains("min_accepted") == true)
     }
 
-    @Test func `a run says how many of its pushes may have arrived after a lost answer`() {
+    @Test func `a run says how many of its pushes may have arrived after a lost response`() {
         var counts = DeliveryCounts()
         (counts.suppressed, counts.audience) = (2, 2)
         let success = RunSuccess(Configuration.SuccessLimits())

@@ -97,8 +97,8 @@ struct VolumePolicyTests {
         let much = VolumePolicy(Self.request(reach: 120_000), now: noon)
         #expect(
             much.hold(campaign: usual, actor: [])?.reason(run: 9)
-                == "would send 120,000; usual of news on Fridays is 2,000 (median of the last 3), volume_brake lets 10 times as "
-                + "many go; `fanfare resume 9` sends it, `fanfare cancel 9` does not")
+                == "would send 120,000; usual for news on Fridays is 2,000 (median of the last 3), volume_brake allows 10 times as "
+                + "many go; `fanfare resume 9` sends it, `fanfare cancel 9` ends it")
         let before = VolumePolicy.Entry(at: noon, pushes: 119_000)
         let last = VolumePolicy(Self.request(reach: 1_000), now: noon)
         #expect(
@@ -106,12 +106,12 @@ struct VolumePolicyTests {
                 run: 9
             )
             .hasPrefix(
-                "would send 1,000, 120,000 with those of today before it; usual of anna a day is 2,000 (median of the "
+                "would send 1,000, 120,000 with today's earlier pushes; usual for anna a day is 2,000 (median of the "
                     + "last 3)") == true)
         let grown = VolumePolicy(Self.request(reach: 3_000, previous: 1_000, growth: 50), now: noon)
         #expect(
             grown.hold(campaign: [], actor: [])?.reason(run: 9).hasPrefix(
-                "would send 3,000, and run 7 reached 1,000; volume_brake lets it grow by 50 %; ") == true)
+                "would send 3,000, and run 7 reached 1,000; volume_brake allows growth by 50 %; ") == true)
     }
 
     @Test func `runs of about today are asked for apart from those before`() {

@@ -157,7 +157,7 @@ import WebClient
     @Test func `a header with a line end is refused`() async throws {
         let server = try LocalServer { _ in .init("") }
         let refused = await error(client(), WebRequest(.get, server.url, headers: ["a": "b\r\nc: d"]))
-        #expect(refused == .unusable(url: server.url, reason: "the header a holds a line end"))
+        #expect(refused == .unusable(url: server.url, reason: "the header a contains a line break"))
         #expect(server.requests.isEmpty)
     }
 

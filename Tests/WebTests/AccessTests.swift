@@ -81,7 +81,7 @@ struct AccessTests {
         try await WebScene.with { scene in
             let wrong = try await scene.page("/sign-in", form: ["token": "fanfare_wrong"])
             #expect(wrong.status == 401)
-            #expect(wrong.text.contains("unknown, has ended or was revoked"))
+            #expect(wrong.text.contains("unknown, expired or revoked"))
             let right = try await scene.page(
                 "/sign-in", form: ["token": scene.secrets.secret(of: .author), "next": "/calendar"])
             #expect(right.status == 303)
@@ -201,7 +201,7 @@ struct AccessTests {
                     "GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-User: anna\r\nX-Role: author\r\n\(name): admin\r\n"
                         + "Connection: close\r\n\r\n")
                 let answer = try await connection.receive(until: "</html>")
-                #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("\(name) stands there 2 times"))
+                #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("\(name) is given 2 times"))
             }
         }
     }

@@ -68,7 +68,7 @@ struct ApprovalPagesTests {
             #expect(plan.askedBy == "anna" && plan.authors.contains("anna"))
             let path = "/approvals/\(plan.digest)/approve"
             let own = try await scene.api("POST", path, as: .admin, body: body(plan))
-            #expect(own.status == 409 && own.problem?.detail.contains("anna had a hand in") == true, "\(own.text)")
+            #expect(own.status == 409 && own.problem?.detail.contains("anna worked on") == true, "\(own.text)")
             let signed = try await scene.api("POST", path, as: .approver, body: body(plan))
             let result = try signed.result(ApprovalResult.self)
             #expect(result.missing == 0 && result.signatures.map(\.person) == ["ben"])
@@ -76,7 +76,7 @@ struct ApprovalPagesTests {
             let promised = #"{"name": "anna-mac", "role": "approver"}"#
             let refused = try await scene.api("POST", "/tokens", body: promised)
             #expect(refused.status == 409, "\(refused.text)")
-            #expect(refused.problem?.detail.contains("makes it an account of anna") == true)
+            #expect(refused.problem?.detail.contains("assigns that name to anna") == true)
             let form = ["name": "anna-mac", "role": "approver", "topic": "", "expires": ""]
             #expect(try await scene.page("/tokens", form: form).status == 409)
             let known = try await scene.api("GET", "/tokens")
@@ -119,7 +119,7 @@ struct ApprovalPagesTests {
             let stale = try await scene.api(
                 "POST", "/approvals/\(next.digest)/approve", as: .approver, body: body(next))
             #expect(stale.status == 409)
-            #expect(try stale.result(Problem.self).detail.contains("is not as it was asked for"))
+            #expect(try stale.result(Problem.self).detail.contains("has changed since it was requested"))
             // The very members that were signed for may go.
             try await fill((0...3).map { "install-\($0)" })
             #expect(try await start(scene).status == 202)
@@ -133,7 +133,7 @@ struct ApprovalPagesTests {
             for path in ["/approvals/\(old)/approve", "/approvals/\(plan.digest)/approve"] {
                 let answer = try await scene.api("POST", path, as: .approver, body: #"{"plan": "\#(old)"}"#)
                 #expect(answer.status == 422)
-                #expect(try answer.result(Problem.self).detail.contains("look at the plan again"))
+                #expect(try answer.result(Problem.self).detail.contains("display the plan again"))
             }
             let held = Self.run.replacing("}}", with: "}, \"plan\": \"\(old)\"}")
             let start = try await scene.api("POST", "/campaigns/new-podcast/runs", as: .sender, body: held)
@@ -153,7 +153,7 @@ struct ApprovalPagesTests {
             let plan = try await waiting(scene)
             #expect(plan.authors.contains("token:admin"))
             let own = try await scene.api("POST", "/approvals/\(plan.plan)/approve", as: .admin)
-            #expect(own.status == 409 && own.problem?.detail.contains("had a hand in") == true)
+            #expect(own.status == 409 && own.problem?.detail.contains("worked on") == true)
             #expect(try await scene.api("POST", "/approvals/\(plan.plan)/approve", as: .approver).status == 200)
         }
     }
@@ -170,7 +170,7 @@ struct ApprovalPagesTests {
                 let refused = try await scene.api("POST", "\(path)/approve", as: .approver, body: body)
                 let words = refused.problem?.detail
                 #expect(refused.status == 409)
-                #expect(words?.contains("would reach 7 by now; look at it") == true, "\(words ?? "")")
+                #expect(words?.contains("would reach 7 now; display it") == true, "\(words ?? "")")
             }
             let page = try await scene.page("\(path)/approve", as: .approver, form: ["plan": shown.plan])
             #expect(page.status == 409 && page.text.contains(counted.plan))

@@ -73,7 +73,7 @@ struct CampaignOperationsTests {
             #expect(field.problem?.errors?.map(\.pointer) == ["/txt", "/text"])
             let name = try await scene.api("POST", "/campaigns/a%2Fb/validate", as: .author, body: body)
             #expect(name.status == 422)
-            #expect(name.problem?.detail.contains("is no name for a file") ?? false)
+            #expect(name.problem?.detail.contains("is not a valid file name") ?? false)
             let large = try ResultJSON.text(["text": String(repeating: "#", count: ManageFiles.bytesMax + 1)])
             #expect(try await scene.api("POST", "/campaigns/x/validate", as: .author, body: large).status == 413)
         }
@@ -100,7 +100,7 @@ struct CampaignOperationsTests {
             let answer = try await scene.api(
                 "PUT", "/campaigns/new-podcast", as: .author, body: WebScene.campaignText, headers: Self.yaml)
             #expect(answer.status == 403)
-            #expect(answer.problem?.detail.contains("http.editing is off") ?? false)
+            #expect(answer.problem?.detail.contains("web editing is off") ?? false)
         }
     }
 
@@ -176,7 +176,7 @@ struct CampaignOperationsTests {
             #expect(scene.text(of: "campaigns/copy.yaml") == text)
             let again = try await scene.api("PUT", "/campaigns/copy", as: .author, body: text, headers: new)
             #expect(again.status == 412)
-            #expect(again.problem?.detail.contains("copy.yaml holds a text that you have not seen") ?? false)
+            #expect(again.problem?.detail.contains("copy.yaml was changed after you opened it") ?? false)
             #expect(
                 try await scene.api("PUT", "/campaigns/other", as: .author, body: text, headers: Self.yaml).status
                     == 428)
@@ -194,7 +194,7 @@ struct CampaignOperationsTests {
             for headers in [new, Self.tag(try FileHash.hash(of: target))] {
                 let answer = try await scene.api("PUT", "/campaigns/link", as: .author, body: text, headers: headers)
                 #expect(answer.status == 422)
-                #expect(answer.problem?.detail.contains("link or no regular file") ?? false)
+                #expect(answer.problem?.detail.contains("link or not a regular file") ?? false)
             }
             #expect(scene.text(of: "secret") == "secret")
             let large = String(repeating: "#", count: ManageFiles.bytesMax + 1)

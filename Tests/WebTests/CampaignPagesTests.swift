@@ -35,7 +35,7 @@ struct CampaignPagesTests {
             #expect(open.status == 200)
             #expect(open.text.contains("Neu bei WenderCast"))
             #expect(open.text.contains("lang=\"de\""))
-            #expect(open.text.contains("http.editing is off"))
+            #expect(open.text.contains("Files cannot be edited here"))
             let planned = try await scene.page(
                 "\(Self.page)/plan", as: .sender, form: ["v.title": "The Reef", "v.show": "WenderCast"])
             #expect(planned.text.contains("it reaches 4 devices"))
@@ -90,10 +90,10 @@ struct CampaignPagesTests {
             let same = try await start("The Reef")
             #expect(same.status == 409)
             let words = "summer was sent already as run \(run.id)"
-            #expect(same.text.contains("\(words); nothing was sent. Give another name."))
+            #expect(same.text.contains("\(words); nothing was sent. Give the run another name."))
             let other = try await start("The Wreck")
             #expect(other.status == 409)
-            #expect(other.text.contains("\(words), with other words; nothing was sent."))
+            #expect(other.text.contains("\(words), with other texts; nothing was sent."))
             // The plan is there again, for another name.
             let name = try #require(field("occurrence", in: other.text))
             #expect(name.hasPrefix("page-"))
@@ -118,7 +118,7 @@ struct CampaignPagesTests {
             form["plan"] = ""
             let unplanned = try await scene.page("\(Self.page)/start", as: .sender, form: form)
             #expect(unplanned.status == 422)
-            #expect(unplanned.text.contains("plan it first"))
+            #expect(unplanned.text.contains("plan the run first"))
             #expect(try await scene.store.runs(limit: 9).isEmpty)
         }
     }
@@ -194,11 +194,11 @@ struct CampaignPagesTests {
 
     @Test(
         arguments: [
-            ("cron: \"30 2 * * *\"", "title: Morning", nil, "It starts by itself then."),
-            ("at: 2020-01-01T12:00", "title: Morning", nil, "Nothing starts it any more."),
-            ("cron: \"30 2 * * *\"", "title: \"\"", nil, "It will fail then: no value for title."),
-            ("cron: \"30 2 * * *\"", "title: Morning", 1, "It waits then for the signature of 1 person,"),
-            ("cron: \"30 2 * * *\"", "title: Morning", 2, "It waits then for the signatures of 2 people,"),
+            ("cron: \"30 2 * * *\"", "title: Morning", nil, "It then starts automatically."),
+            ("at: 2020-01-01T12:00", "title: Morning", nil, "It has no further start."),
+            ("cron: \"30 2 * * *\"", "title: \"\"", nil, "It will then fail: no value for title."),
+            ("cron: \"30 2 * * *\"", "title: Morning", 1, "It then waits for the signature of 1 person,"),
+            ("cron: \"30 2 * * *\"", "title: Morning", 2, "It then waits for the signatures of 2 people,"),
         ] as [(String, String, Int?, String)])
     func `a plan says what becomes of it at its next time`(when: String, title: String, needs: Int?, words: String)
         async throws
@@ -220,7 +220,7 @@ struct CampaignPagesTests {
             // What is typed is not what the schedule sends.
             let page = try await scene.page("/campaigns/morning/plan", as: .sender, form: ["v.title": "Typed"])
             #expect(page.text.contains(words), "\(page.status)")
-            #expect(page.text.contains("To send it at once, plan it as started now."))
+            #expect(page.text.contains("To send it immediately, plan it as started now."))
             #expect(page.text.contains("Sent now, it reaches") == when.hasPrefix("at"))
         }
     }
@@ -237,7 +237,7 @@ struct CampaignPagesTests {
             let off = try await scene.page(
                 "\(Self.page)/save", as: .author, form: draft(WebScene.campaignText, "e"))
             #expect(off.status == 403)
-            #expect(off.text.contains("http.editing is off"))
+            #expect(off.text.contains("web editing is off"))
         }
     }
 
@@ -317,7 +317,7 @@ struct CampaignPagesTests {
             let page = try await scene.page("/calendar?from=2027-03-22&weeks=2", as: .viewer)
             #expect(page.status == 200)
             #expect(page.text.contains("2027-03-22 to 2027-04-04"))
-            #expect(page.text.contains("in Europe/Berlin the clocks leave its time out: it goes at 03:00"))
+            #expect(page.text.contains("in Europe/Berlin the clocks skip its time: the run starts at 03:00"))
             #expect(page.text.contains("<strong>09:00</strong> <a href=\"/campaigns/everywhere\">everywhere</a>"))
             #expect(page.text.contains("each device’s clock"))
             #expect(page.text.contains("broken.yaml has errors"))

@@ -52,15 +52,15 @@ struct DeviceRegistrationTests {
 
     @Test(arguments: [
         ("{\"environment\": \"production\"}", "token is missing"),
-        ("{\"token\": \"xyz\", \"environment\": \"production\"}", "token holds a character that is no hex digit"),
+        ("{\"token\": \"xyz\", \"environment\": \"production\"}", "token holds a character that is not a hex digit"),
         (
             body(1, ", \"topic\": \"com.example.other\""),
-            "topic is \"com.example.other\", the address says \"com.example.app\""
+            "topic is \"com.example.other\", the URL has \"com.example.app\""
         ),
-        (body(1, ", \"installation_id\": \"phone-2\""), "installation_id is not the one that the address says"),
+        (body(1, ", \"installation_id\": \"phone-2\""), "installation_id differs from the one in the URL"),
         (body(1, ", \"local\": \"de\""), "unknown key \"local\"; did you mean \"locale\"?"),
-        ("[]", "the line is no JSON object"), ("", "the line is no JSON object"),
-        (body(1) + "{}", "text behind the JSON object"),
+        ("[]", "the line is not a JSON object"), ("", "the line is not a JSON object"),
+        (body(1) + "{}", "text after the JSON object"),
     ])
     func `a bad one is refused in the import's words`(body: String, words: String) async throws {
         try await WebScene.with { scene in
@@ -87,7 +87,7 @@ struct DeviceRegistrationTests {
             let earlier = Self.body(1, ", \"registered_at\": \"2026-11-01T00:00:00Z\"")
             let answer = try await scene.api("PUT", "/devices/com.example.app/phone-2", as: .registrar, body: earlier)
             #expect(answer.status == 409)
-            #expect(answer.problem?.detail.contains("was registered with another installation") ?? false)
+            #expect(answer.problem?.detail.contains("was later registered with another installation") ?? false)
             #expect(!answer.text.contains(Self.token(1)))
             #expect(!answer.text.contains("phone-1"))
         }
@@ -129,7 +129,7 @@ struct DeviceRegistrationTests {
                     "inserted", "rejected", "unchanged", "token_replaced", "rejected", "inserted", "done",
                 ])
             #expect(results.map(\.line) == [1, 3, 4, 5, 6, 7, nil])
-            #expect(results[1].reason == "the line is no JSON object")
+            #expect(results[1].reason == "the line is not a JSON object")
             #expect(results.last?.counts?.read == 6)
             #expect(!answer.text.contains(Self.token(9)))
             let brief = try await scene.lines("/devices?answers=rejected", as: .registrar, lines)
@@ -211,7 +211,7 @@ struct DeviceRegistrationTests {
             let answer = try await scene.lines("/devices", as: .registrar, Self.line(1) + "x\n" + Self.line(2))
             let results = try Self.results(answer.text)
             #expect(results.map(\.status) == ["not_stored", "rejected", "not_stored", "done"])
-            #expect(results[0].reason?.contains("is held by another process") ?? false)
+            #expect(results[0].reason?.contains("is locked by another process") ?? false)
             #expect(results.last?.counts?.notStored == 2)
             let one = try await scene.api("PUT", Self.address, as: .registrar, body: Self.body(1))
             #expect(one.status == 503)

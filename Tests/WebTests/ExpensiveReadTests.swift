@@ -68,7 +68,7 @@ import Testing
                 refused = try await connection.answerAtOnce() ?? ""
             }
             for connection in counting { connection.leave() }
-            #expect(refused.contains(" 503 ") && refused.contains("long reads wait"), "\(refused)")
+            #expect(refused.contains(" 503 ") && refused.contains("long reads already wait"), "\(refused)")
         }
     }
 }

@@ -80,10 +80,10 @@ struct HTTPServerTests {
             #expect(try await get("/healthz", server).text == "ok\n")
             #expect(try await get("/readyz", server).status == 200)
             #expect(try await get("/readyz", server).text == "ready\n")
-            reason.text = "the store is held by another process"
+            reason.text = "the store is locked by another process"
             let answer = try await get("/readyz", server)
             #expect(answer.status == 503)
-            #expect(answer.text == "not ready: the store is held by another process\n")
+            #expect(answer.text == "not ready: the store is locked by another process\n")
             #expect(try await get("/healthz", server).status == 200)
         }
     }
@@ -128,7 +128,7 @@ struct HTTPServerTests {
             let posted = try await get("/metrics", server, method: "POST")
             let postedElsewhere = try await get("/", server, method: "POST")
             #expect(elsewhere.status == 404)
-            #expect(elsewhere.text == "nothing is at /\n")
+            #expect(elsewhere.text == "/ does not exist\n")
             #expect(posted.status == 405)
             #expect(posted.text == "GET, HEAD only\n")
             #expect(postedElsewhere.status == 404)

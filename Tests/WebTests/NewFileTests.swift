@@ -68,11 +68,11 @@ struct NewFileTests {
             try await scene.addCampaign()
             let taken = try await scene.page("/new/campaign?name=new-podcast&template=new-podcast", as: .author)
             #expect(taken.status == 422)
-            #expect(taken.text.contains("new-podcast.yaml is there already, and nothing is written over it"))
+            #expect(taken.text.contains("new-podcast.yaml already exists and was not overwritten"))
             for name in ["..%2Fx", ".x", "a b", "x.yaml", "%3Cscript%3E", "-x", "M%C3%BCnchen"] {
                 let answer = try await scene.page("/new/template?name=\(name)", as: .author)
                 #expect(answer.status == 422, "\(name)")
-                #expect(answer.text.contains("is no name for a file; use letters, digits, - and _"), "\(name)")
+                #expect(answer.text.contains("is not a valid file name; use letters, digits, - and _"), "\(name)")
                 #expect(!answer.text.contains("<script>"))
             }
             for kind in ["campaign", "template"] {
@@ -80,7 +80,7 @@ struct NewFileTests {
                 let over = try await scene.page(
                     "/new/\(kind)/save", as: .author, form: form(kind, "new-podcast", text.replacing("4h", with: "9h")))
                 #expect(over.status == 422)
-                #expect(over.text.contains("is there already"))
+                #expect(over.text.contains("already exists"))
                 let outside = try await scene.page("/new/\(kind)/save", as: .author, form: form(kind, "../x", text))
                 #expect(outside.status == 422)
             }
@@ -141,7 +141,7 @@ struct NewFileTests {
         try await WebScene.with { scene in
             let off = try await scene.page("/new/template", as: .author)
             #expect(off.status == 403)
-            #expect(off.text.contains("http.editing is off"))
+            #expect(off.text.contains("web editing is off"))
             #expect(!(try await scene.page("/campaigns", as: .author)).text.contains("/new/"))
         }
     }

@@ -42,9 +42,9 @@ struct OperatorPagesTests {
     }
 
     @Test(arguments: [
-        ("run=x", "\"run\" is to be a run's number"),
+        ("run=x", "\"run\" must be a run's number"),
         ("kind=backed_op", "unknown kind \"backed_op\"; did you mean \"backed_up\"?"),
-        ("since=yesterday", "\"since\" is to be a time such as 2026-12-01T09:00:00Z"),
+        ("since=yesterday", "\"since\" must be a time such as 2026-12-01T09:00:00Z"),
     ])
     func `a filter that cannot be is said, by page and by API`(query: String, words: String) async throws {
         try await WebScene.with { scene in
@@ -108,7 +108,8 @@ struct OperatorPagesTests {
             #expect(health.state == "wrong")
             #expect(
                 health.checks.contains {
-                    $0.check == "runs" && $0.message.contains("APNs cannot be reached at api.push.apple.com:443 since")
+                    $0.check == "runs"
+                        && $0.message.contains("APNs has been unreachable at api.push.apple.com:443 since")
                 }, "\(health.checks)")
         }
     }
@@ -204,7 +205,7 @@ struct OperatorPagesTests {
             let hidden: StopsResult = try await scene.api("GET", "/stops", headers: other).result()
             #expect(hidden.items.isEmpty)
             let page = try await scene.page("/runs/\(run.id)", as: .approver)
-            #expect(page.text.contains("continues when a person resumes it there"))
+            #expect(page.text.contains("continues when a person resumes it on its page"))
             #expect(page.text.contains("value=\"campaign c\"") && !page.text.contains("value=\"run \(run.id)\""))
             let lifted = try await scene.api(
                 "POST", "/campaigns/c/stop/lift", body: "{\"reason\": \"right\"}", headers: own)
@@ -233,10 +234,10 @@ struct OperatorPagesTests {
     }
 
     @Test(arguments: [
-        ("{\"name\": \"x\", \"role\": \"boss\"}", "\"role\" is to be one of viewer, author"),
+        ("{\"name\": \"x\", \"role\": \"boss\"}", "\"role\" must be one of viewer, author"),
         (
             "{\"name\": \"x\", \"role\": \"viewer\", \"expires\": \"soon\"}",
-            "\"expires\" is to be a duration, such as 90d"
+            "\"expires\" must be a duration, such as 90d"
         ),
         ("{\"name\": \"7 up\", \"role\": \"viewer\"}", "cannot be a token's name"),
         ("{\"name\": \"x\", \"rol\": \"viewer\"}", "did you mean \"role\"?"),
@@ -306,7 +307,7 @@ struct OperatorPagesTests {
             let one = try await scene.page("/devices?find=phone-1", as: .viewer)
             #expect(one.status == 303)
             let page = try await scene.page(try #require(one.header("location")), as: .viewer)
-            #expect(page.text.contains("active: it is in every audience that selects it"))
+            #expect(page.text.contains("active: the device is in every audience that selects it"))
             #expect(page.text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"))
             #expect(!page.text.contains("<script>alert"))
             let nobody = try await scene.page("/devices?find=nobody", as: .viewer)

@@ -59,8 +59,8 @@ struct ReportPageTests {
             "<dd>episode-42</dd>",
             "<dt>Started (UTC)</dt><dd>2026-11-21 09:00:00</dd>", "<dd>3m59s</dd>", "<dd>24,000</dd>",
             "accepted</span></th><td>17,000</td><td>85.0 %</td>", "410 new-podcast</th><td>1,200</td><td>6.0 %</td>",
-            "audience</th><td>20,000</td>", "The sum closes", "By environment", "By locale", "By variant",
-            "Possible duplicates: 61", "May have arrived: not known",
+            "audience</th><td>20,000</td>", "The counts balance", "By environment", "By locale", "By variant",
+            "Possible duplicates: 61", "May have arrived: unknown",
             "62 with a token that is gone, 63 suspended", "nothing of this run was pruned",
             "Outcomes over time", "Latency of APNs over time", "Waves", "Suppressed by reason",
             "Accepted share by locale", "Accepted share by variant", "fanfare 9.9",
@@ -79,7 +79,7 @@ struct ReportPageTests {
         let pruned = try Self.page(prunedAt: ChartTests.start).html()
         #expect(pruned.contains("were pruned on 2026-11-21"))
         let open = try Self.page { $0.counts.accepted -= 1 }.html()
-        #expect(open.contains("The sum does not close") && !open.contains("The sum closes"))
+        #expect(open.contains("The counts do not balance") && !open.contains("The counts balance"))
         let new = try Self.page { report in
             (report.startedAt, report.finishedAt, report.stateReason) = (nil, nil, nil)
             (report.byLocale, report.byVariant, report.byEnvironment) = ([], [], [])
@@ -87,7 +87,7 @@ struct ReportPageTests {
             report.mayHaveArrived = 0
         }.html()
         #expect(new.contains("<dd>not yet</dd>") && new.contains("No possible duplicates"))
-        #expect(new.contains("None that ended rejected or suppressed had an attempt whose answer was lost."))
+        #expect(new.contains("No rejected or suppressed delivery had an attempt whose response was lost."))
         let doubtful = try Self.page { $0.mayHaveArrived = 1_234 }.html()
         #expect(doubtful.contains("May have arrived: 1,234 ended rejected or suppressed"))
         #expect(!new.contains("By locale") && !new.contains("Accepted share"))

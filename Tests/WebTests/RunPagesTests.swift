@@ -181,7 +181,7 @@ struct RunPagesTests {
             try await scene.store.release(
                 run.id, by: "sender", state: .cancelled, reason: nil, now: run.createdAt)
             let page = try await scene.page("/runs/\(run.id)", as: .sender)
-            #expect(page.text.contains("Take it off the screens") && page.text.contains("1 device that got it"))
+            #expect(page.text.contains("Remove it from the screens") && page.text.contains("1 device that got it"))
             #expect(!(try await scene.page("/runs/\(run.id)", as: .viewer)).text.contains("/runs/\(run.id)/recall"))
             #expect(try await scene.api("POST", "/runs/\(run.id)/correct", as: .author).status == 403)
             let unprepared = try await scene.api("POST", "/runs/\(run.id)/correct", as: .sender)
@@ -215,9 +215,9 @@ struct RunPagesTests {
             #expect(again.status == 409, "\(again.text)")
             #expect(try await scene.page("/runs/\(run.id)/recall", as: .sender, form: [:]).status == 303)
             let corrected = try await scene.page("/runs/\(started.run.run)", as: .viewer)
-            #expect(corrected.text.contains("Puts <a href=\"/runs/\(run.id)\">run \(run.id)</a> right."))
+            #expect(corrected.text.contains("Corrects <a href=\"/runs/\(run.id)\">run \(run.id)</a>."))
             let wrong = try await scene.page("/runs/\(run.id)", as: .viewer)
-            #expect(wrong.text.contains("Put right by <a href=\"/runs/\(started.run.run)\">"))
+            #expect(wrong.text.contains("Corrected by <a href=\"/runs/\(started.run.run)\">"))
         }
     }
 

@@ -51,10 +51,10 @@ struct ShapeTests {
         #expect(
             problem.errors?.map { "\($0.pointer ?? ""): \($0.detail)" } == [
                 #"/installationid: unknown field "installationid"; did you mean "installation_id"?"#,
-                #"/installation_id: field "installation_id" is missing; it is to be a string"#,
-                #"/count: "count" is to be a whole number"#,
-                #"/by_name/a: "by_name/a" is to be a whole number"#,
-                #"/parts/0/is_on: "parts/0/is_on" is to be true or false"#,
+                #"/installation_id: field "installation_id" is missing; it must be a string"#,
+                #"/count: "count" must be a whole number"#,
+                #"/by_name/a: "by_name/a" must be a whole number"#,
+                #"/parts/0/is_on: "parts/0/is_on" must be true or false"#,
             ])
     }
 

@@ -189,7 +189,7 @@ extension ProviderTokenSource {
         guard sharing != nil else { return token }
         state.isAlone = true
         logger?.warning(
-            "provider token signed without the store: other processes have another one",
+            "provider token signed without the store; other processes use a different one",
             metadata: ["credential": "\(name)"])
         return token
     }

@@ -33,7 +33,10 @@ extension PushCredential {
         if answer.reason == .expiredProviderToken { source.markExpired(tokenGeneration) }
         if answer.reason == .tooManyProviderTokenUpdates, source.holdRenewal() {
             logger.warning(
-                "TooManyProviderTokenUpdates: something else signs tokens with this key; none is signed here for 20 minutes",
+                """
+                TooManyProviderTokenUpdates: another program signs tokens with this key; this process signs none for 20 \
+                minutes
+                """,
                 metadata: ["credential": "\(source.name)"])
         }
     }
@@ -85,7 +88,7 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
             "the key in \(origin) is encrypted with a passphrase; store it without one (openssl pkcs8 -topk8 -nocrypt) "
                 + "and protect the file by its mode; only a .p12 may have a password"
         case .wrongKeyKind(let origin, let kind):
-            "\(origin) is \(kind); APNs takes an EC key on curve P-256 only, as in the .p8 file from Apple"
+            "\(origin) is \(kind); APNs accepts only an EC key on curve P-256, as in the .p8 file from Apple"
         case .malformedKey(let origin, let reason):
             "\(origin) is damaged: \(reason); download it again or restore it from a backup"
         case .signingFailed(let reason):
@@ -93,8 +96,8 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
         case .renewalPending:
             "the provider token is being renewed"
         case .clockWrong(let age):
-            "APNs calls a provider token expired that was signed \(age) s ago: this machine's clock is wrong; "
-                + "set it (timedatectl) and start again"
+            "APNs rejects a provider token signed \(age) s ago as expired: this machine's clock is wrong; "
+                + "set the clock (timedatectl) and restart"
         default:
             certificateDescription
         }
@@ -102,8 +105,8 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
 
     /// The places where the operator sets the password.
     private var passwordPlaces: String {
-        "in a file named by certificate_password_path beside certificate_path, or as FANFARE_CERTIFICATE_PASSWORD in the "
-            + "environment"
+        "in a file named by certificate_password_path next to certificate_path, or as FANFARE_CERTIFICATE_PASSWORD in "
+            + "the environment"
     }
 
     private var certificateDescription: String {
@@ -118,17 +121,17 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
             "\(origin) is damaged: \(reason); export the certificate again"
         case .wrongPassword(let path, let wasGiven):
             wasGiven
-                ? "the password for \(path) is wrong; give the one it was exported with, \(passwordPlaces)"
-                : "\(path) needs a password; give the one it was exported with, \(passwordPlaces)"
+                ? "the password for \(path) is wrong; give the export password, \(passwordPlaces)"
+                : "\(path) needs a password; give the export password, \(passwordPlaces)"
         case .unsupportedArchive(let path, let reason):
-            "\(path) uses an old encryption this OpenSSL does not load (\(reason)); convert it: "
+            "\(path) uses an old encryption that this OpenSSL cannot read (\(reason)); convert the file: "
                 + "openssl pkcs12 -legacy -in \(path) -nodes -out push.pem"
         case .keyMismatch(let certificate, let key):
             "the private key in \(key) does not belong to the certificate in \(certificate); give the matching pair"
         case .certificateExpired(let path, let expiredAt):
-            "the certificate in \(path) expired at \(expiredAt); make a new one at developer.apple.com"
+            "the certificate in \(path) expired at \(expiredAt); create a new one at developer.apple.com"
         case .certificateNotYetValid(let path, let validFrom):
-            "the certificate in \(path) is valid from \(validFrom) only; check this machine's clock"
+            "the certificate in \(path) is not valid before \(validFrom); check this machine's clock"
         default:
             ""
         }

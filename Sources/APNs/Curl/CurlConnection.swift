@@ -81,7 +81,7 @@ final class CurlConnection: LaneConnection {
         slot.fill(under: headers, on: self)
         guard curl_multi_add_handle(multi, slot.handle) == CURLM_OK else {
             slot.clear()
-            driver.fail(.unreachable(driver.plan.endpoint, reason: "libcurl does not take the request"))
+            driver.fail(.unreachable(driver.plan.endpoint, reason: "libcurl refused the request"))
             return false
         }
         slot.index = inFlight.count
@@ -105,9 +105,9 @@ final class CurlConnection: LaneConnection {
         dropHandle()
         for slot in unanswered {
             slot.clear()
-            driver.ended(slot, slot.isWritten ? .lost("the connection was ended") : .notProcessed, on: self)
+            driver.ended(slot, slot.isWritten ? .lost("the connection was closed") : .notProcessed, on: self)
         }
-        driver.closed(self, "ended by this side")
+        driver.closed(self, "closed by Fanfare")
     }
 
     private func dropHandle() {
@@ -273,7 +273,7 @@ extension CurlConnection {
                 driver.lost(on: self, summary)
             }
         case .notHTTP2:
-            let reason = "it does not speak HTTP/2; does a proxy inspect TLS?"
+            let reason = "it does not support HTTP/2; check whether a proxy inspects TLS"
             driver.ended(slot, .lost(reason), on: self)
             driver.fail(.untrusted(driver.plan.endpoint, reason: reason))
         case .neverStarted:

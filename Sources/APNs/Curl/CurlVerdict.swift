@@ -36,7 +36,7 @@ enum CurlVerdict {
     private static func unanswered(_ code: CURLcode, _ slot: CurlSlot) -> CurlVerdict {
         switch code {
         case CURLE_OPERATION_TIMEDOUT: .missedDeadline
-        case CURLE_ABORTED_BY_CALLBACK: .lost("the connection ended before the answer")
+        case CURLE_ABORTED_BY_CALLBACK: .lost("the connection closed before the response")
         default: .lost(slot.summary(for: code))
         }
     }

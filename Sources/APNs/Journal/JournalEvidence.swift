@@ -27,7 +27,7 @@ package struct JournalEvidence: Hashable, Sendable {
                 guard let found = try entries.read(number) else { continue }
                 evidence.entries[found.lease, default: [:]][found.device] = found.entry
             } catch {
-                throw .damaged("entry \(error.entry) is none that was ever written")
+                throw .damaged("entry \(error.entry) is invalid")
             }
         }
         return evidence
@@ -70,12 +70,12 @@ package enum JournalDistrust: Error, Hashable, Sendable, CustomStringConvertible
 
     package var description: String {
         switch self {
-        case .missing: "its journal is not there"
-        case .otherBoot: "its journal is from before the machine was started again"
-        case .foreign: "its journal is another store's or sender's"
+        case .missing: "its journal does not exist"
+        case .otherBoot: "its journal was written before the machine restarted"
+        case .foreign: "its journal belongs to another store or sender"
         case .damaged(let what): "its journal is damaged: \(what)"
         case .forgotten:
-            "the server has lost outcomes that were recorded, as after a failover to a standby that was behind"
+            "the database server lost recorded outcomes, for instance by a failover to a lagging standby"
         case .unreadable(let code): "its journal cannot be read: \(String(cString: strerror(code)))"
         }
     }
@@ -111,7 +111,7 @@ struct JournalHeader<Words: JournalWords> {
     /// Returns the number of entries.
     func read(expecting identity: PushJournal.Identity) throws(JournalDistrust) -> Int {
         guard words.load(0) == Self.magic, words.load(Self.checked.upperBound) == check() else {
-            throw .damaged("its head is none that was ever written")
+            throw .damaged("its header is invalid")
         }
         let found = Self.checked.map { words.load($0) }
         let expected = Self.words(of: identity)
@@ -119,7 +119,7 @@ struct JournalHeader<Words: JournalWords> {
         guard found == expected, !identity.boot.isEmpty else { throw .otherBoot }
         let word = words.load(Self.entries)
         let number = UInt32(truncatingIfNeeded: word)
-        guard UInt32(word >> 32) == ~number else { throw .damaged("it does not say how many entries it has") }
+        guard UInt32(word >> 32) == ~number else { throw .damaged("its number of entries is missing") }
         return Int(number)
     }
 

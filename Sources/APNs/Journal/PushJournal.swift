@@ -113,7 +113,7 @@ package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible 
 
     package var description: String {
         "cannot \(doing) the journal \(path): \(String(cString: strerror(code))); without it a crash would leave "
-            + "everything in flight in doubt; check the folder's owner and the room on its disk"
+            + "everything in flight in doubt; check the folder's owner and the free disk space"
     }
 }
 
@@ -142,7 +142,7 @@ package final class JournalSegment: Sendable {
     ) -> [Int32] {
         let numbers = free.withLock { free in
             let start = free.count - count
-            precondition(start >= 0, "a lane holds more pushes than its sheet of the journal has entries")
+            precondition(start >= 0, "a lane holds more pushes than its segment of the journal has entries")
             let numbers = Array(free[start...])
             free.removeSubrange(start...)
             return numbers

@@ -96,8 +96,8 @@ final class LaneDriver<Connection: LaneConnection> {
             case .ping(let id): connection(id)?.ping()
             case .close(let id): connection(id)?.close()
             case .abort(let id, .silent):
-                connection(id)?.abort("no answer to PING within \(plan.limits.pingDeadline)")
-            case .abort(let id, .crowded): connection(id)?.abort("too many connections are ending")
+                connection(id)?.abort("no response to PING within \(plan.limits.pingDeadline)")
+            case .abort(let id, .crowded): connection(id)?.abort("too many connections are closing")
             case .wait(let until): return until
             case .end:
                 finish()

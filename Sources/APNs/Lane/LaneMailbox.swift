@@ -252,7 +252,7 @@ final class ThreadLane: Lane {
 
     private func runOnThread() async -> Result<Void, TransportError> {
         guard wakeup.file >= 0 else {
-            return .failure(.unreachable(plan.endpoint, reason: "this process has no file descriptor left"))
+            return .failure(.unreachable(plan.endpoint, reason: "this process has no free file descriptor"))
         }
         let (plan, loop, mailbox, wakeup) = (plan, loop, mailbox, wakeup)
         return await withCheckedContinuation { continuation in
@@ -261,7 +261,9 @@ final class ThreadLane: Lane {
             }
             guard !isStarted else { return }
             continuation.resume(
-                returning: .failure(.unreachable(plan.endpoint, reason: "the system gives no further thread")))
+                returning: .failure(
+                    .unreachable(
+                        plan.endpoint, reason: "the system cannot start another thread; raise the limit of threads")))
         }
     }
 }

@@ -348,7 +348,7 @@ extension LaneStateMachine {
         guard failure == nil, let index = current, connections[index].id == id else { return .goOn }
         connections[index].missedDeadlines += 1
         guard connections[index].responses > 0 else {
-            return attemptFailed(.unreachable(endpoint, reason: "no answer within \(limits.requestDeadline)"), now)
+            return attemptFailed(.unreachable(endpoint, reason: "no response within \(limits.requestDeadline)"), now)
         }
         guard connections[index].missedDeadlines >= max(1, limits.missedDeadlinesMax) else { return .goOn }
         retireCurrent()

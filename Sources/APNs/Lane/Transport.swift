@@ -110,7 +110,7 @@ extension TransportError {
     static func afterConnect(_ plan: LanePlan, _ reason: String) -> TransportError {
         if case .certificate = plan.credential {
             return .credentialUnusable(
-                "\(plan.endpoint) ends the connection (\(reason)); is the certificate for this environment and topic?")
+                "\(plan.endpoint) closed the connection (\(reason)); check the certificate's environment and topic")
         }
         return .unreachable(plan.endpoint, reason: reason)
     }

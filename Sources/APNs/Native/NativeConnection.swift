@@ -90,7 +90,7 @@ extension NativeConnection: ClientConnectionOwner {
         // After GOAWAY, or at the end of the connection, the refusal does not concern this push.
         case .notProcessed: return client.isClosedToRequests || slot.request.isHeldBack ? .notProcessed : .refused
         case .reset(let code): return .lost("the stream was reset with code \(code)")
-        case .lost: return .lost(goAway ?? "no answer before its end")
+        case .lost: return .lost(goAway ?? "the connection closed before the response")
         }
     }
 
@@ -163,10 +163,10 @@ extension ClientConnectionEnd {
         case .unreachable(let summary), .lost(let summary), .handshake(.untrusted(let summary)),
             .handshake(.broken(let summary)):
             summary
-        case .handshake(.notHTTP2): "it does not speak HTTP/2; does a proxy inspect TLS?"
-        case .handshake(.closed(let summary)): summary ?? "the connection was closed before TLS was agreed"
-        case .handshake(.timedOut): "TLS was not agreed in time"
-        case .local: "ended by this side"
+        case .handshake(.notHTTP2): "it does not support HTTP/2; check whether a proxy inspects TLS"
+        case .handshake(.closed(let summary)): summary ?? "the connection was closed during the TLS handshake"
+        case .handshake(.timedOut): "the TLS handshake timed out"
+        case .local: "closed by Fanfare"
         }
     }
 

@@ -67,7 +67,7 @@ final class VerificationKey: @unchecked Sendable {
     init(_ key: SimulatorKey) throws(SimulatorError) {
         self.key = key
         guard let handle = Self.read(Array(key.pem.utf8)) else {
-            throw .unusableKey(keyID: key.keyID, reason: "it is no key in PEM")
+            throw .unusableKey(keyID: key.keyID, reason: "it is not a PEM key")
         }
         self.handle = handle
         guard EVP_PKEY_get_base_id(handle) == EVP_PKEY_EC, EVP_PKEY_get_bits(handle) == 256 else {

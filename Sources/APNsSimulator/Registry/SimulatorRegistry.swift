@@ -190,7 +190,8 @@ extension SimulatorRegistry {
             } catch {
                 throw SimulatorError.malformedLine(
                     path: path, line: number,
-                    reason: "not a token's registration; token, environment and topic are texts, gone_since is in "
+                    reason:
+                        "not a token registration; token, environment and topic must be texts, gone_since must be in "
                         + "milliseconds since 1970, delay_ms in milliseconds")
             }
             guard let token = Hex.bytes(of: line.token), DeviceTokenShape.byteCounts.contains(token.count) else {

@@ -59,7 +59,7 @@ enum SQLShape {
             case .sign(")"):
                 guard brackets.popLast() != nil else {
                     return Problem(
-                        what: "a bracket is closed that was not opened", advice: "remove it", offset: token.offset)
+                        what: "a bracket is closed but was never opened", advice: "remove it", offset: token.offset)
                 }
             case .sign(";"): end = token.offset
             case .sign: break

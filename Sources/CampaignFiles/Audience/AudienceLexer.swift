@@ -128,7 +128,7 @@ struct AudienceLexer {
         if index < scalars.count, scalars[index] == "=" { index += 1 }
         let sign = slice(start..<index)
         guard sign != "!" else {
-            report(at: start, length: 1, "\"!\" is no word of this language", "write not")
+            report(at: start, length: 1, "\"!\" is not an operator of this language", "write not")
             return nil
         }
         return .sign(sign == "==" ? "=" : sign)

@@ -170,9 +170,9 @@ package struct AudienceParser {
     private mutating func value(for field: AudienceField?) throws(Stop) -> AudienceValue {
         let token = current
         switch token.kind {
-        case .end, .sign: throw stop("expected a value, found \(token.found)", "texts stand in quotes")
+        case .end, .sign: throw stop("expected a value, found \(token.found)", "put texts in quotes")
         case .word(let word) where Self.reserved.contains(word.lowercased()) && !["true", "false"].contains(word):
-            throw stop("expected a value, found \(token.found)", "texts stand in quotes")
+            throw stop("expected a value, found \(token.found)", "put texts in quotes")
         case .word, .text, .number: break
         }
         advance()

@@ -12,7 +12,7 @@ extension ValueDecoder where Value == String {
             guard let suffix = Topic.suffix(of: text) else { return }
             field.error(
                 "topic \(quoted(text)) ends in \(quoted(suffix))",
-                "write the bundle id alone (\(text.dropLast(suffix.count))); Fanfare adds what push_type asks for")
+                "write the bundle id alone (\(text.dropLast(suffix.count))); Fanfare adds the suffix for push_type")
         }
     }
 }
@@ -44,7 +44,7 @@ extension ValueDecoder where Value == [String: String] {
             for member in members {
                 guard TemplateText.isName(member.key[...]), TextForm.matches(member.key, ScalarPattern.variable) else {
                     field.collector.error(
-                        "variable \(quoted(member.key)) is no name", "use a letter, then letters, digits, _ and -",
+                        "variable \(quoted(member.key)) is not a name", "use a letter, then letters, digits, _ and -",
                         at: member.location)
                     continue
                 }
@@ -69,7 +69,7 @@ extension ValueDecoder where Value == Campaign.Collapse {
         }.checked { collapse, field in
             guard case .key(let key) = collapse else { return }
             if key.utf8.count > 64 {
-                field.error("collapse has \(key.utf8.count) bytes", "APNs takes at most 64")
+                field.error("collapse has \(key.utf8.count) bytes", "APNs accepts at most 64")
             } else if key.contains("{{") {
                 field.error("collapse is a fixed key and holds no placeholders", "use run to have one per run")
             } else if !key.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) {
@@ -97,7 +97,7 @@ extension ValueDecoder where Value == Campaign.Guards {
                 maxGrowthPercent: reader[CampaignKeys.Guards.maxGrowth])
             if let least = guards.minReach, let most = guards.maxReach, least > most {
                 reader.collector.error(
-                    "min_reach \(least) is more than max_reach \(most)", "exchange the two",
+                    "min_reach \(least) is more than max_reach \(most)", "swap them",
                     at: reader.keyLocation("min_reach") ?? reader.location)
             }
             return guards
@@ -124,7 +124,7 @@ extension ValueDecoder where Value == [Campaign.Variant] {
             guard let members = field.members(shape) else { return nil }
             if members.count == 1 {
                 field.collector.warning(
-                    "variants holds one variant", "add the one to compare it with, or remove the key",
+                    "variants holds only one variant", "add the one to compare it with, or remove the key",
                     at: field.location)
             }
             return members.compactMap { member in

@@ -102,7 +102,7 @@ package enum CampaignFile {
         FeedTriggerRules.check(campaign, reader, knowsVariables: !unread.contains("variables"))
         if reader.lacks(CampaignKeys.shape.oneOf) {
             reader.collector.error(
-                "the campaign does not say who gets it",
+                "the campaign has no audience",
                 "write audience: and an expression, or audience: everyone for every device of the topic",
                 at: reader.location)
         }
@@ -119,7 +119,7 @@ package enum CampaignFile {
         field.error(
             "priority \(campaign.priority.rawValue) is not allowed with push_type \(campaign.pushType.rawValue)",
             "write priority: \(priorities)"
-                + (campaign.pushType == .background ? "; APNs does not deliver it otherwise" : ""))
+                + (campaign.pushType == .background ? "; APNs does not deliver the push otherwise" : ""))
     }
 
     private static func locations(_ reader: ObjectReader) -> [String: SourceLocation] {
@@ -239,7 +239,7 @@ package struct CampaignFolder: Sendable {
         let collector = DiagnosticCollector(path: source.path)
         if stem != source.campaign.name, let location = source.locations["campaign"] {
             collector.warning(
-                "the file is called \(quoted(file)), the campaign in it \(quoted(source.campaign.name))",
+                "the file is called \(quoted(file)), but its campaign \(quoted(source.campaign.name))",
                 "give both the same name", at: location)
         }
         return collector.diagnostics

@@ -5,57 +5,60 @@ package enum CampaignKeys {
     static let name = Key("campaign", ValueDecoder<String>.name, required: true, "The campaign's name.")
     static let topic = Key(
         "topic", .topic, required: true,
-        "The app's bundle id, without the push type's suffix; devices are those imported under it with the suffix, such as "
+        "The app's bundle id, without the push type's suffix; its devices are imported with the suffix, such as "
             + "com.example.app.voip for voip.")
     static let pushType = Key(
-        "push_type", ValueDecoder<PushType>.word, required: true, "What kind of push APNs is told it is.")
-    static let priority = Key("priority", .priority, "10 now, 5 with regard to the battery, 1 battery first.")
+        "push_type", ValueDecoder<PushType>.word, required: true, "The kind of push, as sent to APNs.")
+    static let priority = Key(
+        "priority", .priority,
+        "10: send immediately. 5: consider the device's power. 1: power first, never wake the device.")
     static let ownClass = Key(
         "class", ValueDecoder<String>.name,
-        "The word that the configuration's frequency_caps know it by, such as news; default when absent.")
+        "The class that the configuration's frequency_caps refer to, such as news (default: default).")
     static let template = Key(
-        "template", ValueDecoder<String>.name, required: true, "The template that says the words.")
+        "template", ValueDecoder<String>.name, required: true, "The template with the texts.")
     static let audience = Key(
         "audience", .audience,
-        "Who gets it, as an expression; everyone is every device of the topic, and has to be written.")
+        "The devices to send to, as an expression; write everyone for every device of the topic.")
     static let audienceSQL = Key(
         "audience_sql", .audienceSQL, "In place of audience: one SELECT of device ids from the store's views.")
     static let dedupe = Key(
         "dedupe", ValueDecoder<Campaign.Dedupe>.word,
-        "user: of one user's devices in the audience only the one seen last gets it; all, when absent: each of them does."
+        "user: of one user's devices, only the device seen last gets the push. all (default): every device gets it."
     )
     static let variables = Key(
-        "variables", .variables, "Defaults of the template's {{names}}; an empty one is required.")
-    static let schedule = Key("schedule", .schedule, "When the campaign starts by itself.")
+        "variables", .variables, "Defaults of the template's {{names}}; a variable with an empty default is required.")
+    static let schedule = Key("schedule", .schedule, "When the campaign starts automatically.")
     static let trigger = Key("trigger", .trigger, "A feed whose new items start the campaign.")
     static let expiresAfter = Key(
         "expires_after", .duration(.zero ... .seconds(30 * 86_400), example: "4h"),
-        "No attempt later than the planned time plus this; 0: one attempt, not stored by APNs.")
+        "How long after its planned time a push may be attempted; 0: one attempt, not stored by APNs.")
     static let collapse = Key(
         "collapse", .collapse,
-        "run: pushes of one run replace each other on the screen. none: none do. Any other word: newer pushes with this word "
-            + "replace older ones on the screen and, if they are background pushes, while they wait for the silent budget "
-            + "(default: run for alerts; for background pushes the app and the template, without an apns-collapse-id).")
-    static let pace = Key("pace", .pace, "How fast to send.")
-    static let guards = Key("guards", .guards, "Limits that refuse a run.")
+        "run: pushes of one run replace each other on the screen. none: no push does. Any other word: newer pushes "
+            + "with this word replace older ones on the screen and, if they are background pushes, while they wait for "
+            + "the silent budget (default: run for alerts; for background pushes the app and the template, without an "
+            + "apns-collapse-id).")
+    static let pace = Key("pace", .pace, "The rate limit of a run.")
+    static let guards = Key("guards", .guards, "Limits beyond which a run is refused.")
     static let onUnknown = Key(
-        "on_unknown", ValueDecoder<Campaign.OnUnknown>.word, "What becomes of pushes whose answer was lost.")
-    static let retry = Key("retry", .retry, "How often to try.")
+        "on_unknown", ValueDecoder<Campaign.OnUnknown>.word, "What to do with a push whose response was lost.")
+    static let retry = Key("retry", .retry, "The number of attempts.")
     static let holdout = Key(
-        "holdout", .percent(0...100), "Share of the audience left out, to compare with.")
+        "holdout", .percent(0...100), "The share of the audience that gets nothing, for comparison.")
     static let variants = Key(
-        "variants", .variants, "Several templates tried against each other, each with its share of the audience.")
+        "variants", .variants, "Several templates to compare, each with its share of the audience.")
 
     static let stages = Key(
-        "stages", .stages, "Parts of a run that must prove themselves one after the other before the rest goes.")
+        "stages", .stages, "Parts of a run that must pass, one after the other, before the rest is sent.")
 
     static let correction = Key(
         "correction", ValueDecoder<String>.name,
-        "The template that `fanfare correct` puts in the place of what was sent, prepared before it is needed.")
+        "The template that `fanfare correct` sends to replace the original text, prepared in advance.")
 
     /// The shape of the whole campaign file.
     package static let shape = ObjectShape(
-        "campaign", "Who gets which template, when, and within which limits.", oneOf: ["audience", "audience_sql"],
+        "campaign", "The audience, template, time and limits of a push.", oneOf: ["audience", "audience_sql"],
         [
             name.shape, topic.shape, pushType.shape, priority.shape, ownClass.shape, template.shape,
             audience.shape, audienceSQL.shape, dedupe.shape,
@@ -68,43 +71,47 @@ package enum CampaignKeys {
     enum Pace {
         static let rate = Key("rate", .pushesPerSecond, required: true, "The most pushes per second or minute.")
         static let ramp = Key(
-            "ramp", .duration(.zero ... .seconds(86_400), example: "2m"), "Time to reach the rate.")
-        static let shape = ObjectShape("pace", "How fast to send.", [rate.shape, ramp.shape])
+            "ramp", .duration(.zero ... .seconds(86_400), example: "2m"), "The time to reach the rate.")
+        static let shape = ObjectShape("pace", "The rate limit of a run.", [rate.shape, ramp.shape])
     }
 
     enum Guards {
-        static let maxReach = Key("max_reach", .integer(1...Int.max), "Refuse a run that reaches more devices.")
-        static let minReach = Key("min_reach", .integer(0...Int.max), "Refuse a run that reaches fewer devices.")
+        static let maxReach = Key(
+            "max_reach", .integer(1...Int.max), "Refuse a run that reaches more devices than this.")
+        static let minReach = Key(
+            "min_reach", .integer(0...Int.max), "Refuse a run that reaches fewer devices than this.")
         static let maxGrowth = Key(
-            "max_growth", .percent(0...100_000), "Refuse a run that reaches so much more than the last one.")
+            "max_growth", .percent(0...100_000), "Refuse a run that exceeds the last run's reach by more than this.")
         static let shape = ObjectShape(
-            "guards", "Limits that refuse a run.", [maxReach.shape, minReach.shape, maxGrowth.shape])
+            "guards", "Limits beyond which a run is refused.", [maxReach.shape, minReach.shape, maxGrowth.shape])
     }
 
     enum Retry {
         static let maxAttempts = Key("max_attempts", .integer(1...20), "Attempts per device, the first included.")
-        static let shape = ObjectShape("retry", "How often to try.", [maxAttempts.shape])
+        static let shape = ObjectShape("retry", "The number of attempts.", [maxAttempts.shape])
     }
 
     enum Variant {
-        static let weight = Key("weight", .integer(1...1_000_000), required: true, "Its share, against the others'.")
-        static let template = Key("template", ValueDecoder<String>.name, required: true, "The template it uses.")
+        static let weight = Key(
+            "weight", .integer(1...1_000_000), required: true, "The variant's weight relative to the others.")
+        static let template = Key(
+            "template", ValueDecoder<String>.name, required: true, "The template of this variant.")
         static let shape = ObjectShape("variant", "One of several templates.", [weight.shape, template.shape])
     }
 
     enum Stage {
         static let seeds = Key(
             "seeds", .audience,
-            "At most \(Model.Stage.seedsMax) devices known by name, as an expression without everyone; they get it first, in the "
-                + "audience or not.")
+            "At most \(Model.Stage.seedsMax) devices, as an expression without everyone; they get the push first, "
+                + "whether in the audience or not.")
         static let share = Key("share", .percent(0...100), "A sample of the audience of this size.")
-        static let rest = Key("rest", .yes, "Everybody who is in no stage before; the last stage.")
+        static let rest = Key("rest", .yes, "true: all devices that are in no earlier stage; for the last stage.")
         static let hold = Key(
             "hold", .duration(.zero ... .seconds(7 * 86_400), example: "15m"),
-            "How long the next stage waits after the last answer, for people to look.")
+            "The time the next stage waits after the last response, so that people can check.")
         static let tolerate = Key(
-            "tolerate", .percent(0...100), "The share of refusals that is put up with; 5% when absent.")
-        static let needs = Key("needs", .approval, "approval: it begins when a person has approved it.")
+            "tolerate", .percent(0...100), "The tolerated share of rejections (default: 5%).")
+        static let needs = Key("needs", .approval, "approval: the stage begins when a person has approved it.")
         static let shape = ObjectShape(
             "stage", "A part of a run.",
             [seeds.shape, share.shape, rest.shape, hold.shape, tolerate.shape, needs.shape])
@@ -113,20 +120,20 @@ package enum CampaignKeys {
     enum Schedule {
         static let cron = Key("cron", .cron, "Five fields, or a word such as @daily or @weekly.")
         static let at = Key("at", .localTime, "A local date and time.")
-        static let zone = Key("zone", .zone, "An IANA time zone; or recipient: by each device's own clock.")
+        static let zone = Key("zone", .zone, "An IANA time zone, or recipient for each device's own time zone.")
         static let unknownZone = Key(
-            "unknown_zone", .unknownZone, "The zone of a device without one; or drop. Required with zone: recipient.")
+            "unknown_zone", .unknownZone, "The zone of devices without one, or drop. Required with zone: recipient.")
         static let missedZone = Key(
             "missed_zone", ValueDecoder<Model.Schedule.MissedZone>.word,
-            "Devices whose time is over when the run starts; next_day when absent.")
+            "What happens to devices whose local time has passed when the run starts (default: next_day).")
         static let lateByMax = Key(
             "late_by_max", .duration(.zero ... .seconds(30 * 86_400), example: "2h"),
-            "An occurrence found later than this is not sent, and a run left unfinished for longer waits for a person; "
-                + "also without cron or at; 1h when absent.")
+            "An occurrence found later than this is not sent, and a run unfinished for longer waits for a person; "
+                + "also without cron or at (default: 1h).")
         static let quietHours = Key(
             "quiet_hours", .quietHours, "Hours without pushes, by each device's own clock; also without cron or at.")
         static let shape = ObjectShape(
-            "schedule", "When the campaign starts by itself.",
+            "schedule", "When the campaign starts automatically.",
             [
                 cron.shape, at.shape, zone.shape, unknownZone.shape, missedZone.shape, lateByMax.shape,
                 quietHours.shape,
@@ -137,25 +144,26 @@ package enum CampaignKeys {
         static let feed = Key("feed", .webAddress, required: true, "The address of an RSS or Atom feed.")
         static let every = Key(
             "every", .duration(.seconds(60) ... .seconds(7 * 86_400), example: "5m"),
-            "The time from one poll to the next; 15m when absent.")
+            "The time from one poll to the next (default: 15m).")
         static let variables = Key(
-            "variables", .feedVariables, "Which variable gets what of the item, for example title: item.title.")
+            "variables", .feedVariables, "The item's field for each variable, for example title: item.title.")
         static let lateByMax = Key(
             "late_by_max", .duration(.seconds(60) ... .seconds(30 * 86_400), example: "6h"),
-            "An item published longer ago than this is not sent, and its run left unfinished for longer waits for a "
-                + "person; 24h when absent.")
+            "The maximum age of an item. An older item is not sent, and its run, if unfinished for longer, waits for a "
+                + "person (default: 24h).")
         static let newMax = Key(
-            "max_new", .integer(1...100), "More new items than this at once are not sent; 3 when absent.")
+            "max_new", .integer(1...100),
+            "The maximum number of new items per poll; if there are more, none is sent (default: 3).")
         static let shape = ObjectShape(
             "trigger", "A feed whose new items start the campaign.",
             [feed.shape, every.shape, variables.shape, lateByMax.shape, newMax.shape])
     }
 
     enum QuietHours {
-        static let from = Key("from", .minuteOfDay, required: true, "First quiet minute, local time.")
-        static let to = Key("to", .minuteOfDay, required: true, "First minute after the quiet hours.")
+        static let from = Key("from", .minuteOfDay, required: true, "The first quiet minute, in local time.")
+        static let to = Key("to", .minuteOfDay, required: true, "The first minute after the quiet hours.")
         static let policy = Key(
-            "policy", ValueDecoder<Model.Schedule.QuietHours.Policy>.word, "defer (wait) or drop.")
+            "policy", ValueDecoder<Model.Schedule.QuietHours.Policy>.word, "defer (send later) or drop.")
         static let shape = ObjectShape(
             "quiet_hours", "Local hours without pushes.", [from.shape, to.shape, policy.shape])
     }

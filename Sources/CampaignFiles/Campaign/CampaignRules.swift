@@ -31,7 +31,7 @@ package enum CampaignRules {
         guard expected != template.template.name, !template.unread.contains("template") else { return [] }
         let collector = DiagnosticCollector(path: template.path)
         collector.error(
-            "this template is called \(quoted(template.template.name)), the campaign asks for \(quoted(expected))",
+            "this template is called \(quoted(template.template.name)), but the campaign names \(quoted(expected))",
             "give both the same name", at: template.locations["template"] ?? SourceLocation())
         return collector.diagnostics
     }
@@ -46,7 +46,7 @@ package enum CampaignRules {
             collector.error(
                 "\(subject) has no variable \(quoted(use.name))",
                 known.map { "did you mean {{\($0)}}?" }
-                    ?? "add it under variables; empty when each run gives its own",
+                    ?? "add it under variables; leave it empty if each run sets its own value",
                 at: use.location)
         }
         return collector.diagnostics
@@ -121,7 +121,7 @@ package enum SharedNames {
             : owner == path ? "this file is the one that is used" : "neither file is used"
         return Diagnostic(
             path: path, line: location.line, column: location.column,
-            what: "\(isOfOtherApp ? "a campaign of another app" : other) is called \(quoted(name)) as well; \(verdict)",
+            what: "\(isOfOtherApp ? "a campaign of another app" : other) is also called \(quoted(name)); \(verdict)",
             advice: "give one of the two another name")
     }
 }
@@ -163,8 +163,8 @@ enum CampaignWarnings {
     private static func warnOfEndlessLife(_ source: LocatedCampaign, _ collector: DiagnosticCollector) {
         guard source.campaign.pushType == .alert, source.campaign.expiresAfter == nil else { return }
         collector.warning(
-            "an alert without expires_after: Apple keeps it for a phone that is off for up to 30 days, and shows it then",
-            "write how long it is news, such as expires_after: 4h; 0 is one attempt, and nothing is kept",
+            "an alert without expires_after: Apple keeps it up to 30 days for a phone that is off, and shows it later",
+            "write how long the text is relevant, such as expires_after: 4h; 0 means one attempt, not stored by APNs",
             at: source.locations["push_type"] ?? SourceLocation(), rule: .noExpiry)
     }
 
@@ -176,7 +176,7 @@ enum CampaignWarnings {
         let needed = pace.duration(of: reach)
         guard needed > life else { return }
         collector.warning(
-            "expires_after is \(WrittenDuration.text(life)), a run of max_reach \(reach) devices at this pace takes "
+            "expires_after is \(WrittenDuration.text(life)); a run of max_reach \(reach) devices at this pace takes "
                 + "\(WrittenDuration.text(needed))",
             "raise expires_after or the rate; the last devices would get nothing",
             at: source.locations["expires_after"] ?? SourceLocation())
@@ -246,8 +246,9 @@ package enum CapClassRules {
         let nearest = Suggestion.nearest(to: name, among: known).map { "did you mean \(quoted($0))? " } ?? ""
         let collector = DiagnosticCollector(path: campaign.path)
         collector.warning(
-            "no frequency cap of \(topic) holds the class \(quoted(name)): nothing limits these alerts",
-            nearest + "the classes held are \(known.joined(separator: ", ")); name one of them, or add \(name) to the "
+            "no frequency cap of \(topic) covers the class \(quoted(name)), so these alerts have no limit",
+            nearest
+                + "the limited classes are \(known.joined(separator: ", ")); name one of them, or add \(name) to the "
                 + "classes of a cap in the configuration",
             at: campaign.locations["class"] ?? SourceLocation())
         return collector.diagnostics

@@ -47,7 +47,7 @@ extension ValueDecoder where Value == Schedule {
         guard reader.keyLocation("unknown_zone") == nil else { return }
         if zone == .recipient, let starts {
             reader.collector.error(
-                "zone: recipient: nothing says what time it is for devices without a time zone",
+                "zone: recipient: the local time of devices without a time zone is unknown",
                 "add unknown_zone: an IANA time zone such as Europe/Berlin, or drop",
                 at: reader.keyLocation("zone") ?? starts)
             return
@@ -55,7 +55,7 @@ extension ValueDecoder where Value == Schedule {
         guard let location = reader.keyLocation("quiet_hours") else { return }
         if case .named = zone { return }
         reader.collector.error(
-            "quiet_hours: nothing says when devices without a time zone sleep",
+            "quiet_hours: the local time of devices without a time zone is unknown",
             "add unknown_zone: an IANA time zone such as Europe/Berlin, or drop", at: location)
     }
 }
@@ -193,8 +193,8 @@ extension ValueDecoder where Value == String {
             let isLocal = ["localhost", "127.0.0.1", "::1"].contains(url?.host ?? "")
             guard url?.scheme?.lowercased() == "http", !isLocal else { return }
             field.collector.warning(
-                "\(quoted(field.name)) is not https: whoever is on the way can read and change what is sent",
-                "write https:// if the server has it", at: field.location)
+                "\(quoted(field.name)) is not https: anyone on the network path can read and change the messages",
+                "write https:// if the server supports it", at: field.location)
         }
     }
 }
@@ -223,7 +223,7 @@ enum FeedTriggerRules {
         let missing = campaign.variables.filter { $0.value.isEmpty && !names.contains($0.key) }.keys.sorted()
         guard !missing.isEmpty else { return }
         trigger.error(
-            "trigger: nothing gives \(missing.map(quoted).joined(separator: ", ")) a value",
+            "trigger: \(missing.map(quoted).joined(separator: ", ")) gets no value",
             "take it from the item under trigger.variables, for example \(missing[0]): item.title, or give it a default"
         )
     }

@@ -38,17 +38,17 @@ private enum StageReader {
         let given = ["seeds", "share", "rest"].filter { reader.keyLocation($0) != nil }
         guard given.count == 1 else {
             reader.collector.error(
-                given.isEmpty ? "the stage says nobody" : "the stage has \(given.joined(separator: " and "))",
+                given.isEmpty ? "the stage selects no devices" : "the stage has \(given.joined(separator: " and "))",
                 "write one of seeds, share and rest", at: reader.location)
             return nil
         }
         if let share, share < 0.01 { refuse("share", "share is below 0.01%", "write a larger one", reader) }
         if let tolerate, !(0.1...90).contains(tolerate) {
-            refuse("tolerate", "tolerate is not between 0.1% and 90%", "a tenth of a percent is the least", reader)
+            refuse("tolerate", "tolerate is not between 0.1% and 90%", "write a share from 0.1% to 90%", reader)
         }
         if let seeds, seeds.expression.namesEveryone {
             refuse(
-                "seeds", "seeds are everyone, and a stage is to show a fault to few",
+                "seeds", "seeds select everyone, but a stage must limit a fault to a few devices",
                 "name the devices of people you know, for example segment(\"staff\")", reader)
         }
         if isRest {
@@ -70,7 +70,7 @@ private enum StageReader {
     static func checkOrder(_ stages: [Stage], _ locations: [SourceLocation], _ field: Field) {
         guard stages.count > 1 else {
             if let only = stages.first, only.members != .rest {
-                return field.error("stages names nobody but \(only.summary)", "add {rest: true} behind it")
+                return field.error("stages names only \(only.summary)", "add {rest: true} after it")
             }
             field.error("stages holds no stage before the rest", "add one, for example {share: 1%, hold: 15m}")
             return
@@ -80,7 +80,8 @@ private enum StageReader {
         }
         if stages.last?.members != .rest {
             field.collector.error(
-                "the last stage is not the rest, so that nobody else would ever get it", "add {rest: true} behind it",
+                "the last stage is not the rest, so the remaining devices would never get it",
+                "add {rest: true} after it",
                 at: locations[locations.count - 1])
         }
         var sum = 0.0
@@ -89,7 +90,8 @@ private enum StageReader {
             switch stage.members {
             case .seeds where isSharing:
                 field.collector.error(
-                    "seeds come behind a share", "put them first: they see it before anybody else", at: locations[index]
+                    "seeds come after a share",
+                    "put the seeds first: these devices must get the push before all others", at: locations[index]
                 )
             case .seeds: break
             case .share(let percent):
@@ -97,11 +99,12 @@ private enum StageReader {
                 sum += percent
                 if sum > 100 {
                     field.collector.error(
-                        "up to here the shares add up to \(sum.percentText)", "together they may be 100% at most",
+                        "up to here the shares add up to \(sum.percentText)", "together the shares may be at most 100%",
                         at: locations[index])
                 }
             case .rest where index < stages.count - 1:
-                field.collector.error("the rest comes before the end", "make it the last stage", at: locations[index])
+                field.collector.error(
+                    "the stage with rest is not the last", "make it the last stage", at: locations[index])
             case .rest: break
             }
         }
@@ -115,8 +118,8 @@ enum StageRules {
         let hold = stages.reduce(Duration.zero) { $0 + ($1.hold ?? .zero) }
         guard let life = campaign.expiresAfter, hold > .zero, hold >= life else { return }
         reader.collector.error(
-            "the stages hold for \(WrittenDuration.text(hold)), and the pushes expire after "
-                + "\(WrittenDuration.text(life)): the rest would never get it",
+            "the stages hold for \(WrittenDuration.text(hold)), but the pushes expire after "
+                + "\(WrittenDuration.text(life)): the remaining devices would never get it",
             "hold for less, or write a longer expires_after", at: location)
     }
 }

@@ -5,27 +5,29 @@ extension ConfigurationKeys {
     enum Approvals {
         static let rules = Key(
             "rules", .list(of: .approvalRule), required: true,
-            "One for each reach; of several that apply, the strictest part of each counts.")
-        static let ceiling = Key("ceiling", .integer(1...Int.max), "No run reaches more devices, whoever signs.")
+            "One rule for each reach; if several apply, the strictest part of each counts.")
+        static let ceiling = Key(
+            "ceiling", .integer(1...Int.max), "The maximum reach of any run, even with signatures.")
         static let breakGlass = Key(
-            "break_glass", .boolean, "Whether `run --break-glass` may start a run without its signatures.")
-        static let breakGlassBy = Key("break_glass_by", .list(of: .text), "The people who may; everybody when absent.")
+            "break_glass", .boolean, "Allow `run --break-glass` to start a run without signatures.")
+        static let breakGlassBy = Key(
+            "break_glass_by", .list(of: .text), "The people who may use --break-glass (default: everyone).")
         static let shape = ObjectShape(
-            "approvals", "Who must sign a plan.",
+            "approvals", "The signatures that a plan needs.",
             [rules.shape, ceiling.shape, breakGlass.shape, breakGlassBy.shape])
 
         static let above = Key(
-            "above", .integer(0...Int.max), required: true, "A run of more devices than this needs the signatures.")
-        static let needs = Key("needs", .integer(1...20), "By how many different people: 1 if not given.")
+            "above", .integer(0...Int.max), required: true, "The reach above which a run needs these signatures.")
+        static let needs = Key("needs", .integer(1...20), "The number of different people who must sign (default: 1).")
         static let notByAuthor = Key(
-            "not_by_author", .boolean, "Whether the creator of the plan may not sign it: true if not given.")
+            "not_by_author", .boolean, "true: the plan's author may not sign it (default: true).")
         static let within = Key(
             "within", .duration(.seconds(60) ... .seconds(366 * 86_400), example: "24h"),
-            "For how long a signature is good: 24h if not given.")
+            "How long a signature is valid (default: 24h).")
         static let drift = Key(
-            "drift", .percent(0...1000), "By how much the reach may differ from what was signed: 5% if not given.")
+            "drift", .percent(0...1000), "The tolerated difference from the signed reach (default: 5%).")
         static let ruleShape = ObjectShape(
-            "rules", "The signatures above one reach.",
+            "rules", "The signatures needed above a reach.",
             [above.shape, needs.shape, notByAuthor.shape, within.shape, drift.shape])
     }
 }
@@ -74,7 +76,7 @@ extension ValueDecoder where Value == ConfiguredPeople {
                 let own = Field(name: member.key, node: member.value, collector: field.collector)
                 if !AccountName.isPlain(member.key) {
                     field.collector.error(
-                        "the person \(quoted(member.key)) is written with invisible signs, or with separate accents",
+                        "the person \(quoted(member.key)) has invisible characters or separate accents",
                         "write it in Unicode's composed form (NFC)", at: member.location)
                 }
                 let identities = accounts.read(own) ?? []

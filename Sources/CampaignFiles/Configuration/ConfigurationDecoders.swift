@@ -4,34 +4,36 @@ import Model
 package enum ConfigurationKeys {
     static let store = Key(
         "store", .store, required: true,
-        "The SQLite file; or a database on PostgreSQL 15 or later, postgres://user@host:5432/database. Its password stands "
-            + "in the file that ?password_file=/path names, in that of PGPASSFILE, or in the URL.")
-    static let campaigns = Key("campaigns", .path, "The folder with campaign files; campaigns when absent.")
-    static let templates = Key("templates", .path, "The folder with template files; templates when absent.")
-    static let apps = Key("apps", .list(of: .app), required: true, "How to reach APNs for each app.")
+        "The SQLite file; or a database on PostgreSQL 15 or later, postgres://user@host:5432/database. Its password is "
+            + "in the file named by ?password_file=/path, in the PGPASSFILE file, or in the URL.")
+    static let campaigns = Key("campaigns", .path, "The folder with campaign files (default: campaigns).")
+    static let templates = Key("templates", .path, "The folder with template files (default: templates).")
+    static let apps = Key("apps", .list(of: .app), required: true, "The apps, each with its access to APNs.")
     static let transport = Key(
         "transport", ValueDecoder<Configuration.Transport>.word,
-        "What carries the requests: native, or curl (libcurl) where a proxy is in the way.")
-    static let pace = Key("pace", .pace, "How fast all apps together.")
+        "The HTTP client: native, or curl (libcurl) if the connection to APNs goes through a proxy.")
+    static let pace = Key("pace", .pace, "The maximum rate of all apps together.")
     static let http = Key("http", .http, "The daemon's HTTP server.")
-    static let webhooks = Key("webhooks", .list(of: .webhook), "Who is told what becomes of runs.")
-    static let retention = Key("retention", .retention, "How long things are kept.")
-    static let approvals = Key("approvals", .approvals, "Above which reach who must sign a plan; nobody when absent.")
+    static let webhooks = Key("webhooks", .list(of: .webhook), "Where to report the outcomes of runs.")
+    static let retention = Key("retention", .retention, "The retention of outcomes.")
+    static let approvals = Key(
+        "approvals", .approvals, "The signatures that a plan needs above a given reach (default: none).")
     static let volumeBrake = Key(
-        "volume_brake", .volumeBrake, "What is so much more than usual that it waits for a person; nothing when absent."
+        "volume_brake", .volumeBrake, "When an unusually large run waits for a person (default: never)."
     )
     static let success = Key(
-        "success", .successLimits, "When a finished run is no success, so that its command exits 3 or 76.")
+        "success", .successLimits, "When a finished run counts as unsuccessful, so that its command exits with 3 or 76."
+    )
     static let testDevices = Key(
         "test_devices", .text,
         "The segment of the devices that test-send may reach (default: any; required with `approvals`).")
-    static let feeds = Key("feeds", .feeds, "Where feeds and links of files may lead.")
-    static let log = Key("log", .log, "How much is logged, and how.")
-    static let people = Key("people", .people, "Which accounts are one person's, for approvals.")
+    static let feeds = Key("feeds", .feeds, "Addresses that feeds and links of files may reach.")
+    static let log = Key("log", .log, "The level and format of the log.")
+    static let people = Key("people", .people, "The accounts of each person, for approvals.")
 
     /// The shape of the whole configuration file.
     package static let shape = ObjectShape(
-        "configuration", "Where things are, and how to reach APNs for each app.",
+        "configuration", "The locations of files, and the access to APNs for each app.",
         [
             store.shape, campaigns.shape, templates.shape, apps.shape, transport.shape, pace.shape, http.shape,
             webhooks.shape, retention.shape, approvals.shape, people.shape, volumeBrake.shape, success.shape,
@@ -40,23 +42,24 @@ package enum ConfigurationKeys {
 
     enum App {
         static let topic = Key("topic", .topic, required: true, "The app's bundle id.")
-        static let teamID = Key("team_id", .appleID, "The 10 characters of the team, with key_id and key_path.")
-        static let keyID = Key("key_id", .appleID, "The 10 characters of the key.")
+        static let teamID = Key("team_id", .appleID, "The 10-character team id, with key_id and key_path.")
+        static let keyID = Key("key_id", .appleID, "The 10-character key id.")
         static let keyPath = Key("key_path", .path, "The key file AuthKey_….p8.")
         static let keys = Key(
-            "keys", .keys, "A key for each environment, with team_id: for Apple's newer keys, which work in one only.")
+            "keys", .keys,
+            "A key for each environment, with team_id: for Apple's newer keys, which work in one environment only.")
         static let certificatePath = Key(
-            "certificate_path", .path, "A certificate in place of a key: PEM or .p12.")
+            "certificate_path", .path, "A certificate (PEM or .p12) in place of a key.")
         static let certificatePasswordPath = Key(
             "certificate_password_path", .path,
-            "A file with the password of a .p12; absent: $FANFARE_CERTIFICATE_PASSWORD, if there is one.")
+            "A file with the password of a .p12 (default: $FANFARE_CERTIFICATE_PASSWORD, if set).")
         static let privateKeyPath = Key("private_key_path", .path, "The certificate's private key (PEM).")
-        static let connections = Key("connections", .integer(1...64), "Lanes per environment.")
-        static let silentBudget = Key("silent_budget", .silentBudget, "The ceiling of background pushes per device.")
+        static let connections = Key("connections", .integer(1...64), "The number of connections per environment.")
+        static let silentBudget = Key("silent_budget", .silentBudget, "The limit of background pushes per device.")
         static let frequencyCaps = Key(
             "frequency_caps", .list(of: .frequencyCap),
-            "The most visible pushes per device or user, by class of campaign.")
-        static let pace = Key("pace", .pace, "How fast all runs of the app together.")
+            "The maximum number of visible pushes per device or user, by class of campaign.")
+        static let pace = Key("pace", .pace, "The maximum rate of all runs of the app together.")
         static let endpoints = Key("endpoints", .endpoints, "Other hosts than Apple's, for a simulator or relay.")
         static let shape = ObjectShape(
             "apps", "One app.",
@@ -71,25 +74,25 @@ package enum ConfigurationKeys {
         static let production = Key("production", .keyFile, "The key for production.")
         static let sandbox = Key("sandbox", .keyFile, "The key for the sandbox.")
         static let shape = ObjectShape(
-            "keys", "A key for each environment; one without a key is not sent to.",
+            "keys", "A key for each environment; Fanfare does not send to an environment without a key.",
             [production.shape, sandbox.shape])
-        static let keyID = Key("key_id", .appleID, required: true, "The 10 characters of the key.")
+        static let keyID = Key("key_id", .appleID, required: true, "The 10-character key id.")
         static let keyPath = Key("key_path", .path, required: true, "The key file AuthKey_….p8.")
         static let keyShape = ObjectShape("key", "A key of one environment.", [keyID.shape, keyPath.shape])
     }
 
     enum SilentBudget {
-        static let limit = Key("limit", .integer(1...1000), "Background pushes per device in a window.")
+        static let limit = Key("limit", .integer(1...1000), "The number of background pushes per device in a window.")
         static let window = Key(
             "window", .duration(.seconds(60) ... .seconds(7 * 86_400), example: "1h"), "The length of the window.")
         static let shape = ObjectShape(
-            "silent_budget", "The ceiling of background pushes per device.", [limit.shape, window.shape])
+            "silent_budget", "The limit of background pushes per device.", [limit.shape, window.shape])
     }
 
     enum Endpoints {
         static let production = Key("production", .hostAndPort, "host:port in place of Apple's production host.")
         static let sandbox = Key("sandbox", .hostAndPort, "host:port in place of Apple's sandbox host.")
-        static let trust = Key("trust", .path, "The CA file (PEM) to trust for them.")
+        static let trust = Key("trust", .path, "The CA file (PEM) to trust for these hosts.")
         static let shape = ObjectShape(
             "endpoints", "Other hosts than Apple's.", [production.shape, sandbox.shape, trust.shape])
     }
@@ -97,28 +100,28 @@ package enum ConfigurationKeys {
     enum HTTP {
         static let listen = Key("listen", .hostAndPort, "host:port to listen on.")
         static let editing = Key(
-            "editing", .boolean, "Whether campaign and template files may be written by way of the pages and the API.")
-        static let proxy = Key("proxy", .proxy, "A server before this one that signs people in.")
+            "editing", .boolean, "Allow editing of campaign and template files through the pages and the API.")
+        static let proxy = Key("proxy", .proxy, "A proxy in front of the daemon that signs people in.")
         static let openMetrics = Key(
             "open_metrics", .boolean,
-            "Whether /metrics names campaigns and topics to callers of other machines that send no token.")
+            "Show campaigns and topics in /metrics to callers from other machines without a token.")
         static let shape = ObjectShape(
             "http", "The daemon's HTTP server.", [listen.shape, editing.shape, proxy.shape, openMetrics.shape])
     }
 
     enum Proxy {
         static let addresses = Key(
-            "addresses", .list(of: .text), required: true, "IP addresses whose word about a user is believed.")
+            "addresses", .list(of: .text), required: true, "IP addresses of proxies whose user header is trusted.")
         static let userHeader = Key(
-            "user_header", .text, "The header with the user's name: X-Forwarded-User if not given.")
+            "user_header", .text, "The header with the user's name (default: X-Forwarded-User).")
         static let role = Key(
-            "role", ValueDecoder<AccessRole>.word, "What whoever it names may do: viewer if not given.")
+            "role", ValueDecoder<AccessRole>.word, "The role of the users that the proxy names (default: viewer).")
         static let roleHeader = Key("role_header", .text, "A header with the user's role, in place of `role`.")
         static let removesHeaders = Key(
             "removes_headers", .boolean,
-            "States that the proxy removes user_header and role_header from its clients' requests.")
+            "Confirm that the proxy removes user_header and role_header from clients' requests.")
         static let shape = ObjectShape(
-            "proxy", "A server that signs people in.",
+            "proxy", "A reverse proxy that signs users in.",
             [addresses.shape, userHeader.shape, role.shape, roleHeader.shape, removesHeaders.shape])
     }
 
@@ -127,39 +130,40 @@ package enum ConfigurationKeys {
         static let secretPath = Key(
             "secret_path", .path, required: true, "A file with the secret that signs the messages.")
         static let events = Key(
-            "events", .list(of: ValueDecoder<Configuration.Webhook.Event>.word), "Of what; of everything when absent.")
+            "events", .list(of: ValueDecoder<Configuration.Webhook.Event>.word), "The events to report (default: all).")
         static let shape = ObjectShape("webhooks", "One webhook.", [url.shape, secretPath.shape, events.shape])
     }
 
     enum VolumeBrake {
         static let times = Key(
             "times", .integer(2...10_000), required: true,
-            "A campaign, person or token that would send more than so many times the usual of the weekday waits.")
+            "A run waits if its campaign, person or token would send this many times the weekday's usual number.")
         static let atLeast = Key(
-            "at_least", .integer(1...Int.max), "A day of fewer pushes never waits; 1000 when absent.")
+            "at_least", .integer(1...Int.max), "The number of pushes per day below which no run waits (default: 1000).")
         static let maxGrowth = Key(
-            "max_growth", .percent(0...100_000), "A run that reaches so much more than the last one waits.")
+            "max_growth", .percent(0...100_000), "A run waits if it exceeds the last run's reach by more than this.")
         static let shape = ObjectShape(
-            "volume_brake", "What is so much more than usual that it waits for a person.",
+            "volume_brake", "When an unusually large run waits for a person.",
             [times.shape, atLeast.shape, maxGrowth.shape])
     }
 
     enum Feeds {
         static let allow = Key(
             "allow", .list(of: .addressRange),
-            "Addresses besides the public ones: 10.1.2.3, 10.0.0.0/8 or fd00::/8; none when absent.")
+            "Addresses besides the public ones: 10.1.2.3, 10.0.0.0/8 or fd00::/8 (default: none).")
         static let proxy = Key(
             "proxy", .boolean,
-            "Whether feeds and links go through the proxy that http_proxy and https_proxy name (default: false). The proxy then "
-                + "has to refuse private addresses.")
-        static let shape = ObjectShape("feeds", "Where feeds and links of files may lead.", [allow.shape, proxy.shape])
+            "Send feeds and links through the proxy that http_proxy and https_proxy name (default: false). The proxy "
+                + "must refuse private addresses.")
+        static let shape = ObjectShape(
+            "feeds", "Addresses that feeds and links of files may reach.", [allow.shape, proxy.shape])
     }
 
     enum Retention {
         static let outcomes = Key(
             "outcomes", .duration(.seconds(86_400) ... .seconds(36_500 * 86_400), example: "400d"),
-            "How long per-token outcomes are kept.")
-        static let shape = ObjectShape("retention", "How long things are kept.", [outcomes.shape])
+            "The time for which per-token outcomes are kept.")
+        static let shape = ObjectShape("retention", "How long Fanfare keeps data.", [outcomes.shape])
     }
 }
 

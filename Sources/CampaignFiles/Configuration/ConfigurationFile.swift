@@ -69,14 +69,14 @@ package enum ConfigurationFile {
         guard let rule = approvals.rules.first(where: { $0.needs > 1 || $0.notByAuthor }) else { return }
         let asks = rule.needs > 1 ? "needs: \(rule.needs)" : "not_by_author: true"
         reader.field("approvals")?.warning(
-            "\(asks) tells people apart by their accounts alone: whoever has two, of the system and an access token or of "
-                + "git, passes for two people",
-            "write under people whose each account is, such as people: {anna: [\"os:anna\", \"git:anna@example.org\"]}")
+            "\(asks) distinguishes people only by their accounts: a person with two, such as a system account and a "
+                + "token or a git account, counts as two people",
+            "list each person's accounts under people, such as people: {anna: [\"os:anna\", \"git:anna@example.org\"]}")
     }
 
     private static func refuseDoubleTopics(_ apps: [Configuration.App], _ reader: ObjectReader) {
         if apps.isEmpty, let field = reader.field("apps"), !reader.collector.hasErrors {
-            field.error("apps is empty", "add an app with topic and credential")
+            field.error("apps is empty", "add an app with a topic and a credential")
         }
         for (index, app) in apps.enumerated() where apps[..<index].contains(where: { $0.topic == app.topic }) {
             reader.field("apps")?.error("two apps have the topic \(quoted(app.topic))", "keep one of them")
@@ -93,7 +93,7 @@ package enum ConfigurationFile {
             let nearest = Suggestion.nearest(
                 to: String(name.dropFirst(8)), among: known.map { String($0.dropFirst(8)) })
             collector.warning(
-                "this environment variable names no key of the configuration",
+                "this environment variable does not name a configuration key",
                 nearest.map { "did you mean FANFARE_\($0)?" } ?? "known are \(known.joined(separator: ", "))",
                 at: SourceLocation(source: name))
         }

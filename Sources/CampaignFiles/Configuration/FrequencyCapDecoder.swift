@@ -3,19 +3,21 @@ import Model
 extension ConfigurationKeys {
     enum FrequencyCap {
         static let limit = Key(
-            "limit", .integer(1...1000), required: true, "Visible pushes at most in any window of that length.")
+            "limit", .integer(1...1000), required: true,
+            "The maximum number of visible pushes in any window of that length.")
         static let window = Key(
             "window", .duration(.seconds(60)...Model.FrequencyCap.windowMax, example: "24h"), required: true,
             "The length of the window.")
         static let per = Key(
             "per", ValueDecoder<Model.FrequencyCap.Subject>.word,
-            "device, or user: all devices with one user_id together; device when absent.")
+            "device, or user: all devices with one user_id together (default: device).")
         static let classes = Key(
-            "classes", .list(of: ValueDecoder<String>.name), "The classes of campaigns it holds; all when absent.")
+            "classes", .list(of: ValueDecoder<String>.name),
+            "The classes of campaigns that the cap covers (default: all).")
         static let reserve = Key(
-            "reserve", .reserve, "By class, how many of the slots no other class may take.")
+            "reserve", .reserve, "The number of slots reserved for each class.")
         static let shape = ObjectShape(
-            "frequency_caps", "The most visible pushes per device or user.",
+            "frequency_caps", "The maximum number of visible pushes per device or user.",
             [limit.shape, window.shape, per.shape, classes.shape, reserve.shape])
     }
 }
@@ -41,13 +43,13 @@ private enum CapRules {
     static func check(_ cap: FrequencyCap, _ reader: ObjectReader) {
         if let classes = cap.classes, classes.isEmpty {
             reader.collector.error(
-                "\"classes\" names no class", "name the classes it holds, or leave the key out for all",
+                "\"classes\" names no class", "name the classes that the cap covers, or omit the key for all",
                 at: reader.keyLocation("classes") ?? reader.location)
         }
         let location = reader.keyLocation("reserve") ?? reader.location
         for name in cap.reserve.keys.sorted() where !cap.covers(name) {
             reader.collector.error(
-                "\"reserve\" keeps slots for \(name), which the cap does not hold",
+                "\"reserve\" keeps slots for \(name), which the cap does not cover",
                 "add \(name) to its classes, or take it out of reserve", at: location)
         }
         let kept = cap.reserve.values.reduce(0, +)
@@ -70,7 +72,8 @@ extension ValueDecoder where Value == [String: Int] {
             for member in members {
                 guard TextForm.matches(member.key, ScalarPattern.name) else {
                     field.collector.error(
-                        "class \(quoted(member.key)) is no name", "use letters, digits, - _ and .", at: member.location)
+                        "class \(quoted(member.key)) is not a name", "use letters, digits, - _ and .",
+                        at: member.location)
                     continue
                 }
                 let value = Field(name: member.key, node: member.value, collector: field.collector)

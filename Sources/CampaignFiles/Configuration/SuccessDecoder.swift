@@ -4,13 +4,14 @@ extension ConfigurationKeys {
     enum Success {
         static let minAccepted = Key(
             "min_accepted", .integer(0...Int.max),
-            "A run that fewer devices accepted is no success (default: 1; 0: a run may reach no device).")
+            "The minimum number of accepted deliveries for success (default: 1; 0: a run may reach no device).")
         static let maxRejected = Key(
             "max_rejected", .percent(0...100), "The largest share of rejected deliveries (default: 50%).")
         static let maxUnknown = Key(
             "max_unknown", .percent(0...100), "The largest share of deliveries that end unknown (default: 50%).")
         static let shape = ObjectShape(
-            "success", "When a finished run is no success.", [minAccepted.shape, maxRejected.shape, maxUnknown.shape])
+            "success", "When a finished run counts as unsuccessful.",
+            [minAccepted.shape, maxRejected.shape, maxUnknown.shape])
     }
 }
 

@@ -3,44 +3,47 @@ import Model
 /// The keys of a fault script.
 package enum FaultKeys {
     static let faults = Key(
-        "faults", .list(of: .fault), required: true, "The rules; the first that takes a request decides.")
+        "faults", .list(of: .fault), required: true, "The rules; the first rule that matches a request decides.")
 
     /// The shape of the whole script.
     package static let shape = ObjectShape(
-        "fault script", "What a simulated APNs does wrong, and when.", [faults.shape])
+        "fault script", "The faults of a simulated APNs, and when they occur.", [faults.shape])
 
     // The affected requests.
-    static let token = Key("token", .deviceToken, "Only those for this device token.")
-    static let environment = Key("environment", ValueDecoder<PushEnvironment>.word, "Only those of this side.")
-    static let every = Key("every", .integer(1...1_000_000_000), "Every n-th of these.")
-    static let number = Key("number", .integer(1...1_000_000_000), "The n-th of these alone.")
-    static let rate = Key("rate", .percent(0...100), "A share of these, by the seed.")
-    static let after = Key("after", .integer(0...1_000_000_000), "So many of these are left alone first.")
-    static let times = Key("times", .integer(1...1_000_000_000), "The rule ends after so many.")
-    static let from = Key("from", time, "Not before so long after the start.")
-    static let until = Key("until", time, "Not after so long after the start.")
+    static let token = Key("token", .deviceToken, "Only requests for this device token.")
+    static let environment = Key(
+        "environment", ValueDecoder<PushEnvironment>.word, "Only requests to this environment.")
+    static let every = Key("every", .integer(1...1_000_000_000), "Every n-th selected request.")
+    static let number = Key("number", .integer(1...1_000_000_000), "Only the n-th selected request.")
+    static let rate = Key("rate", .percent(0...100), "A share of the selected requests, by the seed.")
+    static let after = Key("after", .integer(0...1_000_000_000), "The number of selected requests to skip first.")
+    static let times = Key("times", .integer(1...1_000_000_000), "The number of faults after which the rule ends.")
+    static let from = Key("from", time, "The time after the start when the rule begins.")
+    static let until = Key("until", time, "The time after the start when the rule ends.")
     private static let time = ValueDecoder<Duration>.duration(.zero ... .seconds(86_400), example: "5s")
 
     // The faults.
-    static let answer = Key("answer", .scriptedResponse, "This answer, whatever the request.")
+    static let answer = Key("answer", .scriptedResponse, "The response to send, regardless of the request.")
     static let answerLost = Key(
-        "answer_lost", ValueDecoder<ScriptedFault.Loss>.word, "Judged, mostly accepted, and the answer never arrives.")
-    static let delay = Key("delay", time, "The answer comes so much later.")
+        "answer_lost", ValueDecoder<ScriptedFault.Loss>.word,
+        "Process the request (usually accept it), and lose the response.")
+    static let delay = Key("delay", time, "The delay of the response.")
     static let silence = Key(
         "silence", ValueDecoder<ScriptedFault.Extent>.word,
-        "No answer on this stream, or nothing on this connection at all.")
+        "No response on this stream, or nothing on this connection at all.")
     static let reset = Key(
-        "reset", ValueDecoder<ScriptedFault.Code>.word, "RST_STREAM in place of a look at the request.")
-    static let cutAnswer = Key("cut_answer", .yes, "RST_STREAM after the headers of the answer.")
+        "reset", ValueDecoder<ScriptedFault.Code>.word, "RST_STREAM without processing the request.")
+    static let cutAnswer = Key("cut_answer", .yes, "RST_STREAM after the headers of the response.")
     static let goAway = Key("goaway", .goAway, "GOAWAY.")
-    static let streamLimit = Key("stream_limit", .streamLimit, "SETTINGS with another number of streams.")
-    static let close = Key("close", .yes, "The connection ends without a word, the request not looked at.")
-    static let outage = Key("outage", time, "All connections end, and new ones are refused for so long.")
+    static let streamLimit = Key("stream_limit", .streamLimit, "SETTINGS with a different number of streams.")
+    static let close = Key("close", .yes, "Close the connection without GOAWAY and without processing the request.")
+    static let outage = Key("outage", time, "Close all connections, and refuse new ones for this long.")
     static let connect = Key(
-        "connect", ValueDecoder<ScriptedFault.Connect>.word, "Counts connects: dropped before TLS, or never answered.")
+        "connect", ValueDecoder<ScriptedFault.Connect>.word,
+        "Drop connects before TLS, or leave them without a response; the rule counts connects.")
 
     static let ruleShape = ObjectShape(
-        "fault", "Which requests, and exactly one thing that goes wrong with them.", selection + actions)
+        "fault", "A selection of requests, and exactly one fault for them.", selection + actions)
     private static let selection = [
         token.shape, environment.shape, every.shape, number.shape, rate.shape, after.shape, times.shape, from.shape,
         until.shape,
@@ -56,30 +59,33 @@ package enum FaultKeys {
         static let status = Key("status", .integer(200...599), required: true, "The HTTP status.")
         static let reason = Key("reason", ValueDecoder<String>.text, "APNs' reason, or any other word.")
         static let timestamp = Key("timestamp", .integer(0...Int.max), "Milliseconds since 1970, for 410.")
-        static let body = Key("body", ValueDecoder<String>.text, "In place of a reason: a text that is no JSON.")
+        static let body = Key("body", ValueDecoder<String>.text, "A text that is not JSON, instead of a reason.")
         static let retryAfter = Key(
-            "retry_after", ValueDecoder<String>.text, "The header of that name: seconds, or an HTTP date.")
+            "retry_after", ValueDecoder<String>.text, "The Retry-After header: seconds, or an HTTP date.")
         static let shape = ObjectShape(
-            "answer", "An answer.", [status.shape, reason.shape, timestamp.shape, body.shape, retryAfter.shape])
+            "answer", "A response.", [status.shape, reason.shape, timestamp.shape, body.shape, retryAfter.shape])
     }
 
     enum GoAway {
         static let lastStream = Key(
             "last_stream", ValueDecoder<ScriptedFault.GoAway.LastStream>.word, required: true,
-            "What may have been processed: none, all before this request, the older half of those open, this, all.")
-        static let reason = Key("reason", ValueDecoder<String>.text, "Apple's JSON as debug data, with this reason.")
+            "The requests possibly processed: none, all before this one, the older half of the open ones, this, all.")
+        static let reason = Key("reason", ValueDecoder<String>.text, "The reason in Apple's JSON, as debug data.")
         static let text = Key("text", ValueDecoder<String>.text, "This text as debug data.")
-        static let twice = Key("twice", .boolean, "One that promises everything goes before it.")
-        static let closes = Key("closes", .boolean, "The connection ends at once, with what it promised to answer.")
+        static let twice = Key(
+            "twice", .boolean, "true: a GOAWAY with the highest stream precedes it, as in an announced shutdown.")
+        static let closes = Key(
+            "closes", .boolean,
+            "true: close the connection immediately, and lose the responses to the streams it promised.")
         static let shape = ObjectShape(
             "goaway", "GOAWAY.", [lastStream.shape, reason.shape, text.shape, twice.shape, closes.shape])
     }
 
     enum StreamLimit {
-        static let streams = Key("streams", .integer(0...100_000), required: true, "Streams at once.")
-        static let time = Key("for", FaultKeys.time, "Back to the usual number after so long.")
+        static let streams = Key("streams", .integer(0...100_000), required: true, "The number of concurrent streams.")
+        static let time = Key("for", FaultKeys.time, "The time after which the usual number applies again.")
         static let shape = ObjectShape(
-            "stream_limit", "Streams that a client may have open.", [streams.shape, time.shape])
+            "stream_limit", "The number of streams that a client may have open.", [streams.shape, time.shape])
     }
 }
 
@@ -103,21 +109,21 @@ private enum FaultRuleDecoder {
         let given = FaultKeys.actionNames.filter { reader.field($0) != nil }
         guard given.count <= 1 else {
             reader.collector.error(
-                "a fault with \(given.joined(separator: " and "))", "keep one, and write a rule for each other",
+                "a fault with \(given.joined(separator: " and "))", "keep one, and write a rule for each of the others",
                 at: reader.keyLocation(given[1]) ?? reader.location)
             return nil
         }
         guard !given.isEmpty else {
             if !reader.collector.hasErrors {
                 reader.collector.error(
-                    "a fault in which nothing goes wrong",
+                    "a fault without an action",
                     "add one of \(FaultKeys.actionNames.joined(separator: ", "))",
                     at: reader.location)
             }
             return nil
         }
         if reader.field("connect") != nil, let location = reader.keyLocation("token") {
-            reader.collector.error("a connect has no token", "remove it", at: location)
+            reader.collector.error("a rule for connect cannot select a token", "remove it", at: location)
         }
         return responses(reader) ?? streams(reader) ?? connections(reader)
     }
@@ -171,7 +177,7 @@ extension ValueDecoder where Value == ScriptedFault.Response {
     static var scriptedResponse: ValueDecoder {
         .object(FaultKeys.Response.shape) { reader in
             if reader.field("reason") != nil, let location = reader.keyLocation("body") {
-                reader.collector.error("an answer has a reason or a body", "keep one of them", at: location)
+                reader.collector.error("a response has a reason or a body, not both", "keep one of them", at: location)
             }
             return reader[FaultKeys.Response.status].map {
                 ScriptedFault.Response(

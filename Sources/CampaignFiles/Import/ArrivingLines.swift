@@ -125,7 +125,7 @@ package struct ArrivingMembers {
         guard members.count == 1, let member = members.first else {
             throw LineFault(
                 reason:
-                    "\(members.count) keys in place of one of \(SegmentMemberDecoder.columns.joined(separator: ", "))")
+                    "\(members.count) keys instead of one of \(SegmentMemberDecoder.columns.joined(separator: ", "))")
         }
         let name = String(decoding: member.key.prefix(60), as: UTF8.self)
         guard SegmentMemberDecoder.columns.contains(name) else {
@@ -138,7 +138,7 @@ package struct ArrivingMembers {
         let text: [UInt8] =
             switch member.value {
             case .text(let bytes), .number(let bytes): bytes
-            default: throw LineFault(reason: "\(name) has a value of the wrong kind")
+            default: throw LineFault(reason: "\(name) has a value of the wrong type")
             }
         return try SegmentMemberDecoder(column: name).member(text)
     }

@@ -33,12 +33,12 @@ struct CSVField {
         while true {
             if index < end, bytes[index] == quote {
                 guard let field = quoted(bytes, from: index + 1, lines: &lines) else {
-                    return isComplete ? .broken("a quote is opened and not closed") : .incomplete
+                    return isComplete ? .broken("a quote is opened but not closed") : .incomplete
                 }
                 index = field.range.upperBound + 1
                 if index == end, !isComplete { return .incomplete }
                 guard index == end || bytes[index] == delimiter || isLineEnd(bytes[index]) else {
-                    return .broken("text behind a closing quote")
+                    return .broken("text after a closing quote")
                 }
                 fields.append(field.withoutMark(bytes))
             } else {
@@ -127,7 +127,7 @@ enum CSVHeader {
     /// Returns the names in the first line, and moves the cutter after it.
     static func names(_ cutter: inout LineCutter) throws(ImportError) -> [String] {
         switch try cutter.next() {
-        case .end: throw .header(["\(cutter.path): error: the file is empty; it begins with a line of column names"])
+        case .end: throw .header(["\(cutter.path): error: the file is empty; begin it with a line of column names"])
         case .broken(_, let reason): throw .header(["\(cutter.path):\(cutter.line):1: error: header: \(reason)"])
         case .record:
             let bytes = cutter.bytes
@@ -153,7 +153,8 @@ enum CSVHeader {
                 continue
             }
             if columns.contains(column) {
-                collector.error("the column \(quoted(column.name)) stands twice", "remove one of the two", at: location)
+                collector.error(
+                    "the column \(quoted(column.name)) appears twice", "remove one of the two", at: location)
             }
             columns.append(column)
         }

@@ -86,8 +86,8 @@ package enum ImportError: Error, CustomStringConvertible {
         case .unreadable(let path, let reason): "\(path): cannot be read (\(reason)); check the path and permissions"
         case .header(let problems): problems.joined(separator: "\n")
         case .rejectsUnwritable(let path, let reason):
-            "\(path): the rejects file cannot be written (\(reason)); name another with its folder in place"
-        case .stopped(let path): "\(path): the reading was stopped before its end; give the same command again"
+            "\(path): the rejects file cannot be written (\(reason)); name another file in an existing folder"
+        case .stopped(let path): "\(path): reading was stopped early; run the same command again"
         }
     }
 }
@@ -102,7 +102,7 @@ package struct ReadCounts: Hashable, Sendable {
 
     /// The maximum number of reasons. They differ by column, and by the names of attributes.
     private static let reasonsMax = 50
-    private static let furtherReason = "a value of another column is of no use"
+    private static let furtherReason = "a value of another column is unusable"
 
     package var good = 0
     package var rejected = 0

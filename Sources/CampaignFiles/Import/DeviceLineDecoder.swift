@@ -41,10 +41,10 @@ struct DeviceLineDecoder: RecordDecoder {
         try setMembers(try JSONLineReader.members(bytes, bytes.indices))
         let device = try builder.finish()
         guard device.topic == topic else {
-            throw LineFault(reason: "topic is \(quoted(device.topic)), the address says \(quoted(topic))")
+            throw LineFault(reason: "topic is \(quoted(device.topic)), the URL has \(quoted(topic))")
         }
         guard device.installationID == installation else {
-            throw LineFault(reason: "installation_id is not the one that the address says")
+            throw LineFault(reason: "installation_id differs from the one in the URL")
         }
         return device
     }
@@ -66,7 +66,7 @@ struct DeviceLineDecoder: RecordDecoder {
         _ bytes: [UInt8], _ fields: [CSVField], _ columns: [DeviceColumn]
     ) throws(LineFault) {
         guard fields.count == columns.count else {
-            throw LineFault(reason: "\(fields.count) fields, the header has \(columns.count)")
+            throw LineFault(reason: "\(fields.count) fields, but the header has \(columns.count)")
         }
         for index in columns.indices {
             let field = fields[index]
@@ -86,7 +86,7 @@ struct DeviceLineDecoder: RecordDecoder {
                 return try decoder.builder.set(column, bytes, range)
             }
             guard let members = try? JSONLineReader.members(bytes, range) else {
-                throw LineFault(reason: "attributes is no JSON object")
+                throw LineFault(reason: "attributes is not a JSON object")
             }
             try decoder.setValue(column, .object(members))
         }
@@ -123,7 +123,7 @@ struct DeviceLineDecoder: RecordDecoder {
         var known: Set<[UInt8]> = []
         for member in members where !known.insert(member.key).inserted {
             throw LineFault(
-                reason: "the key \(quoted(String(decoding: member.key.prefix(60), as: UTF8.self))) stands twice")
+                reason: "the key \(quoted(String(decoding: member.key.prefix(60), as: UTF8.self))) appears twice")
         }
     }
 
@@ -140,7 +140,7 @@ struct DeviceLineDecoder: RecordDecoder {
             var tags: [String] = []
             for value in values {
                 guard case .text(let bytes) = value, let tag = String(validating: bytes, as: UTF8.self) else {
-                    throw LineFault(reason: "tags is no list of texts")
+                    throw LineFault(reason: "tags is not a list of texts")
                 }
                 tags.append(tag)
             }
@@ -156,7 +156,7 @@ struct DeviceLineDecoder: RecordDecoder {
             let bytes = Array((truth ? "true" : "false").utf8)
             try builder.set(column, bytes, bytes.indices)
         case (_, .boolean), (_, .list), (_, .object):
-            throw LineFault(reason: "\(column.name) has a value of the wrong kind")
+            throw LineFault(reason: "\(column.name) has a value of the wrong type")
         }
     }
 }

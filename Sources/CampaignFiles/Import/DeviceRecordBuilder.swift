@@ -114,7 +114,7 @@ struct DeviceRecordBuilder {
         case .badge: record.badge = try DeviceText.count(bytes[range], column.name)
         case .tags:
             guard let tags = tagLists.value(bytes, range, make: { DeviceText.tags($0) }) else {
-                throw LineFault(reason: "tags are not UTF-8 text of one line")
+                throw LineFault(reason: "tags are not one line of UTF-8 text")
             }
             record.tags = tags
         case .attribute(let key):
@@ -122,7 +122,7 @@ struct DeviceRecordBuilder {
             else { throw LineFault(reason: "\(column.name) is not UTF-8 text") }
             record.attributes = record.attributes ?? [:]
             record.attributes?[key] = value
-        case .attributes: throw LineFault(reason: "attributes is not an object")
+        case .attributes: throw LineFault(reason: "attributes is not a JSON object")
         }
     }
 

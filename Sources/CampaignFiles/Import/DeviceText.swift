@@ -9,7 +9,7 @@ enum DeviceText {
             return try DeviceToken(hexDigits: bytes[range])
         } catch {
             switch error {
-            case .notHex: throw LineFault(reason: "token holds a character that is no hex digit")
+            case .notHex: throw LineFault(reason: "token holds a character that is not a hex digit")
             case .oddCount: throw LineFault(reason: "token has an odd number of hex digits")
             case .byteCount(let count):
                 let limits = "\(DeviceToken.byteCounts.lowerBound) to \(DeviceToken.byteCounts.upperBound)"
@@ -26,13 +26,13 @@ enum DeviceText {
     /// such a push type is valid for nothing else.
     static func topic(_ bytes: ArraySlice<UInt8>) -> Result<String, LineFault> {
         plain(bytes, "topic").flatMap { text in
-            Topic.isWellFormed(text) ? .success(text) : .failure(LineFault(reason: "topic is no bundle id"))
+            Topic.isWellFormed(text) ? .success(text) : .failure(LineFault(reason: "topic is not a bundle id"))
         }
     }
 
     static func locale(_ bytes: ArraySlice<UInt8>) -> Result<String, LineFault> {
         plain(bytes, "locale").flatMap { text in
-            LocaleTag(text) == nil ? .failure(LineFault(reason: "locale is no language tag")) : .success(text)
+            LocaleTag(text) == nil ? .failure(LineFault(reason: "locale is not a language tag")) : .success(text)
         }
     }
 
@@ -40,7 +40,7 @@ enum DeviceText {
     static func timeZone(_ bytes: ArraySlice<UInt8>) -> Result<String, LineFault> {
         plain(bytes, "time_zone").flatMap { text in
             let fits = text.utf8.count <= 64 && text.utf8.allSatisfy { (0x2B...0x7A).contains($0) && $0 != 0x2C }
-            return fits ? .success(text) : .failure(LineFault(reason: "time_zone is no IANA name"))
+            return fits ? .success(text) : .failure(LineFault(reason: "time_zone is not an IANA name"))
         }
     }
 
@@ -49,14 +49,14 @@ enum DeviceText {
             let isCode = text.utf8.count == 2 && text.utf8.allSatisfy { (0x41...0x5A).contains($0 & 0xDF) }
             let isArea = text.utf8.count == 3 && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
             return isCode || isArea
-                ? .success(text) : .failure(LineFault(reason: "country is no code of two letters"))
+                ? .success(text) : .failure(LineFault(reason: "country is not a two-letter code"))
         }
     }
 
     static func version(_ bytes: ArraySlice<UInt8>, _ name: String) -> Result<String, LineFault> {
         plain(bytes, name).flatMap { text in
             AppVersion(text) == nil
-                ? .failure(LineFault(reason: "\(name) is no version of dotted numbers")) : .success(text)
+                ? .failure(LineFault(reason: "\(name) is not a version of dotted numbers")) : .success(text)
         }
     }
 
@@ -82,7 +82,7 @@ enum DeviceText {
     static func count(_ bytes: ArraySlice<UInt8>, _ name: @autoclosure () -> String) throws(LineFault) -> Int {
         guard bytes.allSatisfy({ (0x30...0x39).contains($0) }),
             let number = Int32(String(decoding: bytes, as: UTF8.self))
-        else { throw LineFault(reason: "\(name()) is no whole number from 0") }
+        else { throw LineFault(reason: "\(name()) is not a whole number of at least 0") }
         return Int(number)
     }
 
@@ -112,7 +112,7 @@ enum DeviceText {
                 return Timestamp(milliseconds: range.count == 10 ? number * 1000 : number)
             }
         }
-        throw LineFault(reason: "\(name()) is no time such as 2026-11-01T09:00:00Z")
+        throw LineFault(reason: "\(name()) is not a time such as 2026-11-01T09:00:00Z")
     }
 
     private static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }

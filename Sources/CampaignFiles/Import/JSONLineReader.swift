@@ -25,10 +25,10 @@ struct JSONLineReader {
     static func members(_ bytes: [UInt8], _ range: Range<Int>) throws(LineFault) -> [Member] {
         var line = JSONLineReader(bytes: bytes, index: range.lowerBound, end: range.upperBound)
         line.skipBlanks()
-        guard line.take("{") else { throw LineFault(reason: "the line is no JSON object") }
+        guard line.take("{") else { throw LineFault(reason: "the line is not a JSON object") }
         let members = try line.members(depth: 1)
         line.skipBlanks()
-        guard line.index == line.end else { throw LineFault(reason: "text behind the JSON object") }
+        guard line.index == line.end else { throw LineFault(reason: "text after the JSON object") }
         return members
     }
 
@@ -118,7 +118,7 @@ struct JSONLineReader {
             if bytes[index - 1] == UInt8(ascii: "\"") { return text }
             text += try escape()
         }
-        throw LineFault(reason: "a JSON text does not end")
+        throw LineFault(reason: "a JSON string is not closed")
     }
 
     private mutating func escape() throws(LineFault) -> [UInt8] {
@@ -141,7 +141,7 @@ struct JSONLineReader {
         if (0xD800..<0xDC00).contains(code), take("\\"), take("u"), let low = hex(), (0xDC00..<0xE000).contains(low) {
             code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
         }
-        guard let scalar = Unicode.Scalar(code) else { throw LineFault(reason: "half a surrogate pair in a JSON text") }
+        guard let scalar = Unicode.Scalar(code) else { throw LineFault(reason: "half a surrogate pair in JSON") }
         return Array(String(scalar).utf8)
     }
 

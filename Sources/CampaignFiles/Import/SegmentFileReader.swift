@@ -66,7 +66,7 @@ struct SegmentMemberDecoder: RecordDecoder {
 
     func decode(_ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]) throws(LineFault) -> SegmentMember {
         guard fields.count == 1, let field = fields.first else {
-            throw LineFault(reason: "\(fields.count) fields in place of one")
+            throw LineFault(reason: "\(fields.count) fields instead of one")
         }
         return try member(field.hasDoubledQuotes ? field.unescaped(bytes) : Array(bytes[field.range]))
     }

@@ -68,7 +68,7 @@ struct ObjectReader {
         for key in shape.keys where key.isRequired && fields[key.name] == nil && !mistyped.contains(key.name) {
             let example = key.value.example.isEmpty ? "" : ", for example \(key.value.example)"
             collector.error(
-                "\(shape.name): the key \(quoted(key.name)) is missing", "add it with \(key.value.summary)\(example)",
+                "\(shape.name): the key \(quoted(key.name)) is missing", "add it, with \(key.value.summary)\(example)",
                 at: location)
         }
     }
@@ -96,7 +96,7 @@ extension Field {
             return true
         }
         collector.error(
-            "the key \(quoted(member.key)) stands twice", "remove this one or the one in line \(first.line)",
+            "the key \(quoted(member.key)) appears twice", "remove this one or the one on line \(first.line)",
             at: member.location)
         return false
     }

@@ -52,7 +52,7 @@ package enum RegularFile {
         case S_IFIFO: kind = "a named pipe"
         case S_IFSOCK: kind = "a socket"
         case S_IFCHR, S_IFBLK: kind = "a device"
-        default: kind = "no regular file"
+        default: kind = "not a regular file"
         }
         throw Fault(what: "is \(kind), and is not read", advice: "put a regular file in its place, or move it away")
     }

@@ -184,15 +184,15 @@ extension YAMLDocument {
             collector.error(
                 "not valid YAML: \(fault.problem)", advice(for: fault, collector), at: fault.location)
         case .character:
-            collector.error("not valid YAML: \(fault.problem)", "remove the character", at: fault.location)
+            collector.error("not valid YAML: \(fault.problem)", "remove this character", at: fault.location)
         }
     }
 
     private static func advice(for fault: YAMLFault, _ collector: DiagnosticCollector) -> String {
         let line = collector.lines.line(fault.location.line)
         if line.contains("{{") { return "put texts with {{placeholders}} in quotes" }
-        if line.contains("\t") { return "indent with blanks, not with tabs" }
-        if fault.problem.contains("mapping values") { return "put texts that hold a colon and a blank in quotes" }
+        if line.contains("\t") { return "indent with spaces, not tabs" }
+        if fault.problem.contains("mapping values") { return "put texts that contain a colon and a space in quotes" }
         if fault.problem.contains("cannot start any token") { return "put the text in quotes" }
         if fault.problem.contains("another document") { return "remove the line --- and what follows it" }
         return "look at the indentation and the quotes here and above"

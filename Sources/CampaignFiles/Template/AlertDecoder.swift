@@ -50,7 +50,7 @@ private enum AlertDecoder {
             guard let locale = locale(of: member, field.collector) else { continue }
             if let first = locations[locale] {
                 field.collector.error(
-                    "language \(locale) stands twice", "remove this one or the one in line \(first.line)",
+                    "language \(locale) appears twice", "remove this one or the one on line \(first.line)",
                     at: member.location)
                 continue
             }
@@ -66,7 +66,7 @@ private enum AlertDecoder {
     private static func locale(of member: FileNode.Member, _ collector: DiagnosticCollector) -> LocaleTag? {
         if TemplateKeys.Localized.shape.keys.contains(where: { $0.name == member.key }) {
             collector.error(
-                "alert: \(quoted(member.key)) stands outside a language",
+                "alert: \(quoted(member.key)) is outside a language",
                 "put it under one: alert: {en: {\(member.key): \"…\"}}", at: member.location)
             return nil
         }
@@ -74,7 +74,7 @@ private enum AlertDecoder {
             let names = TemplateKeys.ByApp.shape.keys.map(\.name)
             let nearest = Suggestion.nearest(to: member.key.replacing("-", with: "_"), among: names)
             collector.error(
-                "alert: \(quoted(member.key)) is no language tag",
+                "alert: \(quoted(member.key)) is not a language tag",
                 nearest.map { "did you mean \(quoted($0))?" } ?? "write for example de or pt-BR", at: member.location)
             return nil
         }

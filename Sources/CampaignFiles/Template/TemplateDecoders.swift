@@ -24,7 +24,7 @@ extension ValueDecoder where Value == TemplateText {
         case .unclosed(let offset):
             report("a placeholder begins with {{ and does not end", "close it with }}", at: offset, field)
         case .malformed(let name, let offset):
-            let what = name.isEmpty ? "an empty placeholder {{}}" : "{{\(name)}} is no placeholder"
+            let what = name.isEmpty ? "an empty placeholder {{}}" : "{{\(name)}} is not a valid placeholder"
             report(
                 what, "write {{name}} with a letter, then letters, digits, _ and -; or {{device.model}}", at: offset,
                 field)
@@ -104,13 +104,13 @@ extension ValueDecoder where Value == [TemplateValue.Member] {
             if let aps = members.first(where: { $0.key == "aps" }) {
                 field.collector.error(
                     "custom holds the key \"aps\", which belongs to Apple",
-                    "use the keys of the template for what stands in aps, and another name for your own",
+                    "use the template's keys for the content of aps, and another name for your own key",
                     at: aps.location)
             }
             for member in members where APSKey.onlyInside.contains(member.key) {
                 field.collector.warning(
-                    "custom holds \(quoted(member.key)), which Apple looks for in aps only",
-                    "use \(quoted(APSKey.inTemplate(member.key))) of the template if Apple's is meant",
+                    "custom holds \(quoted(member.key)), which Apple reads only in aps",
+                    "use \(quoted(APSKey.inTemplate(member.key))) of the template if you mean Apple's key",
                     at: member.location
                 )
             }
@@ -163,7 +163,7 @@ private enum CustomValueDecoder {
         let mayBeNumber = text.utf8.first.map { (0x30...0x39).contains($0) || "-+.".utf8.contains($0) } ?? false
         guard !mayBeNumber || !TextForm.matches(text, numberElsewhere) else {
             field.error(
-                "\(quoted(field.name)): \(text) is a number for some readers of YAML, and would be sent as a text",
+                "\(quoted(field.name)): \(text) is a number for some YAML parsers, but would be sent as a text",
                 "put it in quotes if it is a text, or write the number in decimal digits")
             return nil
         }
@@ -175,7 +175,7 @@ private enum CustomValueDecoder {
         if let integer = Int64(text) { return .integer(integer) }
         guard let number = Double(text) else { return templateText(field) }
         guard number.isFinite, Decimal(text) == Decimal("\(number)") else {
-            let kept = number.isFinite ? "it would be sent as \(number)" : "it is too large"
+            let kept = number.isFinite ? "it would be sent as \(number)" : "it is too large to send"
             field.error(
                 "\(quoted(field.name)): the number \(text) cannot be kept exactly, \(kept)",
                 "put it in quotes to send it as a text, or write fewer digits")

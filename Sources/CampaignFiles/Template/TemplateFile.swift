@@ -219,16 +219,17 @@ package enum TemplateRules {
         switch pushType {
         case .alert where lacks("alert", "sound", "badge"):
             collector.error(
-                "template \(quoted(template.name)) shows nothing, and its push_type is alert",
+                "template \(quoted(template.name)) shows nothing, but its push_type is alert",
                 "add alert, sound or badge, or use push_type background", at: location)
         case .liveactivity where TemplateKeys.Activity.shapes.allSatisfy { lacks($0.name) }:
             collector.error(
-                "template \(quoted(template.name)) has no event, and its push_type is liveactivity",
+                "template \(quoted(template.name)) has no event, but its push_type is liveactivity",
                 "add event: start, update or end, and content_state", at: location)
         case .liveactivity:
             if template.alert?.hasSubtitle == true {
                 collector.error(
-                    "a subtitle in the alert of a Live Activity", "remove it; Apple knows title, body and sound there",
+                    "a subtitle in the alert of a Live Activity",
+                    "remove it; Apple supports only title, body and sound there",
                     at: source.locations["alert"] ?? location)
             }
             guard lacks("alert"), let sound = source.locations["sound"] else { break }
@@ -237,11 +238,11 @@ package enum TemplateRules {
                 "add alert; the sound is played with it", at: sound)
         case .mdm where lacks("mdm"):
             collector.error(
-                "template \(quoted(template.name)) has no mdm, and its push_type is mdm",
+                "template \(quoted(template.name)) has no mdm, but its push_type is mdm",
                 "add mdm: \"{{device.attributes.push_magic}}\"", at: location)
         case .fileprovider where !template.custom.contains { $0.key == "container-identifier" } && source.isRight:
             collector.error(
-                "template \(quoted(template.name)) does not say what has changed, and its push_type is fileprovider",
+                "template \(quoted(template.name)) does not say what has changed, but its push_type is fileprovider",
                 "add custom: {container-identifier: …, domain: …}", at: source.locations["custom"] ?? location)
         default: break
         }
@@ -278,7 +279,7 @@ private struct PushContent {
             name = "background push"
             allowed = Self.onlyCustom
             advice =
-                "remove it, only custom is allowed: Apple wants aps to hold nothing but content-available, or the push "
+                "remove it, only custom is allowed: Apple requires aps to hold only content-available, or the push "
                 + "is not silent; use push_type alert to show something"
         case .liveactivity:
             name = "Live Activity"
@@ -295,7 +296,7 @@ private struct PushContent {
         case .location, .voip, .complication, .fileprovider, .pushtotalk:
             name = "\(pushType.rawValue) push"
             allowed = Self.onlyCustom
-            advice = "put what the app needs under custom; the system shows nothing of such a push by itself"
+            advice = "put what the app needs under custom; the system shows nothing for such a push"
         }
     }
 }

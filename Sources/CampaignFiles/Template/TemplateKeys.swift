@@ -4,33 +4,33 @@ import Model
 package enum TemplateKeys {
     static let name = Key("template", ValueDecoder<String>.name, required: true, "The template's name.")
     static let defaultLocale = Key(
-        "default_locale", .locale, "The language for devices whose own is not among those of alert.")
-    static let alert = Key("alert", .alert, "What the user reads, by language; or keys that the app translates.")
-    static let sound = Key("sound", .sound, "default, a file of the app, or an object for critical alerts.")
-    static let badge = Key("badge", .badge, "The number on the icon; +n adds to the one kept per device.")
-    static let category = Key("category", .templateText, "The registered category that gives the buttons.")
-    static let threadID = Key("thread_id", .templateText, "Groups notifications on the screen.")
+        "default_locale", .locale, "The language for devices whose language is not listed under alert.")
+    static let alert = Key("alert", .alert, "The visible texts, by language; or keys that the app translates.")
+    static let sound = Key("sound", .sound, "The sound: default, a file of the app, or an object for critical alerts.")
+    static let badge = Key("badge", .badge, "The number on the icon; +n adds to the number stored per device.")
+    static let category = Key("category", .templateText, "The registered category that defines the buttons.")
+    static let threadID = Key("thread_id", .templateText, "The group of the notification on the screen.")
     static let targetContentID = Key("target_content_id", .templateText, "The window to bring to the front.")
-    static let filterCriteria = Key("filter_criteria", .templateText, "For Focus filters.")
+    static let filterCriteria = Key("filter_criteria", .templateText, "The criteria for Focus filters.")
     static let launchImage = Key("launch_image", .templateText, "The launch image or storyboard to open with.")
     static let contentAvailable = Key(
         "content_available", .boolean, "Wake the app in the background besides showing the alert.")
     static let mutableContent = Key(
         "mutable_content", .boolean, "Run the app's notification service extension before showing.")
     static let interruptionLevel = Key(
-        "interruption_level", ValueDecoder<Template.InterruptionLevel>.word, "How much the push may disturb.")
+        "interruption_level", ValueDecoder<Template.InterruptionLevel>.word, "The interruption level.")
     static let relevanceScore = Key(
-        "relevance_score", .number(-1e9...1e9), "Order in the summary, 0 to 1; any number for a Live Activity.")
+        "relevance_score", .number(-1e9...1e9), "The order in the summary, 0 to 1; any number for a Live Activity.")
     static let custom = Key("custom", .custom, "The app's own keys, beside aps.")
-    static let mdm = Key("mdm", .templateText, "The push magic of the device, the whole of an MDM push.")
+    static let mdm = Key("mdm", .templateText, "The push magic of the device, the only content of an MDM push.")
     static let test = Key(
-        "test", .boolean, "true: it goes to single devices by test-send alone; a run of it is refused.")
-    static let lint = Key("lint", .lint, "What `validate` warns of in these texts and is meant.")
+        "test", .boolean, "true: only test-send may send this template, to single devices; a run with it is refused.")
+    static let lint = Key("lint", .lint, "Warnings of `validate` to ignore for these texts.")
 
     /// The shape of the whole template file.
     package static let shape = ObjectShape(
-        "template", "What a push says, apart from who gets it and when.",
-        ownKeysAdvice: "put your own keys under custom, beside aps and not in it",
+        "template", "The content of a push, without its audience and time.",
+        ownKeysAdvice: "put your own keys under custom: they are sent next to aps, not in it",
         [
             name.shape, defaultLocale.shape, alert.shape, sound.shape, badge.shape, category.shape, threadID.shape,
             targetContentID.shape, filterCriteria.shape, launchImage.shape, contentAvailable.shape,
@@ -40,21 +40,22 @@ package enum TemplateKeys {
     enum Lint {
         static let allow = Key(
             "allow", .list(of: ValueDecoder<LintRule>.word), required: true,
-            "The rules that these texts break on purpose.")
-        static let shape = ObjectShape("lint", "What is meant as it stands.", [allow.shape])
+            "The lint rules to ignore for these texts.")
+        static let shape = ObjectShape("lint", "The intended exceptions.", [allow.shape])
     }
 
     /// The content of a Live Activity push besides its alert.
     enum Activity {
-        static let event = Key("event", ValueDecoder<LiveActivity.Event>.word, "What happens to the Live Activity.")
-        static let contentState = Key("content_state", .members, "The new state, as the app's ContentState reads it.")
+        static let event = Key("event", ValueDecoder<LiveActivity.Event>.word, "The event of the Live Activity.")
+        static let contentState = Key("content_state", .members, "The new state, as the app's ContentState.")
         static let attributesType = Key("attributes_type", ValueDecoder<String>.text, "The Swift type of attributes.")
-        static let attributes = Key("attributes", .members, "What stays the same, with event: start.")
-        static let staleDate = Key("stale_date", .moment, "When the state is out of date.")
+        static let attributes = Key("attributes", .members, "The constant attributes, with event: start.")
+        static let staleDate = Key("stale_date", .moment, "The time after which the state is out of date.")
         static let dismissalDate = Key(
-            "dismissal_date", .moment, "When the ended activity leaves the screen; in the past: at once.")
+            "dismissal_date", .moment,
+            "When the ended activity leaves the screen; a time in the past means immediately.")
         static let inputPushToken = Key(
-            "input_push_token", .boolean, "Ask the device for a token for updates, with event: start.")
+            "input_push_token", .boolean, "Request a token for updates from the device, with event: start.")
         static let inputPushChannel = Key(
             "input_push_channel", .templateText, "The broadcast channel to listen on, with event: start.")
         static let shapes = [
@@ -127,7 +128,7 @@ enum APSObject {
             return root
         }
         root.collector.error(
-            "a template holds no \"aps\"; Fanfare builds it from the keys of the template",
+            "a template must not hold \"aps\"; Fanfare builds it from the keys of the template",
             "move its content up: alert by language, sound, badge, category, thread_id; your own keys go under custom",
             at: aps.location)
         refuseOwnKeys(in: aps.value, named: "aps", known: APSKey.all, root.collector)
@@ -147,7 +148,7 @@ enum APSObject {
         for member in members where !known.contains(member.key.replacing("_", with: "-")) {
             collector.error(
                 "\(quoted(member.key)) inside \(name)",
-                "move it under custom: Apple ignores keys in aps that it does not know", at: member.location)
+                "move it under custom: Apple ignores unknown keys in aps", at: member.location)
         }
     }
 }

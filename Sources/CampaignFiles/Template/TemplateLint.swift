@@ -29,8 +29,9 @@ package enum TemplateLint {
             let location = source.locations["variables.\(name)"] ?? SourceLocation()
             return Diagnostic(
                 path: source.path, line: location.line, column: location.column, severity: .warning,
-                what: "{{\(name)}} never gets a value: the campaign is started by its schedule, which gives none",
-                advice: "write a text behind \(name), or start the campaign by hand", rule: .neverFilled)
+                what:
+                    "{{\(name)}} never gets a value: the campaign is started by its schedule, which sets no variables",
+                advice: "give \(name) a default, or start the campaign by hand", rule: .neverFilled)
         }
     }
 }

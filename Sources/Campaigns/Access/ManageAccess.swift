@@ -53,10 +53,10 @@ package struct ManageAccess: Sendable {
         guard !Self.isReserved(name) else {
             throw Failure(
                 .invalidData,
-                "\"\(name)\" cannot be a token's name: Fanfare itself writes it into the record; give another name")
+                "\"\(name)\" cannot be a token's name: Fanfare uses it in the audit log; give another name")
         }
         if let expiresIn, expiresIn <= .zero {
-            throw Failure(.invalidData, "a token that ends at once is of no use; give it some time, such as 90d")
+            throw Failure(.invalidData, "a token that expires immediately is useless; give a longer time, such as 90d")
         }
         try await requireNotPromised(name)
         let secret = makeSecret()
@@ -121,7 +121,9 @@ package struct ManageAccess: Sendable {
             expiresAt: min(now + Self.sessionIdleMax, end), endsAt: end)
         let secret = makeSecret()
         guard try await store.createSession(session, secretHash: Self.hash(secret), by: actor) else {
-            throw Failure(.refused, "the access token \"\(token.name)\" is revoked or has ended; ask for another one")
+            throw Failure(
+                .refused, "the access token \"\(token.name)\" is revoked or has expired; ask an admin for another token"
+            )
         }
         _ = try await store.removeExpiredSessions(now: now)
         return secret
@@ -193,7 +195,7 @@ package struct ManageAccess: Sendable {
         if let person = people.person(ofTokenNamed: name) {
             throw Failure(
                 .refused,
-                "the token \"\(name)\" is not created here: `people` in the configuration makes it an account of "
+                "the token \"\(name)\" cannot be created here: `people` in the configuration assigns that name to "
                     + "\(person); give another name, or ask the operator to run `fanfare tokens create \(name)`")
         }
         guard let promised = people.tokenIDs.max() else { return }

@@ -27,15 +27,15 @@ extension ApprovePlans {
         guard try await digest(definition, rejected.occurrence, hashes).text == rejected.digest else {
             throw Failure(
                 .refused,
-                "the campaign \(rejected.campaign), a template or a segment has changed since the plan was rejected; plan it "
-                    + "again, and ask for that plan")
+                "the campaign \(rejected.campaign), a template or a segment has changed since the plan was rejected; "
+                    + "plan the run again, and request approval of the new plan")
         }
         let asked = try await ask(
             definition, occurrence: rejected.occurrence, reach: try await reach(of: definition, now: now), by: actor,
             now: now, files: hashes)
         guard let asked else {
             throw Failure(
-                .refused, "a run of \(rejected.campaign) needs no signatures by now; plan it again, and start it")
+                .refused, "a run of \(rejected.campaign) no longer needs signatures; plan the run again, and start it")
         }
         return asked
     }

@@ -199,8 +199,8 @@ package struct ApprovePlans: Sendable {
         guard let identity = SignedStatement(record.request).signer([UInt8](bytes), among: people) else {
             throw Failure(
                 .refused,
-                "\(signature) is no signature of this plan by a key of `people`: it is for another plan, for an earlier "
-                    + "request or reach, or by another key; `fanfare approvals \(plan) --statement` prints what is signed"
+                "\(signature) is not a signature of this plan by a key in `people`: it is for another plan, an "
+                    + "earlier request or reach, or by another key; `fanfare approvals \(plan) --statement` prints the text"
             )
         }
         let person = people.person(identity)
@@ -209,9 +209,9 @@ package struct ApprovePlans: Sendable {
         if let rule = rules?.rule(forReach: record.request.reach), now - record.request.askedAt > rule.within {
             throw Failure(
                 .refused,
-                "\(record.request.summary), was asked for at \(record.request.askedAt.iso8601), and a key's signature has "
-                    + "lapsed \(WrittenDuration.text(rule.within)) later; ask anew with `fanfare plan "
-                    + "\(record.request.campaign) --for-approval`, and sign that")
+                "\(record.request.summary), was requested at \(record.request.askedAt.iso8601), and a key's signature "
+                    + "has lapsed \(WrittenDuration.text(rule.within)) later; request it again with `fanfare plan "
+                    + "\(record.request.campaign) --for-approval`, and sign the new plan")
         }
         let signed = ApprovalSignature(
             identity: identity, name: "\(person), by a key", signedAt: record.request.askedAt,
@@ -283,7 +283,7 @@ package struct ApprovePlans: Sendable {
         }
         guard found.count == 1 else {
             let names = found.map { "\($0.request.digest.prefix(Self.digestDigitsMin)) (\($0.request.summary))" }
-            throw Failure(.invalidData, "\(plan) names \(found.count) plans: give \(names.joined(separator: " or "))")
+            throw Failure(.invalidData, "\(plan) matches \(found.count) plans: give \(names.joined(separator: " or "))")
         }
         return first
     }
@@ -295,18 +295,18 @@ package struct ApprovePlans: Sendable {
         guard let token = PlanToken(shown) else {
             throw Failure(
                 .invalidData,
-                "what was shown is signed: give the plan with its reach, as `fanfare approvals \(digits)` or "
-                    + "GET /approvals/{plan} has it")
+                "a signature covers the plan as displayed: give its hash and reach, as `fanfare approvals \(digits)` "
+                    + "or GET /approvals/{plan} shows it")
         }
         guard let current = PlanToken(request.plan), token.isSameBut(reach: current.reach, of: current) else {
             throw Failure(
-                .refused, "\(shown) is not the plan that waits here; look at it with `fanfare approvals \(digits)`")
+                .refused, "\(shown) is not the plan that waits here; display it with `fanfare approvals \(digits)`")
         }
         guard token.reach != current.reach else { return }
         throw Failure(
             .refused,
             "\(request.summary), was shown for \(token.reach.counted("device")) and would reach "
-                + "\(current.reach.grouped) by now; look at it again with `fanfare approvals \(digits)`")
+                + "\(current.reach.grouped) now; display it again with `fanfare approvals \(digits)`")
     }
 
     /// Throws if a segment or the prepared correction has changed. The plan's page shows both as they are now.
@@ -314,8 +314,8 @@ package struct ApprovePlans: Sendable {
         guard try await digest(request.definition, request.occurrence, [:]).text != request.digest else { return }
         throw Failure(
             .refused,
-            "\(request.summary), is not as it was asked for: a segment that it names, or its prepared correction, has changed; "
-                + "ask anew with `fanfare plan \(request.campaign) --for-approval`, and look at it again")
+            "\(request.summary), has changed since it was requested (a segment that it names, or its correction); "
+                + "request approval again with `fanfare plan \(request.campaign) --for-approval`, and check it")
     }
 
     /// Throws immediately if the signature could not count.
@@ -325,13 +325,13 @@ package struct ApprovePlans: Sendable {
             throw Failure(
                 .refused,
                 "\(actor.identity) has no entry in `people`, and cannot approve "
-                    + "\(record.request.summary); the configuration says whose it is")
+                    + "\(record.request.summary); ask the operator to add it")
         }
         let other = record.signatures.first { $0.identity != actor.identity && people.person($0.identity) == person }
         if let other {
             throw Failure(
                 .refused,
-                "\(person) has signed \(record.request.summary), with another account (\(other.name)); another person must"
+                "\(person) already signed \(record.request.summary), with another account (\(other.name)); another person must"
             )
         }
     }
@@ -342,7 +342,7 @@ package struct ApprovePlans: Sendable {
         guard request.authors.contains(where: { people.person($0) == person }) else { return }
         throw Failure(
             .refused,
-            "\(person) had a hand in \(request.summary), or asked for it, and cannot approve it; another person must")
+            "\(person) worked on \(request.summary) or requested it, and cannot approve it; another person must")
     }
 
     /// Throws if the actor wrote or started the run, or if `people` does not list the actor's account. Applies only if
@@ -362,7 +362,7 @@ package struct ApprovePlans: Sendable {
         guard authors.contains(where: { people.person($0) == person }) else { return }
         throw Failure(
             .refused,
-            "\(person) had a hand in run \(run.id), or started it, and cannot approve its stages; another person must"
+            "\(person) worked on run \(run.id) or started it, and cannot approve its stages; another person must"
         )
     }
 

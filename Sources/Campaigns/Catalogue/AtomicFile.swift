@@ -80,8 +80,8 @@ enum AtomicFile {
             case EACCES, EPERM, EROFS:
                 "the server's user may not write there; make that user the folder's owner and, under systemd, name the "
                     + "folder in ReadWritePaths= (`systemctl edit fanfare`), or set editing: false"
-            case ENOSPC, EDQUOT: "make room on the disk"
-            default: "look at the folder and its disk"
+            case ENOSPC, EDQUOT: "free disk space"
+            default: "check the folder and its disk"
             }
         return Failure(
             code == ENOSPC || code == EDQUOT || code == EIO ? .inputOutput : .cannotMake,

@@ -50,7 +50,7 @@ package struct CampaignCatalogue {
         let paths: [String]
         switch YAMLFolder.listing(of: campaigns) {
         case .failure(let fault):
-            let remedy = "put the folder back, or make an empty one to remove the campaigns, and reload"
+            let remedy = "put the folder back, or create an empty folder to remove the campaigns, and reload"
             loss = lost(campaigns, "cannot be read (\(fault))", remedy)
             return []
         case .success(let found) where found.isEmpty && !entries.isEmpty && isSameFolder && !isAsked:

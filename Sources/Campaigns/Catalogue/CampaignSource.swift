@@ -54,7 +54,7 @@ package struct CampaignSource {
         throw Failure(
             .notFound,
             "no campaign \"\(nameOrPath)\" in \(folder); "
-                + (suggestion.map { "did you mean \"\($0)\"?" } ?? "`fanfare validate` lists what is there"))
+                + (suggestion.map { "did you mean \"\($0)\"?" } ?? "`fanfare validate` lists the campaigns"))
     }
 
     /// Throws unless the folder of campaigns can be read.
@@ -226,7 +226,7 @@ extension Campaign {
         let names = variants.map(\.name)
         let advice =
             Suggestion.nearest(to: name, among: names).map { "did you mean \"\($0)\"?" }
-            ?? (names.isEmpty ? "it has none" : "it has \(names.joined(separator: ", "))")
+            ?? (names.isEmpty ? "the campaign has no variants" : "it has \(names.joined(separator: ", "))")
         throw Failure(.notFound, "campaign \(self.name) has no variant \"\(name)\"; \(advice)")
     }
 }

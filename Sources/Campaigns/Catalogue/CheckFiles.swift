@@ -65,7 +65,7 @@ package struct CheckFiles: Sendable {
             let location = source.locations["custom"] ?? source.locations["alert"] ?? SourceLocation()
             return Diagnostic(
                 path: source.path, line: location.line, column: location.column, severity: .warning,
-                what: "the link \(link) does not answer: \(reason)", advice: "correct it, or put the page in its place",
+                what: "the link \(link) does not respond: \(reason)", advice: "correct the link, or publish the page",
                 rule: .deadLink)
         }
     }
@@ -177,8 +177,8 @@ package struct CheckFiles: Sendable {
                 path: check.path, line: location.line, column: location.column,
                 severity: past.isDue ? .warning : .error, what: "schedule: \(past.summary)",
                 advice: past.isDue
-                    ? "the next daemon or `fanfare run --due` starts it; set a later time if it is not to start now"
-                    : "set a time to come, or leave `at` out and start it with `fanfare run \(source.campaign.name)`"
+                    ? "the next daemon or `fanfare run --due` starts it; to prevent a start now, set a later time"
+                    : "set a future time, or omit `at` and start it with `fanfare run \(source.campaign.name)`"
             ))
         return check
     }
@@ -372,7 +372,7 @@ package struct CampaignCheck {
         Diagnostic(
             path: path, severity: isCertain ? .error : .warning,
             what: "the payload in \(size.text) \(isCertain ? "has" : "may reach") \(size.bytes) bytes, "
-                + "Apple takes \(size.limit)",
+                + "Apple accepts \(size.limit)",
             advice: "shorten the texts or the custom keys of the template")
     }
 }

@@ -42,8 +42,8 @@ package struct ConfigurationSource: Sendable {
         guard let path else {
             throw Failure(
                 .configuration,
-                "no configuration: looked for \(candidates.joined(separator: ", ")); name one with --config, make one "
-                    + "with `fanfare init`, or try `fanfare demo` first")
+                "no configuration: looked for \(candidates.joined(separator: ", ")); name one with --config, create "
+                    + "one with `fanfare init`, or try `fanfare demo` first")
         }
         let (configuration, diagnostics) = ConfigurationFile.load(path: path, environment: environment)
         guard let configuration, diagnostics.allSatisfy({ $0.severity == .warning }) else {

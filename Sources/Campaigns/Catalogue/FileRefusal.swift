@@ -23,21 +23,21 @@ package enum FileRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .editingIsOff:
-            "files are not written by way of the web here: http.editing is off in the configuration; change the file where "
+            "web editing is off (`http.editing`); edit the file on disk, where "
                 + "it is kept, or ask the operator"
         case .unconditional(let file, let etag?):
-            "\(file) is there already; say with If-Match: \"\(etag)\" that it is this text you replace"
-        case .unconditional(let file, nil): "\(file) is not there yet; say with If-None-Match: * that it is to be new"
+            "\(file) already exists; send If-Match: \"\(etag)\" to replace this text"
+        case .unconditional(let file, nil): "\(file) does not exist yet; send If-None-Match: * to create it"
         case .changedMeanwhile(let file, _?):
-            "\(file) holds a text that you have not seen; nothing is overwritten: open it, compare the two texts, and save "
-                + "yours again if it is to count"
+            "\(file) was changed after you opened it and was not overwritten: open it, compare the two texts, and save "
+                + "yours again to replace it"
         case .changedMeanwhile(let file, nil):
-            "\(file) is gone since you opened it; save it as a new file if it is meant"
+            "\(file) was deleted after you opened it; to keep your text, save it as a new file"
         case .wrong(let diagnostics):
-            diagnostics.map(\.description).joined(separator: "\n") + "\nnot saved: a file with errors would not be sent"
+            diagnostics.map(\.description).joined(separator: "\n") + "\nnot saved: correct the errors first"
         case .tooLarge(let file, let bytes):
-            "\(file) would have \(bytes.grouped) bytes, at most \(ManageFiles.bytesMax.grouped) are taken"
-        case .taken(let file): "\(file) is there already, and nothing is written over it; give the new one another name"
+            "\(file) would have \(bytes.grouped) bytes, but the limit is \(ManageFiles.bytesMax.grouped); shorten it"
+        case .taken(let file): "\(file) already exists and was not overwritten; give the new file another name"
         case .noText(let file):
             "\(file) cannot be read as UTF-8 text, and so it is neither shown nor changed from here; save it as UTF-8 where it "
                 + "is kept"
@@ -62,7 +62,7 @@ package enum FileName {
             && !name.hasPrefix("-") && !name.contains("..") && !name.hasSuffix(".yaml") && !name.hasSuffix(".yml")
         return isGood
             ? nil
-            : "\"\(name)\" is no name for a file; use letters, digits, - and _, at most \(bytesMax), without .yaml: "
+            : "\"\(name)\" is not a valid file name; use letters, digits, - and _, at most \(bytesMax), without .yaml: "
                 + "new-podcast"
     }
 }

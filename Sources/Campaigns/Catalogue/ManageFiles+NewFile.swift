@@ -19,8 +19,9 @@ extension ManageFiles {
     /// Returns the text of a new template, a notification that is valid as it stands.
     package func beginningOfTemplate(_ name: String) -> String {
         """
-        # The words of a notification, by language. {{title}} is a variable: the campaign names it, and a run gives its value.
-        # Put texts with {{...}} in quotes; quotes, emoji and line breaks inside them need no care.
+        # The texts of a notification, by language. {{title}} is a variable: the campaign names it, and a run gives \
+        its value.
+        # Put texts with {{...}} in quotes. Values may contain quotes, emoji and line breaks.
 
         template: "\(name)"
         default_locale: en                # for phones in a language that is not listed
@@ -36,7 +37,7 @@ extension ManageFiles {
 
         sound: default
 
-        # What a template may hold besides:
+        # Other keys of a template:
         #
         # badge: +1                       # adds one to the number on the icon; "badge: 1" would set it to one
         # thread_id: "news"               # groups these pushes on the screen
@@ -59,35 +60,35 @@ extension ManageFiles {
             ? ""
             : """
 
-            # What {{name}} stands for in the template. A text here is the default; an empty one is given when it is started.
+            # What {{name}} stands for in the template. A text here is the default; an empty text is set at the start.
             variables:
             \(used.sorted().map { "  \($0): \"\"\n" }.joined())
             """
         return """
-            # Who gets it, when, and within which limits. Nothing is sent before a person has planned and started it.
+            # The audience, time and limits of the campaign. Nothing is sent before a person has planned and started it.
 
             campaign: "\(name)"
             topic: "\(topic)"
             push_type: alert                  # something to read; "background" is for silent pushes
             template: "\(template)"
 
-            # Who gets it. Conditions are joined by and / or / not and brackets:
+            # The audience. Conditions are joined by and / or / not and brackets:
             #   segment("podcast-fans") and locale in ("en", "de") and last_seen within 90 days
             audience: tag("testers")
             \(variables)
             expires_after: 4h                 # a phone that is off longer than this never gets it
             guards:
               min_reach: 1                    # an empty audience is a mistake: refuse the run
-              max_reach: 1000                 # so is a larger one than you mean: raise it when you know how many
+              max_reach: 1000                 # so is a larger one than you expect: raise it when you know the number
 
-            # What a campaign may hold besides:
+            # Other keys of a campaign:
             #
-            # schedule:                       # started at its time; without it by hand
+            # schedule:                       # starts the campaign; default: started by hand
             #   cron: "0 9 * * MON-FRI"       # or at: 2026-12-01T09:00
             #   zone: recipient               # 9 in the morning of each phone; or a zone such as Europe/Berlin
             #   unknown_zone: Europe/Berlin   # a phone whose zone is not known; or drop
             # pace: {rate: 5000/s}            # no faster, so that the app's servers can follow
-            # holdout: 2%                     # so many get nothing, always the same devices, to compare with
+            # holdout: 2%                     # this share gets nothing, always the same devices, for comparison
 
             """
     }

@@ -318,7 +318,7 @@ extension ManageFiles {
         // Suggest no name: the nearest one may be that of another app's file.
         Failure(
             .notFound,
-            "no \(kind.rawValue) \"\(name)\" in \(folder(kind)); `fanfare validate` lists what is there")
+            "no \(kind.rawValue) \"\(name)\" in \(folder(kind)); `fanfare validate` lists the files")
     }
 }
 
@@ -384,7 +384,7 @@ extension ManageFiles {
         switch found {
         case .nothing: .changedMeanwhile(file: path, etag: nil)
         case .file(let hash): .changedMeanwhile(file: path, etag: hash)
-        case .other: .unsuitable("\(path) is a link or no regular file; it is not written by way of the web")
+        case .other: .unsuitable("\(path) is a link or not a regular file; edit it on disk, not through the web")
         }
     }
 }

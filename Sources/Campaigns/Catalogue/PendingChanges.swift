@@ -98,7 +98,7 @@ extension ManageFiles {
         Failure(
             .refused,
             "segment \"\(segment)\" is, or may be, in the audience of a campaign that starts automatically, or in "
-                + "test_devices; an account that may start runs (sender, admin) changes it")
+                + "test_devices; ask an account that may start runs (sender, admin) to change it")
     }
 
     /// Keeps a text until it is released. An author changes their own waiting text by saving again; the waiting text of
@@ -141,7 +141,7 @@ extension ManageFiles {
         case .tooMany:
             throw Failure(
                 .refused,
-                "\(Self.changesMax) changes wait for release already; have them released or rejected: `fanfare changes`"
+                "\(Self.changesMax) changes already wait for release; release or reject some (`fanfare changes`)"
             )
         }
     }
@@ -214,7 +214,8 @@ extension ManageFiles {
 
     private static func none(_ id: Int64) -> Failure {
         Failure(
-            .notFound, "no change \(id) waits: it was edited, released or rejected; `fanfare changes` lists what waits")
+            .notFound,
+            "no change \(id) waits: it was edited, released or rejected; `fanfare changes` lists waiting changes")
     }
 
     private static func outdated(_ change: PendingChange, _ path: String) -> Failure {

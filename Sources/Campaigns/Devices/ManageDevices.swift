@@ -261,12 +261,12 @@ package enum DeviceLookup {
         guard let device = fitting.first else {
             throw Failure(
                 .notFound,
-                "device \"\(shown)\" is registered for \(found[0].record.topic), the campaign is for \(topic)")
+                "device \"\(shown)\" is for \(found[0].record.topic), but the campaign is for \(topic)")
         }
         guard fitting.count == 1 else {
             throw Failure(
                 .notFound,
-                "\"\(shown)\" is \(fitting.count) devices, name one of them: "
+                "\"\(shown)\" matches \(fitting.count) devices; name one of them: "
                     + fitting.map { $0.record.installationID ?? $0.record.token.redacted }.joined(separator: ", "))
         }
         return device

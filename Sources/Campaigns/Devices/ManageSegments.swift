@@ -114,8 +114,8 @@ package struct ManageSegments: Sendable {
         guard try await !store.segments(now: nil).contains(where: { PlainName.isSame($0.name, name) }) else { return }
         throw Failure(
             .invalidData,
-            "the segment's name \"\(name)\" has spaces or signs that cannot be told apart or seen, and would be another "
-                + "segment than \"\(plain)\"; write \"\(plain)\"")
+            "the segment's name \"\(name)\" has invisible or confusable characters, and would be another "
+                + "segment, not \"\(plain)\"; write \"\(plain)\"")
     }
 
     /// Sets members from a file, either all of them or none.

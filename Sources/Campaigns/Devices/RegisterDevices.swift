@@ -39,8 +39,8 @@ package struct RegisterDevices: Sendable {
         guard let device = registered.device, device.record.installationID == installation else {
             throw Failure(
                 .refused,
-                "token \(record.token.redacted) was registered with another installation after registered_at; ask the "
-                    + "device for its token of now")
+                "token \(record.token.redacted) was later registered with another installation; get the current token "
+                    + "from the device")
         }
         return Registered(result: DeviceResult(device), isNew: registered.effect == .inserted)
     }
@@ -64,7 +64,7 @@ package struct RegisterDevices: Sendable {
                 results.append(RegistrationLineResult(line: line.number, status: ""))
             case .success(let record):
                 results.append(
-                    .rejected(line.number, "topic \"\(record.topic)\" is of another app than the access token"))
+                    .rejected(line.number, "topic \"\(record.topic)\" does not belong to the token's app"))
             case .failure(let fault):
                 results.append(.rejected(line.number, Redaction.withoutTokens(fault.reason)))
             }
@@ -81,7 +81,7 @@ package struct RegisterDevices: Sendable {
             let registered = try await store.registerDevices(records, reading: false, now: now())
             for (place, device) in zip(places, registered) { results[place].status = device.effect.rawValue }
         } catch {
-            let reason = Failure(error)?.messages.joined(separator: "\n") ?? "an error inside Fanfare; the log has it"
+            let reason = Failure(error)?.messages.joined(separator: "\n") ?? "internal error; see the log"
             for place in places {
                 results[place].status = RegistrationLineResult.notStored
                 results[place].reason = reason

@@ -49,7 +49,8 @@ package final class RegistrationQueue: Sendable {
             if isFull {
                 continuation.resume(
                     throwing: Failure(
-                        .tryAgain, "\(Self.waitingMax) registrations wait for the store already; send it again"))
+                        .tryAgain,
+                        "\(Self.waitingMax) registrations already wait for the store; send this one again later"))
             }
             // The task ends when no caller waits. It belongs to no request, so that a cancelled request does not abort
             // the transaction of the others.

@@ -41,13 +41,13 @@ package enum SegmentRefusal: Error, Hashable, Sendable, CustomStringConvertible 
     package var description: String {
         switch self {
         case .taken(let known):
-            "the segment \"\(known.name)\" is there already, and nothing is written over it; open it to change it, or give "
-                + "the new one another name"
+            "the segment \"\(known.name)\" already exists and was not overwritten; open it to change it, or give "
+                + "the new segment another name"
         case .changedMeanwhile(let known):
             "the segment \"\(known.name)\" was changed by another user since you opened it; nothing is overwritten: compare "
-                + "the two expressions, and save yours again if it is to count"
+                + "the two expressions, and save yours again to replace it"
         case .gone(let name):
-            "the segment \"\(name)\" is gone since you opened it; save it as a new one if it is meant"
+            "the segment \"\(name)\" was deleted after you opened it; to keep your expression, save it as a new segment"
         }
     }
 }

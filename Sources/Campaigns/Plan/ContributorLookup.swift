@@ -41,7 +41,9 @@ struct ContributorLookup: Sendable {
             // The writes are newest first. A text that was in place before the last run was sent with that run.
             let since = known.prefix { sent[path] == nil || $0.files[path] != sent[path] }
             authors.formUnion(since.map(\.actor.identity))
-            if writes.isCut, since.count == known.count { authors.insert(Self.unknown("who wrote \(path) before")) }
+            if writes.isCut, since.count == known.count {
+                authors.insert(Self.unknown("the authors of earlier versions of \(path)"))
+            }
             let isWritten = !hash.isEmpty && known.first?.files[path] == hash
             let sentHash = sent[path]
             authors.formUnion(
@@ -112,7 +114,7 @@ struct ContributorLookup: Sendable {
             let changes = try await events(kind, since: since)
             let own = changes.all.filter { event in names.contains { event.detail.hasPrefix("\($0): ") } }
             authors.formUnion(own.map(\.actor.identity))
-            if changes.isCut { authors.insert(Self.unknown("who changed segments before")) }
+            if changes.isCut { authors.insert(Self.unknown("the authors of earlier segment changes")) }
         }
         return authors
     }
@@ -134,10 +136,10 @@ extension ContributorLookup {
         if let file = GitFile(target) {
             if let history = file.history(since: sent, of: hash) {
                 authors.formUnion(history.people)
-                if !history.isWhole { authors.insert(unknown("who committed \(path) before")) }
+                if !history.isWhole { authors.insert(unknown("the authors of earlier commits to \(path)")) }
                 isCommitted = history.hasContent
             } else {
-                authors.insert(unknown("who committed \(path), since git cannot be asked"))
+                authors.insert(unknown("the author of the commits to \(path), because git cannot be run"))
             }
         }
         if !isWritten, !isCommitted { authors.formUnion(writers(of: target)) }

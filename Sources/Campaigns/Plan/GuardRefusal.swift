@@ -43,7 +43,7 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
 
     package var description: String {
         "\(facts); \(advice)"
-            + (name.mayBeOverridden ? "; --override-guard \(name.rawValue) sends all the same, and is recorded" : "")
+            + (name.mayBeOverridden ? "; --override-guard \(name.rawValue) sends anyway; the override is recorded" : "")
     }
 
     /// The value that was found, and the value that is allowed.
@@ -56,7 +56,7 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case .maxGrowth(let reach, let before, let run, let limitPercent):
             "the run would reach \(reach.counted("device")), \(Percent.growth(from: before, to: reach)) than the "
                 + "\(before.grouped) of run \(run); guards.max_growth is \(limitPercent.percentText)"
-        case .seeds(let stage): "stage \(stage) is for seeds, and no device is one"
+        case .seeds(let stage): "stage \(stage) is for seeds, but selects no device"
         case .testTemplate(let name): "template \(name) is for tests (test: true)"
         case .payload(let bytes, let limit):
             "every text is over Apple's limit of \(limit.grouped) bytes: the smallest payload has \(bytes.grouped)"
@@ -68,9 +68,10 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case .maxReach: "narrow the audience, or raise max_reach if this is meant"
         case .minReach: "check the audience expression, the topic and the segments"
         case .maxGrowth: "check what has changed in the audience, its segments or the last import"
-        case .seeds: "check its expression and segment, or import the devices; without any the run would wait for you"
+        case .seeds:
+            "check the stage's expression and segment, or import devices; without seeds the run waits for a person"
         case .payload: "shorten the texts, or the values of the variables: nothing would be sent"
-        case .testTemplate: "`fanfare test-send` sends it to one device; take test: true out when it is for everybody"
+        case .testTemplate: "`fanfare test-send` sends it to one device; to send it to all, remove test: true"
         }
     }
 

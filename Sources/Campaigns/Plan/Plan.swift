@@ -153,8 +153,8 @@ package struct KeylessDevices: Hashable, Sendable, CustomStringConvertible {
     }
 
     package var description: String {
-        "\(devices.counted("\(environment.rawValue) device")): the app has no key for "
-            + "\(environment.rawValue) (keys.\(environment.rawValue) in the configuration); they are not sent to, and the "
-            + "run pauses for them when the others are done"
+        "\(devices.counted("\(environment.rawValue) device")): the app has no key for \(environment.rawValue) "
+            + "(keys.\(environment.rawValue) in the configuration); nothing is sent to them, and the run pauses for "
+            + "these devices when the others are done"
     }
 }

@@ -73,12 +73,12 @@ package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
         if isOutdated(text) {
             return Failure(
                 .invalidData,
-                "\(text) is a plan's name of an earlier version, which does not say enough about what was seen; look at "
-                    + "the plan again (`fanfare plan`, `fanfare approvals`) and give the name it has now")
+                "\(text) is a plan hash of an earlier version, which does not cover everything that was displayed; "
+                    + "display the plan again (`fanfare plan`, `fanfare approvals`) and give its current hash")
         }
         return Failure(
             .invalidData,
-            "\"\(Redaction.beginning(of: text, scalars: 100))\" is no hash of a plan; look at the plan and give "
+            "\"\(Redaction.beginning(of: text, scalars: 100))\" is not the hash of a plan; display the plan and give "
                 + "the hash it shows, \(version)-…")
     }
 
@@ -184,7 +184,7 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
 
     package var description: String {
         "campaign \(campaign) is not as planned: \(parts.map(summary).joined(separator: "; ")). "
-            + "Nothing is sent; look at `fanfare plan \(campaign)` again and give the hash it prints"
+            + "Nothing is sent; run `fanfare plan \(campaign)` again and give the new hash"
     }
 
     private func summary(_ part: Part) -> String {

@@ -47,21 +47,23 @@ package struct PlannedStage: Hashable, Sendable {
         let first = size + (isRest || shown.isEmpty ? "" : ": \(shown)")
         let approval = stage.needsApproval ? "begins when a person approves it" : nil
         if isRest { return [first, approval].compactMap(\.self) }
-        let hold = stage.hold.map { "then holds for \(WrittenDuration.text($0))" }
+        let hold = stage.hold.map { "then waits for \(WrittenDuration.text($0))" }
         let noticed = notices.compactMap { notice in
             notice.answers.flatMap {
                 $0 <= devices.count ? "\(notice.percent.percentText) after \($0.grouped)" : nil
             }
         }
         let notices =
-            noticed.isEmpty ? nil : "stops by itself at refusals of \(noticed.joined(separator: ", ")) answers"
+            noticed.isEmpty ? nil : "stops automatically at rejections of \(noticed.joined(separator: ", ")) responses"
         return [first, approval, proof, notices, hold].compactMap(\.self)
     }
 
     private var proof: String {
-        if stage.passesAsWhole { return "passes when each is accepted" }
+        if stage.passesAsWhole { return "passes if every push is accepted" }
         let tolerated = (stage.tolerated * 100).percentText
-        guard isTooSmall else { return "puts up with \(tolerated) of refusals" }
-        return "too few to show that under \(tolerated) fail (\(answersNeeded.counted("answer"))): it waits for you"
+        guard isTooSmall else { return "tolerates \(tolerated) rejections" }
+        return
+            "too few to show that under \(tolerated) fail (needs \(answersNeeded.counted("response"))): it waits for a "
+            + "person"
     }
 }

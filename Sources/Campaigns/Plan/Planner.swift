@@ -77,7 +77,7 @@ package struct PlanCampaign: Sendable {
                 throw Failure(
                     .notFound,
                     "the schedule of \(definition.campaign.name) has no occurrence \(occurrence); `fanfare schedule` lists "
-                        + "what comes next")
+                        + "the next occurrences")
             }
             return found
         }

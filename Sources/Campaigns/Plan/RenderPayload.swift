@@ -9,7 +9,7 @@ package struct RenderPayload: Sendable {
         _ definition: RunDefinition, locale: String?, variant: String?
     ) throws -> Rendering {
         if let locale, LocaleTag(locale) == nil {
-            throw Failure(.invalidData, "\"\(locale)\" is no BCP 47 language tag; write for instance de or pt-BR")
+            throw Failure(.invalidData, "\"\(locale)\" is not a BCP 47 language tag; write for instance de or pt-BR")
         }
         let renderers = try VariantRenderers(definition)
         let index =
@@ -31,7 +31,7 @@ package struct RenderPayload: Sendable {
         let fields = try await store.fields(renderers.fields, ofDevice: found.id)
         var rendering = Rendering(definition, renderers[index], variant: index, found, fields: fields)
         if split.isHeldOut(number) {
-            rendering.remarks.append("this device is held out: a run would not send it")
+            rendering.remarks.append("this device is in the holdout: a run would not send to it")
         }
         return rendering
     }
@@ -73,10 +73,10 @@ package struct Rendering {
         limit = definition.campaign.pushType.payloadMaxBytes
         self.device = device
         if device.status != .active {
-            remarks.append("this device is \(device.status.rawValue): a run would not send it")
+            remarks.append("this device is \(device.status.rawValue): a run would not send to it")
         }
         if definition.campaign.pushType.showsAlert, device.record.alertsAllowed == false {
-            remarks.append("this device does not allow alerts: a run would not send it")
+            remarks.append("this device does not allow alerts: a run would not send to it")
         }
     }
 

@@ -30,7 +30,8 @@ package struct TopicMismatch: Hashable, Sendable, CustomStringConvertible {
     package var description: String {
         let places = found.map { "\($0.devices.grouped) under \($0.name)" }.joined(separator: ", ")
         return
-            "no device \(isAnyInPlace ? "of the audience " : "")is registered under \(topic), where a \(pushType.rawValue) push goes: \(places). Import the tokens "
+            "no device \(isAnyInPlace ? "of the audience " : "")is registered under \(topic), which "
+            + "\(pushType.rawValue) pushes need; registered: \(places). Import the tokens "
             + "that the app gets for \(pushType.rawValue) pushes with topic \(topic)"
     }
 

@@ -9,7 +9,7 @@ struct DeliverySummary {
 
     var text: String {
         if delivery.outcome.state == .suppressed, delivery.outcome.reason == SuppressionReason.holdout.rawValue {
-            return "held out by \(run.campaign), to compare with those who got it"
+            return "held out by \(run.campaign), for comparison with devices that got the push"
         }
         let name = run.isTest ? "\(run.campaign) (a test)" : run.campaign
         return "\(name): \(outcome)"
@@ -19,7 +19,7 @@ struct DeliverySummary {
         switch delivery.outcome.state {
         case .accepted: waited + accepted
         case .rejected: waited + rejected + mayHaveArrived
-        case .unknown: "\(waited)sent, and the answer was lost (\(reason)); it may have arrived"
+        case .unknown: "\(waited)sent, and the response was lost (\(reason)); the push may have arrived"
         case .suppressed: suppressed + mayHaveArrived
         case .pending: pending
         }
@@ -29,7 +29,7 @@ struct DeliverySummary {
 
     /// The note that an earlier attempt may have arrived, for a delivery that was then rejected or suppressed.
     private var mayHaveArrived: String {
-        delivery.outcome.doubts > 0 ? "; an earlier answer was lost: it may have arrived" : ""
+        delivery.outcome.doubts > 0 ? "; an earlier response was lost: the push may have arrived" : ""
     }
 
     private var notSent: String { delivery.outcome.doubts > 0 ? "not sent again" : "not sent" }
@@ -46,7 +46,7 @@ struct DeliverySummary {
 
     private static func held(_ reason: SuppressionReason?) -> String? {
         switch reason {
-        case .silentBudget: "its silent slot"
+        case .silentBudget: "a slot of its silent budget"
         case .frequencyCap: "a slot of a frequency cap"
         case .quietHours: "the end of its quiet hours"
         case nil: nil
@@ -64,7 +64,7 @@ struct DeliverySummary {
         if let variant { text += ", variant \(variant)" }
         if attempts > 1 { text += ", at attempt \(attempts)" }
         let doubts = delivery.outcome.doubts
-        if doubts > 0 { text += ", after \(doubts) lost answer(s): it may have come twice" }
+        if doubts > 0 { text += ", after \(doubts) lost response(s): the push may have arrived twice" }
         return text
     }
 
@@ -74,18 +74,20 @@ struct DeliverySummary {
         guard delivery.outcome.status == 410, device.status != .gone else { return text }
         return text
             + (device.generation > delivery.outcome.generation
-                ? "; its token was replaced" : "; it had registered again since, and was kept")
+                ? "; its token was replaced" : "; the device had registered again since, and was kept")
     }
 
     private var pending: String {
-        if delivery.isLeased { return "on its way to APNs now, attempt \(delivery.outcome.attempts + 1)" }
+        if delivery.isLeased { return "in flight now, attempt \(delivery.outcome.attempts + 1)" }
         let isRetry = delivery.outcome.attempts > 0
         guard let notBefore = delivery.notBefore else {
-            return isRetry ? "attempt \(delivery.outcome.attempts) brought \(answer); waits for the next" : waitsForTurn
+            return isRetry
+                ? "attempt \(delivery.outcome.attempts) got \(answer); waits for the next attempt" : waitsForTurn
         }
         let isHeld = delivery.outcome.reason == delivery.heldFor?.rawValue
         if isRetry, !isHeld {
-            return "attempt \(delivery.outcome.attempts) brought \(answer); the next may leave at \(notBefore.iso8601)"
+            return
+                "attempt \(delivery.outcome.attempts) got \(answer); the next attempt may start at \(notBefore.iso8601)"
         }
         return "waits for \(Self.held(delivery.heldFor) ?? "its time") until \(notBefore.iso8601)"
     }
@@ -104,7 +106,7 @@ struct DeliverySummary {
         case .silentBudget: "\(notSent): its silent budget was used up, and the next slot comes after the push expires"
         case .frequencyCap:
             "\(notSent): a frequency cap was used up, and the next slot comes after the push expires or is late"
-        case .coalesced: "\(waited)\(notSent): a newer background push of the same kind took its place"
+        case .coalesced: "\(waited)\(notSent): a newer background push of the same kind replaced it"
         case .quietHours: "\(notSent): it was within its quiet hours"
         case .expired:
             "\(waited)\(notSent): the push had expired by then"
@@ -112,11 +114,11 @@ struct DeliverySummary {
         case .alertsNotAllowed: "\(notSent): alerts are not allowed on the device"
         case .wrongEnvironment: "\(notSent): the device was suspended"
         case .tokenGone: "\(notSent): its token was gone"
-        case .payloadTooLarge: "\(notSent): the payload would have been larger than Apple takes"
+        case .payloadTooLarge: "\(notSent): the payload would have been larger than Apple accepts"
         case .cancelled: "\(waited)\(notSent): the run was cancelled"
         case .late: "\(notSent): its time had passed when the run started"
         case .unknownZone: "\(notSent): its time zone is not known, and the campaign leaves such devices out"
-        case .duplicateOfUser: "\(notSent): another device of the same user was to get it (dedupe: user)"
+        case .duplicateOfUser: "\(notSent): another device of the same user was selected (dedupe: user)"
         case nil: "\(notSent): \(reason)"
         }
     }

@@ -126,7 +126,7 @@ package struct Explanation: Hashable, Sendable {
             lines.append(
                 Line(
                     at: registeredAt, kind: .registration,
-                    text: "registered last, with token \(device.record.token.redacted) "
+                    text: "last registered, with token \(device.record.token.redacted) "
                         + "(\(device.record.environment.rawValue))"))
         }
     }
@@ -134,7 +134,7 @@ package struct Explanation: Hashable, Sendable {
     private mutating func addStatus(_ history: DeviceHistory) {
         let device = history.device
         guard device.status != .active, let since = device.statusAt else { return }
-        let reason = device.statusReason ?? "no reason on record"
+        let reason = device.statusReason ?? "no recorded reason"
         // The run whose response changed the status. It is unknown if its deliveries have been deleted.
         let cause = history.entries.last {
             $0.delivery?.outcome.reason == device.statusReason && $0.delivery?.outcome.generation == device.generation
@@ -143,7 +143,7 @@ package struct Explanation: Hashable, Sendable {
         let text =
             device.status == .gone
             ? "token gone since \(since.iso8601) (410 \(reason), inactive since then)\(source)"
-            : "suspended (\(reason))\(source); a new registration brings it back"
+            : "suspended (\(reason))\(source); a new registration reactivates the device"
         lines.append(Line(at: since, kind: .status, run: cause?.run.id, campaign: cause?.run.campaign, text: text))
     }
 
@@ -152,12 +152,12 @@ package struct Explanation: Hashable, Sendable {
         guard let delivery = entry.delivery else {
             let text =
                 entry.prunedAt.map {
-                    "what \(run.campaign) did about it, if anything, is not known any more: its outcomes by device were "
-                        + "pruned on \($0.iso8601.prefix(10)); the sums are left: `fanfare report \(run.id)`"
+                    "the outcome of \(run.campaign) for this device is no longer known: its outcomes by device were "
+                        + "pruned on \($0.iso8601.prefix(10)); only the counts remain: `fanfare report \(run.id)`"
                 }
                 ?? (run.isFrozen
                     ? "not in the audience of \(run.campaign)"
-                    : "not in the audience of \(run.campaign) so far; it is still being written down")
+                    : "not in the audience of \(run.campaign) so far; the audience is still being stored")
             lines.append(
                 Line(at: run.createdAt, kind: .delivery, run: run.id, campaign: run.campaign, text: text))
             return
@@ -174,8 +174,8 @@ package struct Explanation: Hashable, Sendable {
         guard let nextSlot, nextSlot > now else { return "frequency cap of \(cap.summary): \(used) used" }
         // The cap reserves some slots for these classes.
         let classes = cap.reserve.keys.sorted().joined(separator: ", ")
-        return "frequency cap of \(cap.summary): \(used) used; the next may leave at \(nextSlot.iso8601)"
-            + (classes.isEmpty ? "" : ", except of the class \(classes)")
+        return "frequency cap of \(cap.summary): \(used) used; the next push may be sent at \(nextSlot.iso8601)"
+            + (classes.isEmpty ? "" : ", except for the class \(classes)")
     }
 
     private static func present(
@@ -184,17 +184,17 @@ package struct Explanation: Hashable, Sendable {
         let device = history.device
         let status =
             switch device.status {
-            case .active: "active: it is in every audience that selects it"
-            case .suspended: "suspended: nothing is sent to it until it registers again"
-            case .gone: "gone: nothing is sent to it until it registers again"
+            case .active: "active: the device is in every audience that selects it"
+            case .suspended: "suspended: nothing is sent to the device until it registers again"
+            case .gone: "gone: nothing is sent to the device until it registers again"
             }
         var present = [status]
         if device.record.alertsAllowed == false {
-            present.append("alerts are not allowed on it: those of an audience are suppressed")
+            present.append("alerts are not allowed on this device: alerts of runs are suppressed")
         }
         if let budget {
             let (used, nextSlot) = history.silentBudget(budget, now: now)
-            let next = nextSlot.map { $0 <= now ? "" : "; the next may leave at \($0.iso8601)" } ?? ""
+            let next = nextSlot.map { $0 <= now ? "" : "; the next push may be sent at \($0.iso8601)" } ?? ""
             present.append(
                 "silent budget: \(used) of \(budget.limit) background pushes used in "
                     + "\(WrittenDuration.text(budget.window))\(next)")

@@ -71,28 +71,29 @@ package struct ControlRun: Sendable {
                 try await store.approveStage(of: run.id, stage: stage - 1, by: actor, now: clock.now())
             } else { false }
         guard isApproved else { throw try await unapproved(run.id, stage: stage) }
-        guard let run = try await store.run(run.id) else { throw Failure(.notFound, "no run \(run.id) any more") }
+        guard let run = try await store.run(run.id) else { throw Failure(.notFound, "run \(run.id) no longer exists") }
         return Changed(run: run, busyOwner: nil)
     }
 
     /// Returns the failure of an approval. It names the stage that the run waits for, if any.
     private func unapproved(_ id: Int64, stage: Int?) async throws -> Failure {
-        guard let run = try await store.run(id) else { return Failure(.notFound, "no run \(id) any more") }
+        guard let run = try await store.run(id) else { return Failure(.notFound, "run \(id) no longer exists") }
         let waiting = try await store.stages(of: id).first { $0.openedAt == nil }
         guard run.state == .paused, run.halt == .approval, let waiting else {
             return Failure(
-                .invalidData, "run \(id) waits for no approval of a stage; it is \(RunResult(run).stateSummary)")
+                .invalidData,
+                "run \(id) does not wait for the approval of a stage; it is \(RunResult(run).stateSummary)")
         }
         let name = StageSummary(run, waiting).name
         let devices = waiting.size.counted("device")
         let command = "`fanfare approve \(id) --stage \(waiting.index + 1)`"
         guard let stage else {
             return Failure(
-                .invalidData, "run \(id) waits with \(name), \(devices): say which stage you approve of, \(command)")
+                .invalidData, "run \(id) waits with \(name), \(devices): name the stage to approve, \(command)")
         }
         return Failure(
             .refused,
-            "run \(id) waits with \(name), \(devices), and stage \(stage) was approved; look at the run again, \(command) "
+            "run \(id) waits with \(name), \(devices), and stage \(stage) was approved; reload the run, \(command) "
                 + "sends it")
     }
 
@@ -121,7 +122,7 @@ package struct ControlRun: Sendable {
         var looks = 0
         while true {
             guard let run = try await store.run(run.id) else {
-                throw Failure(.notFound, "no run \(run.id) any more")
+                throw Failure(.notFound, "run \(run.id) no longer exists")
             }
             guard let owner = run.owner, isAlive(owner) else { return Changed(run: run, busyOwner: nil) }
             if looks >= Self.looksMax { return Changed(run: run, busyOwner: owner) }

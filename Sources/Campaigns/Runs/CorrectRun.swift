@@ -110,7 +110,7 @@ package struct CorrectRun: Sendable {
         guard isNew else {
             throw Failure(
                 .refused,
-                "another correction was first: run \(run.id) is \(run.campaign) \(run.occurrence), and may say something else"
+                "another correction came first: run \(run.id) is \(run.campaign) \(run.occurrence), and its text may differ"
             )
         }
         return run
@@ -163,7 +163,7 @@ package struct CorrectRun: Sendable {
                 .refused,
                 "run \(last.id) is \(campaign) for run \(run.id) already, \(last.state.rawValue); "
                     + (last.state.isFinal
-                        ? "--again sends another one" : "`fanfare status \(last.id)` shows how far it is"))
+                        ? "--again sends another one" : "`fanfare status \(last.id)` shows its progress"))
         }
         return Self.occurrenceKey(of: run.id, number)
     }
@@ -176,7 +176,7 @@ extension CorrectRun {
         if let pruned = try await ReportRun(store: store).prunedAt(run) {
             throw Failure(
                 .refused,
-                "the outcomes of run \(run.id) by device were pruned at \(pruned.iso8601): the devices that got it are not known any more"
+                "the outcomes of run \(run.id) by device were pruned at \(pruned.iso8601), so its devices are unknown"
             )
         }
         let reached = try await store.reached(by: run.id)
@@ -186,8 +186,8 @@ extension CorrectRun {
         guard let collapseID = RunHeaders(run).collapseID else {
             throw Failure(
                 .refused,
-                "run \(run.id) went without a collapse id (collapse: none): nothing can take the place of what is on the "
-                    + "screens")
+                "run \(run.id) was sent without a collapse id (collapse: none): no push can replace the notification "
+                    + "on the screens")
         }
         return (collapseID, reached)
     }
@@ -195,7 +195,7 @@ extension CorrectRun {
     /// Returns the obstacle to a correction, judged by the run alone. `nil` if there is none.
     private static func obstacle(to run: Run) -> Failure? {
         let campaign = run.definition.campaign
-        if run.isTest { return Failure(.invalidData, "run \(run.id) is a test, to one device; send it another one") }
+        if run.isTest { return Failure(.invalidData, "run \(run.id) is a test, to one device; send another test") }
         if campaign.pushType != .alert {
             return Failure(
                 .invalidData,
@@ -207,7 +207,7 @@ extension CorrectRun {
             return Failure(
                 .tryAgain,
                 "run \(run.id) is \(run.state == .paused ? "only paused" : "still being sent"): "
-                    + "`fanfare cancel \(run.id)` ends it, then correct what went")
+                    + "`fanfare cancel \(run.id)` ends it, then correct the pushes sent")
         }
         return nil
     }
@@ -241,18 +241,18 @@ extension CorrectRun {
                 what + ", and approvals.break_glass does not let \(person) send it; \(remedy(order, run))")
         }
         guard order.reason != nil else {
-            throw Failure(.refused, what + "; give --reason TEXT, or `reason`, which goes on record")
+            throw Failure(.refused, what + "; give --reason TEXT, or `reason`, for the audit log")
         }
     }
 
     private func remedy(_ order: Order, _ run: Run) -> String {
         guard let prepared = run.definition.campaign.correction else {
-            return "`fanfare recall \(run.id)` takes the alert off the screens, where the app knows how"
+            return "`fanfare recall \(run.id)` removes the alert from the screens, if the app supports it"
         }
         if (order.template ?? prepared) != prepared { return "send the prepared one, \(prepared), without --template" }
         return order.variables.isEmpty
-            ? "\(prepared) has changed since the run was made: put back what it said then"
-            : "send \(prepared) without values of its own"
+            ? "\(prepared) has changed since the run was created: restore its earlier text"
+            : "send \(prepared) without --var"
     }
 
     private func prepared(_ run: Run) throws -> String {
@@ -312,8 +312,8 @@ extension CorrectRun {
             guard bytes > limit, prototype.isCommon else { continue }
             throw Failure(
                 .invalidData,
-                "the payload in \(renderer.localeName(index)) has \(bytes) bytes, Apple takes \(limit); shorten the texts of "
-                    + "template \(definition.template.name)")
+                "the payload in \(renderer.localeName(index)) has \(bytes) bytes, Apple accepts \(limit); shorten the "
+                    + "texts of template \(definition.template.name)")
         }
     }
 
@@ -323,11 +323,11 @@ extension CorrectRun {
         var warnings: [String] = []
         if reached.gone > 0 {
             warnings.append(
-                "\(reached.gone.grouped) of the \(reached.all.grouped) devices that run \(run.id) reached are not in the "
-                    + "store any more, removed or registered anew, and cannot be told")
+                "\(reached.gone.grouped) of the \(reached.all.grouped) devices that run \(run.id) reached are no "
+                    + "longer in the store (removed or registered again), and cannot be reached")
         }
         guard kind == .replace else {
-            return warnings + ["a recall does not wait for the silent budget, and takes no slot of it"]
+            return warnings + ["a recall does not wait for the silent budget, and uses no slot of it"]
         }
         let originals = [run.definition.template] + run.definition.variantTemplates.values
         let locales = Set(originals.flatMap(\.locales)).subtracting(template.locales)

@@ -57,12 +57,12 @@ package struct ExecuteRun: Sendable {
         var recoveriesLeft = Self.recoveriesMax
         while true {
             if pause == nil, let daemon = try await runs.daemon() {
-                let summary = "run \(run.id) is in the hands of the daemon, \(daemon.holder.summary)"
+                let summary = "run \(run.id) is sent by the daemon, \(daemon.holder.summary)"
                 if wait == false {
                     observer.note(summary)
                     return nil
                 }
-                observer.note("\(summary); it goes on there when this command is left")
+                observer.note("\(summary); the run continues there when this command exits")
                 if let end = try await follow(run, daemon.holder, whileDaemon: true) { return end }
                 continue
             }
@@ -78,7 +78,7 @@ package struct ExecuteRun: Sendable {
             // The daemon may have retried a self-paused run since the check above.
             let isDaemon = try await runs.daemon()?.holder.process == holder.process
             guard isDaemon || wait == true else { return end }
-            observer.note("waiting for \(holder.summary), which has run \(run.id)")
+            observer.note("waiting for \(holder.summary), which owns run \(run.id)")
             if let end = try await follow(run, holder, whileDaemon: isDaemon) { return end }
         }
     }
@@ -108,7 +108,7 @@ package struct ExecuteRun: Sendable {
     package static func requireDaemon(_ runs: FollowRuns) async throws {
         guard try await runs.daemon() == nil else { return }
         throw Failure(
-            .tryAgain, "no daemon is there to hand the run over to; start `fanfare serve`, or leave out --no-wait")
+            .tryAgain, "no daemon is running to take over the run; start `fanfare serve`, or omit --no-wait")
     }
 }
 
@@ -128,20 +128,20 @@ extension RunEnd {
         case .unsuccessful(let reason):
             Failure(
                 .halted,
-                "run \(run.id) finished without success: \(reason); look at `fanfare report \(run.id)` before the campaign "
-                    + "runs again")
+                "run \(run.id) finished without success: \(reason); check `fanfare report \(run.id)` before the "
+                    + "campaign runs again")
         case .paused(let person, let reason):
             Failure(
                 .tryAgain,
-                "paused by \(person)\(reason.map { ": \($0)" } ?? ""); `fanfare resume \(run.id)` goes on with it")
+                "paused by \(person)\(reason.map { ": \($0)" } ?? ""); `fanfare resume \(run.id)` continues it")
         case .stoppedEarly:
-            Failure(.tryAgain, "stopped before the end; run the same command again to go on")
+            Failure(.tryAgain, "stopped before the end; run the same command again to continue")
         case .waiting(let moment):
             Failure(.tryAgain, "the rest is due at \(moment.iso8601); run the same command again then")
         case .busy(let owner, _):
             Failure(
                 .tryAgain,
-                "another process has run \(run.id): \(runs.holder(owner).summary); wait for it, or run this again later"
+                "another process owns run \(run.id): \(runs.holder(owner).summary); wait for it, or run this again later"
             )
         case .unreachable(let reason):
             Failure(.unavailable, "paused: \(reason)")
@@ -150,7 +150,7 @@ extension RunEnd {
         case .breakerOpen(let reason):
             Failure(
                 .halted,
-                "run \(run.id) is paused by a breaker: \(reason); nothing goes on with it but `fanfare resume \(run.id)`"
+                "run \(run.id) is paused by a breaker: \(reason); only `fanfare resume \(run.id)` continues it"
             )
         case .stopped(let order): Failure(.halted, "run \(run.id) is not sent: \(order.refusal)")
         case .late(let reason):

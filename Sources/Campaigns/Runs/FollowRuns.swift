@@ -231,9 +231,9 @@ package struct LeftRun: Hashable, Sendable {
     package var summary: String {
         let counted = leased.counted("delivery still counts", "deliveries still count")
         let rest = leased > 0 ? "\(counted) as in flight" : "nothing was in flight"
-        let what = owner.map { "was left by \(ProcessName.shown($0)), which has ended: \(rest)" }
-        return "run \(run) \(what ?? "was cancelled, and what is left of it still counts as pending"); "
-            + "the next command that sends, pauses, resumes or cancels a run corrects that; this command only reads"
+        let what = owner.map { "was abandoned by \(ProcessName.shown($0)), which has exited: \(rest)" }
+        return "run \(run) \(what ?? "was cancelled, but its remaining deliveries still count as pending"); "
+            + "the next command that sends, pauses, resumes or cancels a run recovers the run; this command only reads"
     }
 }
 

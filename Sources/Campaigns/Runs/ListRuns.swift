@@ -54,7 +54,7 @@ package enum PageCursor {
         guard let position = Int64(cursor, radix: radix), position >= 0 else {
             throw Failure(
                 .invalidData,
-                "\"\(cursor.prefix(32))\" is no cursor of a list; give none, and begin with its first page")
+                "\"\(cursor.prefix(32))\" is not a cursor of this list; omit it to get the first page")
         }
         return position
     }

@@ -11,7 +11,7 @@ package enum RecordedReason {
         guard !isTooLong(text) else {
             throw Failure(
                 .invalidData,
-                "the reason is longer than \(lengthMax.grouped) characters; shorten it, and put the rest where a link can name it"
+                "the reason is longer than \(lengthMax.grouped) characters; shorten it, and link to the rest"
             )
         }
         return Redaction.withoutTokens(text.withoutCommands)

@@ -291,7 +291,7 @@ package struct SenderResult: Codable, Hashable, Sendable {
 
     /// The warning for a sender with `otherFiles`.
     package var filesWarning: String {
-        "\(process) obeys other campaigns or templates than the coordinator: what is started depends on which of them "
+        "\(process) has other campaigns or templates than the coordinator: the runs that start depend on which of them "
             + "coordinates; put the same files on all machines"
     }
 
@@ -300,8 +300,8 @@ package struct SenderResult: Codable, Hashable, Sendable {
         var warnings = otherFiles == true ? [filesWarning] : []
         if tooSlow == true {
             warnings.append(
-                "\(process) sends nothing while other senders do: the database server answers its heartbeats too slowly; check "
-                    + "the network between that machine and the server")
+                "\(process) sends nothing while other senders do: the database server responds to its heartbeats too "
+                    + "slowly; check the network between that machine and the server")
         }
         return warnings
     }

@@ -56,7 +56,7 @@ package struct SendTest: Sendable {
             guard approvals == nil else {
                 throw Failure(
                     .refused,
-                    "`approvals` are configured, and a test may then reach named devices alone; name their segment with "
+                    "`approvals` are configured, so a test may reach only listed devices; name their segment with "
                         + "`test_devices` in the configuration, and put the devices there with `fanfare segments`")
             }
             return
@@ -66,7 +66,8 @@ package struct SendTest: Sendable {
         throw Failure(
             .refused,
             "\(device.record.installationID ?? device.record.token.redacted) is not in segment \(segment), and tests reach "
-                + "no other devices (test_devices in the configuration); put it there with `fanfare segments`, or name another"
+                + "no other devices (test_devices in the configuration); add the device with `fanfare segments`, or "
+                + "name another"
         )
     }
 

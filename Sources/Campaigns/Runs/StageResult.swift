@@ -64,12 +64,12 @@ package struct StageResult: Codable, Hashable, Sendable {
 
     /// The activity or the result of the stage, for a person.
     package var summary: String {
-        let released = releasedBy.map { "; \($0) let it go on" } ?? ""
+        let released = releasedBy.map { "; \($0) continued it" } ?? ""
         if let verdict { return verdict + released + (holdsUntil.map { "; holds until \($0)" } ?? "") }
         let size = devices.counted("device")
         switch state {
         case "open" where members == Stage(.rest).summary: return "\(size), begun at \(openedAt ?? "")"
-        case "open": return "\(size), \(answered.grouped) answered, \(failed.grouped) refused so far"
+        case "open": return "\(size), \(answered.grouped) responses, \(failed.grouped) rejections so far"
         case "ended": return "\(size), \(answered.grouped) answered, \(failed.grouped) refused"
         default:
             let approval = needsApproval ? approvedBy.map { ", approved by \($0)" } ?? ", needs approval" : ""

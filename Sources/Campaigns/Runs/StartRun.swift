@@ -215,18 +215,18 @@ package enum OccurrenceName {
     package static func problem(with name: String) -> String? {
         guard name.utf8.count <= bytesMax else {
             return
-                "the occurrence's name has \(name.utf8.count.grouped) bytes, at most \(bytesMax) are taken; shorten it"
+                "the occurrence's name has \(name.utf8.count.grouped) bytes, but the limit is \(bytesMax); shorten it"
         }
         guard let plain = PlainName.advice(for: name) else { return name.isEmpty ? nameless : nil }
         return plain.isEmpty
             ? nameless
-            : "the occurrence \"\(name)\" has spaces or signs that cannot be told apart or seen, and would be sent again "
+            : "the occurrence \"\(name)\" has invisible or confusable characters, and would be sent again "
                 + "beside \"\(plain)\"; write \"\(plain)\""
     }
 
     private static let nameless =
-        "the occurrence has no name, as if a variable of a script were empty; give it one, such as episode-42, or leave "
-        + "--occurrence out"
+        "the occurrence's name is empty, perhaps from an empty script variable; give a name, such as episode-42, or "
+        + "leave --occurrence out"
 }
 
 /// An occurrence of a campaign's schedule that a caller named, to be sent as the daemon would send it.
@@ -260,8 +260,8 @@ package struct ScheduledOccurrence {
         guard time.moment > occurrence.missedAfter else {
             throw Failure(
                 .tryAgain,
-                "occurrence \(occurrence.key) of \(campaign) is missed by a wall clock that was just set forward; check the "
-                    + "clock, and run the same command again in \(WrittenDuration.text(time.wait))")
+                "occurrence \(occurrence.key) of \(campaign) was missed because the wall clock was just set forward; "
+                    + "check the clock, and run the same command again in \(WrittenDuration.text(time.wait))")
         }
         _ = try await store.createEndedRun(
             definition, occurrence: occurrence.key, state: .missed, reason: occurrence.lateness(at: now), now: now,
@@ -273,7 +273,7 @@ package struct ScheduledOccurrence {
 extension Occurrence {
     /// Returns the reason why the occurrence is missed, in words.
     package func lateness(at now: Timestamp) -> String {
-        "found \(WrittenDuration.text(now - lastStartsAt)) after its time, late_by_max is "
+        "found \(WrittenDuration.text(now - lastStartsAt)) after its time; late_by_max is "
             + WrittenDuration.text(missedAfter - lastStartsAt)
     }
 }

@@ -76,8 +76,8 @@ package struct StopSending: Sendable {
         guard let fileFault else { return Failure(failure.kind, "NOTHING IS STOPPED: \(why)") }
         return Failure(
             failure.kind,
-            "NOTHING IS STOPPED: the stop file cannot be written (\(fileFault)), and the store did not take the stop (\(why)). "
-                + "To stop everything, run: touch \(file)")
+            "NOTHING IS STOPPED: the stop file cannot be written (\(fileFault)), and the store did not record the stop "
+                + "(\(why)). To stop everything, run: touch \(file)")
     }
 
     /// Writes a stop to the file and to the store. One of the two is enough.
@@ -303,8 +303,8 @@ package struct UnconfirmedSender: Codable, Hashable, Sendable {
     /// The state of the sender, for a person.
     package var summary: String {
         mayStart
-            ? "\(process) has not confirmed the stop yet: it waits for responses, or has not heard of the stop"
-            : "\(process) has not confirmed the stop: its last heartbeat was at \(heardAt). It starts nothing any more; "
+            ? "\(process) has not confirmed the stop yet: it waits for responses, or has not read the stop"
+            : "\(process) has not confirmed the stop: its last heartbeat was at \(heardAt). It starts nothing more; "
                 + "requests that it started after the stop are not counted. Check that machine and its network"
     }
 }

@@ -23,7 +23,7 @@ package struct WaitsText {
     /// The sentences. A wait that affects every delivery comes first.
     package var sentences: [String] {
         [storeWait.map(text)].compactMap(\.self) + waits.holds.map(text) + waits.groups.map(text)
-            + (waits.hasLater ? ["more wait for later"] : [])
+            + (waits.hasLater ? ["more deliveries wait for a later time"] : [])
     }
 
     /// The sentences about endpoints in trouble, as the sender reports them.
@@ -34,18 +34,18 @@ package struct WaitsText {
         let trouble =
             switch wait.reason {
             case .locked: "the store is locked by another program"
-            case .diskFull: "no space is left for the store"
+            case .diskFull: "the store has no free disk space"
             case .failing: "the store's disk fails, or its quota is used up"
             }
-        return "\(trouble) since \(text(wait.since)): answers are kept, nothing new is sent"
+        return "\(trouble) since \(text(wait.since)): responses are kept, nothing new is sent"
     }
 
     /// `holding back: api.push.apple.com answered 503 since 14:00:02, next try at 14:02:10`
     private func text(_ hold: EndpointHold) -> String {
         let host = hold.endpoint.hasSuffix(":443") ? String(hold.endpoint.dropLast(4)) : hold.endpoint
-        if hold.isRetrying { return "APNs cannot be reached since \(text(hold.since)) (\(host)), retrying" }
-        let answer = hold.status.map { "answered \($0)" } ?? "has not answered"
-        return "holding back: \(host) \(answer) since \(text(hold.since)), next try at \(text(hold.nextTryAt))"
+        if hold.isRetrying { return "APNs has been unreachable since \(text(hold.since)) (\(host)), retrying" }
+        let answer = hold.status.map { "responded \($0)" } ?? "has not responded"
+        return "backing off: \(host) \(answer) since \(text(hold.since)), next try at \(text(hold.nextTryAt))"
     }
 
     /// `12 wait for their retry at 14:02:10`
@@ -58,7 +58,7 @@ package struct WaitsText {
         case .retry: return "\(subject) for their retry \(time)"
         case .quietHours: return "\(subject) for their quiet hours to end \(time)"
         case .silentBudget: return "\(subject) for their silent budget \(time)"
-        case .frequencyCap: return "\(subject) for room under a frequency cap; next check \(time)"
+        case .frequencyCap: return "\(subject) for a slot of a frequency cap; next check \(time)"
         case .wave:
             let zones = group.zones.isEmpty ? "" : " (\(group.zones.listed(atMost: Self.zonesShown)))"
             return "\(subject) for the wave \(time)\(zones)"
@@ -99,7 +99,7 @@ extension RunResult {
                 case .volume: " by the volume brake"
                 case .restored: " as restored"
                 case .unsuccessful: " without success"
-                case .unreachable: " since APNs cannot be reached, retrying"
+                case .unreachable: " because APNs cannot be reached, retrying"
                 case .credential: " for its credential, retrying"
                 case .stage, .approval, .grown, nil: ""
                 }

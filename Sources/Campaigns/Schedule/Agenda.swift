@@ -228,9 +228,10 @@ package enum TimerOccurrence {
         else { return }
         throw Failure(
             .refused,
-            "\(campaign): the occurrence \(period(now)) may have been sent already, since the store is a backup of "
-                + "\(gap.madeAt.iso8601), restored at \(gap.restoredAt.iso8601); check what went out between, then send it "
-                + "with `fanfare run \(campaign) --occurrence \(period(now))`, or wait for the next \(unit.rawValue)")
+            "\(campaign): the occurrence \(period(now)) may have been sent already, because the store is a backup of "
+                + "\(gap.madeAt.iso8601), restored at \(gap.restoredAt.iso8601); check what was sent in between, then "
+                + "send the occurrence with `fanfare run \(campaign) --occurrence \(period(now))`, or wait for the "
+                + "next \(unit.rawValue)")
     }
 
     /// `+02:00`.

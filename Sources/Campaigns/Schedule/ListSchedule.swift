@@ -77,7 +77,8 @@ package struct ListSchedule: Sendable {
         guard first <= last, last.number - first.number < Self.daysMax else {
             throw Failure(
                 .invalidData,
-                "the schedule is listed for 1 to \(Self.daysMax) days at a time; the last day is to be the first or later"
+                "the schedule is listed for 1 to \(Self.daysMax) days at a time; the last day must not be before the "
+                    + "first"
             )
         }
         var coming = Coming(entries: [], zone: zone, now: now)

@@ -98,7 +98,7 @@ package struct DiagnoseInstallation: Sendable {
         findings += MachineChecks(probes.machine).all(configuration)
         findings += await store.all() + configuration.apps.map(proxy)
         findings +=
-            network ? await reach(configuration) : [.skipped(.network, "not asked for; --network connects to APNs")]
+            network ? await reach(configuration) : [.skipped(.network, "not checked; add --network to connect to APNs")]
         return result(findings)
     }
 
@@ -139,10 +139,11 @@ package struct DiagnoseInstallation: Sendable {
         case nil: return .ok(.port, "http.listen \(address) is free")
         case .taken:
             switch await hasDaemon(configuration) {
-            case true: return .ok(.port, "http.listen \(address): the daemon has it")
+            case true: return .ok(.port, "http.listen \(address): the daemon uses it")
             case nil:
                 return .skipped(
-                    .port, "http.listen \(address) is in use; whether by the daemon is not known without the store")
+                    .port,
+                    "http.listen \(address) is in use; without the store, Fanfare cannot tell whether by the daemon")
             case false:
                 return .wrong(
                     .port,
@@ -168,7 +169,7 @@ package struct DiagnoseInstallation: Sendable {
 
     private func proxy(_ app: Configuration.App) -> Finding {
         switch probes.proxy(app) {
-        case .direct: .ok(.proxy, "\(app.topic): nothing in the way of the \(app.transport.rawValue) transport")
+        case .direct: .ok(.proxy, "\(app.topic): no proxy set for the \(app.transport.rawValue) transport")
         case .used(let variable, let proxy):
             .ok(
                 .proxy,

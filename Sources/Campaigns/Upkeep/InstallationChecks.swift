@@ -20,7 +20,7 @@ struct FileChecks {
     func campaigns() -> [Finding] {
         let missing = folders.filter { !FileManager.default.fileExists(atPath: $0) }
         guard missing.isEmpty else {
-            return missing.map { .wrong(.files, "no folder \($0); make it, or change the configuration") }
+            return missing.map { .wrong(.files, "no folder \($0); create it, or change the configuration") }
         }
         let templates = configuration.templates
         let files = CheckFiles(
@@ -35,7 +35,7 @@ struct FileChecks {
                         .files, "\(broken) of \(checked.checks.count) files have errors; `fanfare validate` lists them")
                 ]
             }
-            return [.ok(.files, "\(checked.checks.count) in \(folders.joined(separator: " and ")), all of them right")]
+            return [.ok(.files, "\(checked.checks.count) in \(folders.joined(separator: " and ")), all valid")]
         } catch let failure as Failure where failure.kind == .notFound {
             // `fanfare init` writes to the current folder.
             let isService = configuration.campaigns == "/etc/fanfare/campaigns"
@@ -57,7 +57,8 @@ struct FileChecks {
         let open = told.compactMap { path -> Finding? in
             guard let mode = mode(of: path), mode & 0o002 != 0 else { return nil }
             return .warning(
-                .rights, "\(path) can be written by everybody on this machine, who could send; run: chmod o-w \(path)")
+                .rights,
+                "\(path) can be written by every user of this machine, who could then send; run: chmod o-w \(path)")
         }
         let findings =
             open + (StoreAddress(configuration.store).isURL ? password() : storeFile()) + webhooks() + editing()
@@ -83,7 +84,7 @@ struct FileChecks {
         return [
             .warning(
                 .rights,
-                "\(path), which holds the store's password, can be read by everybody on this machine; write "
+                "\(path), which holds the store's password, can be read by every user of this machine; write "
                     + "?password_file=FILE in the URL, or run: chmod o-r \(path)")
         ]
     }
@@ -96,15 +97,15 @@ struct FileChecks {
             return [
                 .warning(
                     .rights,
-                    "\(folder) is on a file system that is mounted read-only: what is there can be read, not changed")
+                    "\(folder) is on a file system that is mounted read-only: the store can be read, but not changed")
             ]
         }
         let owner = try? FileManager.default.attributesOfItem(atPath: resolved(folder))[.ownerAccountName] as? String
         return [
             .warning(
                 .rights,
-                "this user cannot write in \(folder), and so can look, but not send; commands that change "
-                    + "something go by: sudo -u \(owner ?? "OWNER") fanfare")
+                "this user cannot write in \(folder), and so can read, but not send; run commands that change "
+                    + "something with: sudo -u \(owner ?? "OWNER") fanfare")
         ]
     }
 
@@ -129,7 +130,7 @@ struct FileChecks {
             if let hidden = HiddenFile.finding(.rights, path) { return hidden }
             return .wrong(
                 .rights,
-                "the webhook's secret \(path) cannot be read: \(String(cString: strerror(errno))); make it with "
+                "the webhook's secret \(path) cannot be read: \(String(cString: strerror(errno))); create it with "
                     + "openssl rand -hex 32, or correct secret_path")
         }
     }
@@ -145,8 +146,8 @@ enum HiddenFile {
         guard geteuid() != 0, access(path, R_OK) != 0, errno == EACCES else { return nil }
         return .warning(
             check,
-            "\(path) cannot be looked at by this user; the service gets a copy of it from systemd "
-                + "(LoadCredential); run `fanfare doctor` as root to see whether it is right")
+            "\(path) cannot be read by this user; systemd gives the service a copy "
+                + "(LoadCredential); run `fanfare doctor` as root to check it")
     }
 }
 
@@ -200,17 +201,17 @@ struct CredentialChecks {
         }
         if let id, let named = Self.keyID(inNameOf: path), named != id {
             doubts.append(
-                "the file's name is that of key \(named), and key_id says \(id): APNs answers InvalidProviderToken if "
-                    + "they do not belong together")
+                "the file's name is that of key \(named), but key_id is \(id): APNs responds InvalidProviderToken if "
+                    + "they do not match")
         }
         if !facts.topics.isEmpty, !facts.topics.contains(app.topic) {
             doubts.append(
-                "\(path) is for \(facts.topics.joined(separator: ", ")), and topic says \(app.topic): APNs takes no push "
-                    + "for another topic than the certificate's")
+                "\(path) is for \(facts.topics.joined(separator: ", ")), but topic is \(app.topic): APNs accepts no "
+                    + "push for any other topic")
         }
         if let end = facts.expiresAt, end < now + Self.expiryWarning {
             doubts.append(
-                "it ends on \(end.iso8601.prefix(10)); make a new certificate at developer.apple.com before that")
+                "it expires on \(end.iso8601.prefix(10)); create a new certificate at developer.apple.com before that")
         }
         return doubts
     }
@@ -276,13 +277,16 @@ struct MachineChecks {
 
     private var clock: Finding {
         switch machine.isClockKept {
-        case true: .ok(.clock, "kept right by the network (NTP)")
+        case true: .ok(.clock, "synchronised by NTP")
         case false:
             .warning(
                 .clock,
-                "nothing keeps it right: APNs refuses provider tokens when it is an hour off; run: timedatectl "
+                "the clock is not synchronised: APNs refuses provider tokens if it is an hour off; run: timedatectl "
                     + "set-ntp true")
-        case nil: .skipped(.clock, "the kernel does not say whether anything keeps it right; compare `date -u`")
+        case nil:
+            .skipped(
+                .clock,
+                "the kernel does not report whether the clock is synchronised; compare `date -u` with a correct clock")
         }
     }
 
@@ -292,13 +296,13 @@ struct MachineChecks {
         if let most = machine.openFilesMax, most < files {
             return .wrong(
                 .limits,
-                "this process may open \(most) files, \(lanes) connections need \(files); raise it "
+                "this process may open \(most) files, but \(lanes) connections need \(files); raise it "
                     + "(LimitNOFILE= in the unit, ulimit -n in a shell)")
         }
         if let most = machine.threadsMax, most < threads {
             return .wrong(
                 .limits,
-                "this user may have \(most) threads, \(lanes) connections need \(threads); raise it "
+                "this user may have \(most) threads, but \(lanes) connections need \(threads); raise it "
                     + "(TasksMax= in the unit, ulimit -u in a shell)")
         }
         return .ok(.limits, "enough files and threads for \(lanes) connections")
@@ -314,6 +318,6 @@ extension Configuration.Proxy {
     package var roleHeaderWarning: String? {
         guard let roleHeader, !removesHeaders else { return nil }
         return "http.proxy: a client that sends \(roleHeader) itself has any role, unless the proxy removes "
-            + "\(userHeader) and \(roleHeader) from what clients send; make it do so, then write removes_headers: true"
+            + "\(userHeader) and \(roleHeader) from requests; configure that, then write removes_headers: true"
     }
 }

@@ -37,9 +37,9 @@ package struct MaintainStore: Sendable {
         guard let server = StoreAddress(configuration.store).postgres else { return }
         throw Failure(
             .configuration,
-            "\(server) is restored by its server's own tools, and does not know then that it is a backup: stop every sender, "
-                + "restore with pg_restore, run `fanfare stop --all --reason restored`, cancel or pause the open runs, and "
-                + "only then lift the stop and start the senders")
+            "\(server) must be restored with the server's own tools, and Fanfare then cannot detect the restore: stop "
+                + "every sender, restore with pg_restore, run `fanfare stop --all --reason restored`, cancel or pause "
+                + "the open runs, and only then lift the stop and start the senders")
     }
 
     /// Throws for a store that only its server can copy. The failure names the command that does.
@@ -47,7 +47,8 @@ package struct MaintainStore: Sendable {
         guard let server = StoreAddress(configuration.store).postgres else { return }
         throw Failure(
             .configuration,
-            "\(server) is copied by its server's own tools, also while it is in use; run: \(server.dumpCommand(to: file))"
+            "\(server) must be copied with the server's own tools, also while it is in use; run: "
+                + "\(server.dumpCommand(to: file))"
         )
     }
 
@@ -93,13 +94,14 @@ extension StoreError {
         let kind = Failure(self)?.kind ?? .internalError
         return switch self {
         case .noFolder:
-            Failure(kind, "the folder of the backup \(file) does not exist; create it, or name another place")
+            Failure(kind, "the folder of the backup \(file) does not exist; create it, or name another path")
         case .cannotOpen(file, let reason):
             Failure(
                 kind,
-                "cannot write the backup \(file): \(reason); check the rights of its folder, or name another place")
+                "cannot write the backup \(file): \(reason); check the permissions of its folder, or name another path")
         case .readOnly(file): Failure(kind, "the backup \(file) may not be written; check the rights of its folder")
-        case .diskFull(file): Failure(kind, "no space left for the backup \(file); free some, or name another place")
+        case .diskFull(file):
+            Failure(kind, "no free space for the backup \(file); free disk space, or name another path")
         default: self
         }
     }
@@ -167,7 +169,7 @@ package struct RestoreResult: Codable, Hashable, Sendable {
 
     package var text: String {
         "\(store): restored from \(file), \(devices.counted("device")), \(runs.counted("run"))"
-            + (setAside.map { "; the store that was there is \($0)" } ?? "")
+            + (setAside.map { "; the previous store is now \($0)" } ?? "")
     }
 }
 
@@ -193,9 +195,9 @@ package struct OutcomePruneResult: Codable, Hashable, Sendable {
 /// Compares what the senders have written beside the store with what the store says of them.
 struct VerifySenders {
     static let ownership = "ownership"
-    static let ownershipPromise = "who stands under a run or a lease is a sender that there was"
+    static let ownershipPromise = "every owner of a run or lease is a known sender"
     static let journals = "journals"
-    static let journalsPromise = "what a sender that is gone left in flight can be told apart by its journal"
+    static let journalsPromise = "the journal of every dead sender tells which of its deliveries were sent"
 
     let store: any StoreUpkeep & RunOwnership & DeliveryQueue
     let senders: SenderFolder
@@ -208,14 +210,15 @@ struct VerifySenders {
         var unreadable: [StoreFault] = []
         for owner in owners {
             if senders.wasNeverDrawn(owner) {
-                strangers.append(StoreFault("\(ProcessName.shown(owner)) has a number that no sender has had"))
+                strangers.append(StoreFault("\(ProcessName.shown(owner)) has a number that was never assigned"))
             }
             guard let run = leaseholders[owner], senders.liveness(of: owner) == .gone,
                 case .failure(let why) = journals.evidence(owner)
             else { continue }
             unreadable.append(
                 StoreFault(
-                    run: run, "all that \(ProcessName.shown(owner)), which is gone, had leased is in doubt: \(why)"))
+                    run: run, "every delivery leased by \(ProcessName.shown(owner)), which is dead, is in doubt: \(why)"
+                ))
         }
         return [
             Verification.Check(

@@ -77,7 +77,7 @@ package struct MoveStore: Sendable {
         }
         if move.endedAt == nil, let mover = move.mover, isMoving(mover) {
             throw StoreError.inUse(
-                path: store.path, reason: "\(ProcessName.shown(mover)) is moving it; stop that process first")
+                path: store.path, reason: "\(ProcessName.shown(mover)) is moving the store; stop that process first")
         }
         try await store.giveUpDeparture(move)
     }
@@ -92,7 +92,8 @@ package struct MoveStore: Sendable {
                 throw StoreError.inUse(
                     path: paths.old,
                     reason:
-                        "\(order.summary), by its STOP file alone; remove that line there, and pause \(order.scope.summary) first"
+                        "\(order.summary), but only by its STOP file; remove that line from the file, and pause "
+                        + "\(order.scope.summary) first"
                 )
             case .all, .campaign: break
             }
@@ -124,11 +125,11 @@ package struct MoveStore: Sendable {
         guard arrival == nil else { throw Self.taken(paths.new) }
         try await requireEmpty()
         if let daemon = try await old.daemon() {
-            throw StoreError.inUse(path: paths.old, reason: "\(daemon.owner) is the daemon; stop it first")
+            throw StoreError.inUse(path: paths.old, reason: "\(daemon.owner) is the daemon; stop the daemon first")
         }
         _ = try await stopsToCarry()
         if let sender = try await old.senders().first(where: { $0.state != .gone }) {
-            throw StoreError.inUse(path: paths.old, reason: "\(sender.name) may send; stop it first")
+            throw StoreError.inUse(path: paths.old, reason: "\(sender.name) may be sending; stop that sender first")
         }
         let move = StoreMove(id: UUID().uuidString, from: paths.old, to: paths.new, begunAt: now(), mover: mover)
         try await old.beginDeparture(move, by: actor)
@@ -149,16 +150,17 @@ package struct MoveStore: Sendable {
     }
 
     private static func taken(_ path: String) -> Failure {
-        Failure(.refused, "there is a store at \(path) already; nothing was done: name an empty place")
+        Failure(.refused, "\(path) already has a store; nothing was done: name an empty address")
     }
 
     private func other(_ move: StoreMove) -> Failure {
         Failure(
             .refused,
-            "what is at \(paths.new) is not what was moved there from \(paths.old) since \(move.begunAt.iso8601); put "
+            "the store at \(paths.new) is not the copy moved there from \(paths.old) since \(move.begunAt.iso8601); "
+                + "put "
                 + (move.endedAt == nil
-                    ? "that back, or give the move up with `fanfare move --give-up` and name an empty place"
-                    : "that back: the store left is not to be used any more"))
+                    ? "the moved copy back, or abandon the move with `fanfare move --give-up` and name an empty address"
+                    : "the moved copy back: do not use the old store any more"))
     }
 
     private func copy(_ move: StoreMove, _ report: @Sendable (Progress) -> Void) async throws {
@@ -185,8 +187,9 @@ package struct MoveStore: Sendable {
         guard faults.isEmpty else {
             throw Failure(
                 .invalidData,
-                "the copy at \(paths.new) is not what is in \(paths.old): \(faults.joined(separator: "; ")). One of them was "
-                    + "changed underway: give the move up with `fanfare move --give-up`, and move to an empty place")
+                "the copy at \(paths.new) differs from \(paths.old): \(faults.joined(separator: "; ")). One of them "
+                    + "was changed during the move: abandon it with `fanfare move --give-up`, and move to an empty "
+                    + "address")
         }
         return here
     }

@@ -166,13 +166,13 @@ struct ServerChecks {
         return .warning(
             .store,
             "\(oldest.who) has a transaction open for \(WrittenDuration.text(.seconds(Int(oldest.age.inSeconds)))): the "
-                + "server can clear nothing away meanwhile, and slows down; end it (pg_terminate_backend)")
+                + "server cannot vacuum dead rows meanwhile, and slows down; end the session (pg_terminate_backend)")
     }
 
     private var visibility: Finding? {
         guard !server.seesAllSessions else { return nil }
         return .skipped(
-            .store, "long transactions of other users cannot be seen; GRANT pg_read_all_stats to this user for that")
+            .store, "long transactions of other users cannot be seen; to see them, GRANT pg_read_all_stats to it")
     }
 
     private var autovacuum: Finding? {
@@ -198,7 +198,7 @@ struct ServerChecks {
         guard server.connectionsForUsers < needed else { return nil }
         return .warning(
             .store,
-            "the server takes \(server.connectionsForUsers) connections, \(count) senders and some commands need "
+            "the server allows \(server.connectionsForUsers) connections, \(count) senders and some commands need "
                 + "\(needed); raise max_connections there")
     }
 }

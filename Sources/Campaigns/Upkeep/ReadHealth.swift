@@ -45,10 +45,10 @@ package struct ReadHealth: Sendable {
     }
 
     private func storeCheck(_ bytes: Int, _ answered: Duration) -> Finding {
-        let summary = "\(store.path): \(bytes / 1_000_000) MB, answered in \(max(1, answered.wholeMilliseconds)) ms"
+        let summary = "\(store.path): \(bytes / 1_000_000) MB, responded in \(max(1, answered.wholeMilliseconds)) ms"
         let place = StoreAddress(store.path).isURL ? "server" : "disk"
         return answered > .seconds(1)
-            ? .warning(.store, "\(summary), which is slow; look at the \(place)") : .ok(.store, summary)
+            ? .warning(.store, "\(summary), which is slow; check the \(place)") : .ok(.store, summary)
     }
 
     private func server() async throws -> [Finding] {
@@ -83,14 +83,15 @@ package struct ReadHealth: Sendable {
         if silent > Self.silenceMax {
             return .wrong(
                 .daemon,
-                "\(name) has not been heard of for \(WrittenDuration.text(.seconds(Int(silent.inSeconds)))); look at its log, and restart it"
+                "\(name) has had no heartbeat for \(WrittenDuration.text(.seconds(Int(silent.inSeconds)))); look at "
+                    + "its log, and restart it"
             )
         }
         let next = daemon.heartbeat.status.nextStart.map {
             "; next: \(daemon.heartbeat.status.nextCampaign ?? "a campaign") at \($0.iso8601)"
         }
         return .ok(
-            .daemon, "\(name) runs since \(daemon.heartbeat.startedAt.iso8601)\(next ?? "; nothing is scheduled")")
+            .daemon, "\(name) has run since \(daemon.heartbeat.startedAt.iso8601)\(next ?? "; nothing is scheduled")")
     }
 
     private func files(_ daemon: FollowRuns.Daemon?) -> [Finding] {
@@ -113,7 +114,8 @@ package struct ReadHealth: Sendable {
         return [
             .warning(
                 .clock,
-                "the wall clock was set by \(step.by.wholeMilliseconds) ms at \(step.at.iso8601); see that NTP keeps it"
+                "the wall clock was set by \(step.by.wholeMilliseconds) ms at \(step.at.iso8601); check that NTP keeps "
+                    + "it"
             )
         ]
     }
@@ -123,7 +125,7 @@ package struct ReadHealth: Sendable {
             Finding.wrong(
                 .runs,
                 "run \(run.id) of \(run.campaign) waits for a person: "
-                    + "\(run.stateReason ?? "it stopped itself"); resume or cancel it")
+                    + "\(run.stateReason ?? "it paused automatically"); resume or cancel it")
         }
         found += overview.unreadable.map { .wrong(.runs, "\($0.campaign): \($0.error)") }
         for held in overview.runs where !held.run.state.isFinal { found += try await findings(held) }
@@ -143,7 +145,7 @@ package struct ReadHealth: Sendable {
                 ))
         }
         let going = observation.runs[.running] ?? 0
-        return found.isEmpty ? [.ok(.runs, going == 0 ? "none is going on" : "\(going) going on")] : found
+        return found.isEmpty ? [.ok(.runs, going == 0 ? "no run is in progress" : "\(going) in progress")] : found
     }
 
     private func findings(_ held: FollowRuns.Held) async throws -> [Finding] {
@@ -157,8 +159,8 @@ package struct ReadHealth: Sendable {
             return [
                 .wrong(
                     .runs,
-                    "\(name) paused itself: \(run.stateReason ?? "APNs cannot be reached"); the daemon, or "
-                        + "`fanfare run --due`, tries again from \(next.iso8601) on")
+                    "\(name) paused automatically: \(run.stateReason ?? "APNs cannot be reached"); the daemon, or "
+                        + "`fanfare run --due`, retries from \(next.iso8601) on")
             ]
         }
         guard run.state == .running else { return [] }
@@ -177,13 +179,14 @@ package struct ReadHealth: Sendable {
             guard !hold.isRetrying else {
                 return .wrong(
                     .runs,
-                    "\(name) waits: APNs cannot be reached at \(hold.endpoint) since \(hold.since.iso8601); it is retried"
+                    "\(name) waits: APNs has been unreachable at \(hold.endpoint) since \(hold.since.iso8601); it is "
+                        + "retried"
                 )
             }
             return .wrong(
                 .runs,
-                "\(name) leaves \(hold.endpoint) alone since \(hold.since.iso8601): "
-                    + (hold.status.map { "it answers \($0)" } ?? "it does not answer")
+                "\(name) has backed off from \(hold.endpoint) since \(hold.since.iso8601): "
+                    + (hold.status.map { "it responds \($0)" } ?? "it does not respond")
                     + "; next try at \(hold.nextTryAt.iso8601)")
         }
     }
@@ -191,7 +194,7 @@ package struct ReadHealth: Sendable {
     private func webhooks(_ now: Timestamp) async throws -> [Finding] {
         guard let next = try await store.nextWebhookMessage(), now - next > Self.overdueMax else { return [] }
         return [
-            .warning(.webhooks, "messages to webhooks wait since \(next.iso8601); look at their server and at the log")
+            .warning(.webhooks, "messages to webhooks wait since \(next.iso8601); check their server and the log")
         ]
     }
 }
@@ -260,7 +263,7 @@ package struct HealthResult: Codable, Hashable, Sendable {
         guard let worst = bad.first else {
             state = Finding.State.ok.rawValue
             let daemon = checks.first { $0.check == Finding.Check.daemon.rawValue }?.message
-            verdict = "All is well" + (daemon.map { "; the daemon \($0)" } ?? "")
+            verdict = "No problems found" + (daemon.map { "; the daemon \($0)" } ?? "")
             return
         }
         state = worst.state

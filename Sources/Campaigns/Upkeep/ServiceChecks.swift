@@ -113,7 +113,7 @@ struct ServiceChecks {
             if Self.hidden.contains(where: path.hasPrefix) {
                 return .wrong(
                     .rights,
-                    "the service sees nothing under /root and /home (ProtectHome=): put \(path) elsewhere, such as "
+                    "the service cannot read /root and /home (ProtectHome=): put \(path) elsewhere, such as "
                         + service.stateFolder)
             }
             return service.user.obstacle(to: path).map { obstacle in

@@ -21,13 +21,13 @@ struct StoreChecks {
     func all() async -> [Finding] { StoreAddress(address).isURL ? await onServer() : await file() }
 
     private func onServer() async -> [Finding] {
-        await opened() + [.skipped(.disk, "the store's is its server's; look at it there")]
+        await opened() + [.skipped(.disk, "the store is on a database server; check the disk space there")]
     }
 
     private func file() async -> [Finding] {
         guard FileManager.default.fileExists(atPath: folder) else {
             if isOfService { return [missing] }
-            return [.wrong(.store, "the folder of \(path) does not exist; make it, or change `store`")]
+            return [.wrong(.store, "the folder of \(path) does not exist; create it, or change `store`")]
         }
         guard FileManager.default.fileExists(atPath: path) else {
             return [missing] + disk(0)
@@ -36,7 +36,7 @@ struct StoreChecks {
             return [
                 .wrong(
                     .store,
-                    "\(folder) is on \(kind); a store needs a local file system, whose locks hold: move it there")
+                    "\(folder) is on \(kind); a store needs a local file system with working locks: move it to one")
             ] + disk(bytes) + set()
         }
         return await opened() + disk(bytes) + set()
@@ -44,7 +44,7 @@ struct StoreChecks {
 
     private var missing: Finding {
         let way = isOfService ? "`systemctl start fanfare`" : "`fanfare devices import`"
-        return .warning(.store, "there is none yet at \(path); \(way) makes it")
+        return .warning(.store, "there is no store yet at \(path); \(way) creates it")
     }
 
     /// Whether the folder is the service's state folder, which systemd creates for the service's user.
@@ -83,7 +83,7 @@ struct StoreChecks {
         return [
             .warning(
                 .configuration,
-                "`people` names \(missing.joined(separator: ", ")), which no access token is; create the token with "
+                "`people` names \(missing.joined(separator: ", ")), but no such access token exists; create it with "
                     + "`fanfare tokens create`, or correct the name (`fanfare tokens list` shows names and ids)")
         ]
     }
@@ -109,11 +109,14 @@ struct StoreChecks {
     static func disk(_ folder: String, storeBytes: Int) -> [Finding] {
         guard let facts = try? FileManager.default.attributesOfFileSystem(forPath: folder),
             let free = (facts[.systemFreeSize] as? NSNumber)?.intValue
-        else { return [.skipped(.disk, "the file system of \(folder) does not say how full it is")] }
+        else { return [.skipped(.disk, "the file system of \(folder) does not report its free space")] }
         let summary = "\(megabytes(free)) free for \(folder)"
-        if free < freeBytesMin { return [.wrong(.disk, "\(summary), which a broadcast can fill; make room")] }
+        if free < freeBytesMin { return [.wrong(.disk, "\(summary), which a broadcast can fill; free disk space")] }
         guard free > storeBytes else {
-            return [.warning(.disk, "\(summary), less than the store takes: a backup needs as much again; make room")]
+            return [
+                .warning(
+                    .disk, "\(summary), less than the store uses: a backup needs the same space again; free disk space")
+            ]
         }
         return [.ok(.disk, summary)]
     }
@@ -129,7 +132,7 @@ struct StoreChecks {
         return [
             .wrong(
                 .clock,
-                "\(path) was last written on \(Timestamp(written).iso8601), after this machine's now; set the clock "
+                "\(path) was last written on \(Timestamp(written).iso8601), in this machine's future; set the clock "
                     + "(timedatectl)")
         ]
     }

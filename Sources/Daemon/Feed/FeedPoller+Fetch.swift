@@ -30,7 +30,7 @@ extension FeedPoller {
         switch answer.status {
         case 304: return (nil, answer.headers["etag"] ?? known?.etag, known?.lastModified)
         case 200: break
-        default: throw FeedFailure(description: "\(ShownURL.text(url)) answers \(answer.status)")
+        default: throw FeedFailure(description: "\(ShownURL.text(url)) responds \(answer.status)")
         }
         do throws(FeedError) {
             return (
@@ -38,7 +38,7 @@ extension FeedPoller {
                 Self.headerValue(answer.headers["last-modified"])
             )
         } catch {
-            throw FeedFailure(description: "\(ShownURL.text(url)) is no feed: \(error.description)")
+            throw FeedFailure(description: "\(ShownURL.text(url)) is not a feed: \(error.description)")
         }
     }
 

@@ -128,7 +128,7 @@ extension FeedPoller {
         var poll = FeedPoll(found: .items(items.count))
         let fresh = new.filter { !Self.isLate($0.item, trigger, now) }
         guard fresh.count <= trigger.newMax else {
-            let facts = "\(fresh.count) new items at once, max_new is \(trigger.newMax); none is sent"
+            let facts = "\(fresh.count) new items in one poll, above max_new (\(trigger.newMax)); none is sent"
             try await store.recordEvent(
                 kind: .feedHeld, run: nil, actor: actor, detail: "\(campaign): \(facts)", now: now)
             poll.found = .tooManyNew(count: fresh.count, max: trigger.newMax)
@@ -142,7 +142,7 @@ extension FeedPoller {
             let values = trigger.variables.mapValues { feed.value($0, of: item) }
             if let published = item.published, Self.isLate(item, trigger, now) {
                 let late =
-                    "published \(WrittenDuration.text(now - published)) ago, late_by_max is "
+                    "published \(WrittenDuration.text(now - published)) ago; late_by_max is "
                     + WrittenDuration.text(trigger.lateByMax)
                 if try await starter.end(key, values, .missed, late) {
                     poll.ended.append(.missed(occurrence: key, reason: late))

@@ -88,7 +88,7 @@ struct FeedWatch: Sendable {
             if Task.isCancelled || DaemonEnd.isReason(error, owner: poller.owner) { throw error }
             rests.failed(name, every: feed.campaign.feed?.every ?? sleepMax, at: clock.uptime())
             logger.error(
-                "feed not polled; asked again later",
+                "feed not polled; retrying later",
                 metadata: .facts([.campaign: "\(name)", .error: "\(error)"]))
             return error
         }
@@ -112,7 +112,7 @@ struct FeedWatch: Sendable {
             logger.notice("run of a new item", metadata: metadata)
             for finding in run.definition.lintOfValues() {
                 metadata[.reason] = "\(finding)"
-                logger.warning("the text of a new item is perhaps a mistake", metadata: metadata)
+                logger.warning("the text of a new item may be a mistake", metadata: metadata)
             }
             metadata[.reason] = nil
         }
@@ -126,13 +126,13 @@ struct FeedWatch: Sendable {
         switch poll.found {
         case .failed(let reason):
             metadata[.reason] = "\(reason)"
-            logger.warning("feed not read; asked again later", metadata: metadata)
+            logger.warning("feed not read; retrying later", metadata: metadata)
         case .tooManyNew(let count, let max):
-            metadata[.reason] = "\(count) items are new at once, max_new is \(max)"
+            metadata[.reason] = "\(count) items are new in one poll, above max_new (\(max))"
             logger.error("new items held back", metadata: metadata)
         case .catalogue(let items):
             metadata[.items] = "\(items)"
-            logger.notice("feed read for the first time; its items are the back catalogue", metadata: metadata)
+            logger.notice("feed read for the first time; its items are treated as old and not sent", metadata: metadata)
         case .unchanged, .items, .overtaken: break
         }
     }

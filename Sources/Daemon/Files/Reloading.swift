@@ -98,15 +98,16 @@ package final class Reloading: Sendable {
             }
             if new.store != before.store {
                 logger.warning(
-                    "the store changes with a restart only", metadata: .facts([.store: "\(StoreAddress(before.store))"])
+                    "a changed store needs a restart: systemctl restart fanfare",
+                    metadata: .facts([.store: "\(StoreAddress(before.store))"])
                 )
                 new.store = before.store
             }
             let fixed = [("http.listen", new.http.listen != before.http.listen), ("log", new.log != before.log)]
             for (key, _) in fixed.filter(\.1) {
                 logger.warning(
-                    "a key changes with a restart only: systemctl restart fanfare",
-                    metadata: .facts([.reason: "\(key) is another one in the file"]))
+                    "a changed key needs a restart: systemctl restart fanfare",
+                    metadata: .facts([.reason: "\(key) has changed in the file"]))
             }
             held.withLock { $0 = new }
             files.withLock { files in
@@ -121,7 +122,7 @@ package final class Reloading: Sendable {
                 files.configurationProblem = .init(path: path, messages: messages, keepsOld: true)
             }
             logger.error(
-                "configuration not taken over", metadata: .facts([.problems: "\(messages.joined(separator: "; "))"]))
+                "configuration not reloaded", metadata: .facts([.problems: "\(messages.joined(separator: "; "))"]))
             return false
         }
     }
@@ -143,12 +144,12 @@ package final class Reloading: Sendable {
             return (snapshot, read, loss?.text)
         }
         ServiceMetrics.campaignFolder(isLost: loss != nil)
-        if let loss { logger.error("campaign folder lost", metadata: .facts([.problems: "\(loss)"])) }
+        if let loss { logger.error("campaign folder cannot be used", metadata: .facts([.problems: "\(loss)"])) }
         logger.info(
             "files read", metadata: .facts([.changed: "\(read.count)", .campaigns: "\(snapshot.campaigns.count)"]))
         for problem in snapshot.problems where read.contains(problem.path) {
             logger.error(
-                "file not taken over",
+                "file not reloaded",
                 metadata: .facts([.path: "\(problem.path)", .problems: "\(problem.messages.joined(separator: "; "))"]))
         }
         return snapshot

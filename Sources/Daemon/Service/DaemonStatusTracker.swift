@@ -109,7 +109,8 @@ final class DaemonStatusTracker: Sendable {
             if let fault = state.writeFault { return fault }
             guard let since = state.writingSince, uptime - since > Self.writeMax else { return nil }
             return
-                "the store has taken no write for \(WrittenDuration.text(.seconds((uptime - since).components.seconds)))"
+                "the store has accepted no write for "
+                + "\(WrittenDuration.text(.seconds((uptime - since).components.seconds)))"
         }
     }
 
@@ -153,7 +154,7 @@ struct FilesComparison {
         let others = Set(try await store.senders().withOtherFiles.map { ProcessName.shown($0.name) })
         if !others.isEmpty, others != told {
             logger.warning(
-                "other campaign files there; put the same on all machines",
+                "senders have other campaign files; put the same files on all machines",
                 metadata: .facts([.reason: "\(others.sorted().joined(separator: ", "))"]))
         }
         told = others
@@ -178,7 +179,7 @@ extension Scheduler.CampaignSnapshot {
     /// The summary for the audit.
     var summary: String {
         var text = "\(hashes.count) changed, \(campaigns.count.counted("campaign"))"
-        if !problems.isEmpty { text += "; not taken over: " + problems.map(\.path).joined(separator: ", ") }
+        if !problems.isEmpty { text += "; not reloaded: " + problems.map(\.path).joined(separator: ", ") }
         return text
     }
 }

@@ -101,7 +101,7 @@ package struct DueRuns: Sendable {
         for (index, due) in entries where !known.contains(due.occurrence.key) {
             // One count in vain is enough. An occurrence that is too late needs no count.
             if var slow, now <= due.occurrence.missedAfter {
-                slow.reason = "not tried, since another occurrence of the campaign was too slow: \(slow.reason)"
+                slow.reason = "not tried, because another occurrence of the campaign was too slow: \(slow.reason)"
                 result.append((index, .delayed(slow)))
                 continue
             }
@@ -124,8 +124,8 @@ package struct DueRuns: Sendable {
         case ReadRefusal.tookTooLong(let limit):
             return Delay(
                 reason:
-                    "the audience was not counted within \(WrittenDuration.text(limit)); make it simpler, or send with "
-                    + "`fanfare run`, which has no limit", isPassing: false, isSlow: true)
+                    "the audience was not counted within \(WrittenDuration.text(limit)); simplify the audience, or "
+                    + "send with `fanfare run`, which has no limit", isPassing: false, isSlow: true)
         case StoreError.audienceSQL(.tooSlow): return Delay(reason: "\(error)", isPassing: false, isSlow: true)
         default: return Delay(reason: "\(error)", isPassing: (error as? StoreError)?.isPassing ?? false)
         }
@@ -198,7 +198,7 @@ package struct DueRuns: Sendable {
         do {
             let definition = try due.campaign.definition(for: occurrence)
             guard now <= occurrence.missedAfter else {
-                let fault = due.fault.map { "; it could not be started: \($0)" } ?? ""
+                let fault = due.fault.map { "; the run could not be started: \($0)" } ?? ""
                 return try await end(definition, occurrence, .missed, occurrence.lateness(at: now) + fault, now)
             }
             _ = try VariantRenderers(definition)

@@ -67,7 +67,7 @@ struct Maintenance: Sendable {
         } catch is CancellationError {
         } catch {
             logger.error(
-                "plans that nothing waits for stay open; tried again next night",
+                "plans that no run waits for stay open; retrying next night",
                 metadata: .facts([.error: "\(error)"]))
         }
     }
@@ -78,12 +78,13 @@ struct Maintenance: Sendable {
                 finishedBefore: now - retention(), dryRun: false, now: now, by: actor)
             guard counts.runs > 0 else { return }
             logger.notice(
-                "outcomes past their retention deleted; the reports stay",
+                "outcomes past their retention deleted; the reports remain",
                 metadata: .facts([.runs: "\(counts.runs)", .outcomes: "\(counts.deliveries)"]))
         } catch is CancellationError {
         } catch {
             logger.error(
-                "outcomes past their retention stay; tried again next night", metadata: .facts([.error: "\(error)"]))
+                "outcomes past their retention were not deleted; retrying next night",
+                metadata: .facts([.error: "\(error)"]))
         }
     }
 }

@@ -193,7 +193,7 @@ extension Scheduler {
                 guard try await store.becomeDaemon(owner: actor.name, now: clock.now()) == nil else { continue }
                 tracker.becameCoordinator()
                 if let snapshot = tracker.snapshot { try await apply(snapshot) }
-                logger.notice("coordinates from now on")
+                logger.notice("this daemon now coordinates")
             }
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -212,7 +212,7 @@ extension Scheduler {
                 guard !Task.isCancelled else { return }
                 for found in try await senders.recoverAbandoned() {
                     logger.warning(
-                        "put in order",
+                        "run recovered",
                         metadata: .facts([.run: "\(found.run)", .reason: "\(found.recovered.summary)"]))
                 }
             }
@@ -298,7 +298,7 @@ extension Scheduler {
         ServiceMetrics.isTooSlow(isTooSlow)
         guard isTooSlow else { return logger.notice("the database server answers heartbeats in time again") }
         logger.warning(
-            "the database server answers too slowly for this machine to send",
+            "the database server responds too slowly for this machine to send",
             metadata: .facts([
                 .reason: "a heartbeat takes \(duration.wholeMilliseconds) ms; check the network to the server"
             ]))
@@ -385,7 +385,7 @@ extension Scheduler {
             logger.warning("occurrence awaits approval", metadata: metadata)
         case .delayed(let delay):
             metadata[.reason] = "\(delay.reason)"
-            logger.error("occurrence not started; trying again", metadata: metadata)
+            logger.error("occurrence not started; retrying", metadata: metadata)
         }
     }
 }

@@ -115,7 +115,7 @@ package struct Supervisor: Sendable {
                 ServiceMetrics.failed(part: part.rawValue)
                 if logged.map({ $0.text != "\(error)" || clock.uptime() - $0.at >= Self.repeatAfter }) ?? true {
                     logged = ("\(error)", clock.uptime())
-                    log(error, of: part, "part of the daemon failed; trying again")
+                    log(error, of: part, "part of the daemon failed; retrying")
                 }
                 await clock.sleep(pause.next())
             }

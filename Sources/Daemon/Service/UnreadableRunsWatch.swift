@@ -22,7 +22,7 @@ struct UnreadableRunsWatch {
         next = uptime + Self.lookEvery
         for run in try await store.unreadableRuns() where told.insert(run).inserted {
             logger.error(
-                "a run cannot be read, and is left alone",
+                "a run cannot be read, and is skipped",
                 metadata: .facts([.run: "\(run.run)", .campaign: "\(run.campaign)", .error: "\(run.error)"]))
         }
     }

@@ -108,7 +108,7 @@ package struct WebhookDispatcher: Sendable {
         do throws(WebError) {
             let answer = try await web.send(WebRequest(.post(body: body), message.url, headers: headers))
             if (200..<300).contains(answer.status) { return try await done(message) }
-            problem = "it answers \(answer.status)"
+            problem = "it responds \(answer.status)"
         } catch {
             problem = error.description
         }
@@ -138,13 +138,13 @@ package struct WebhookDispatcher: Sendable {
             .url: "\(ShownURL.text(message.url))", .run: "\(message.run)", .reason: "\(problem)",
         ])
         guard now < message.at + Self.keptFor else {
-            logger.error("a webhook is given up", metadata: metadata)
+            logger.error("a webhook message is no longer retried", metadata: metadata)
             try await store.recordEvent(
                 kind: .webhookGivenUp, run: message.run, actor: actor.named("webhooks"),
                 detail: "\(ShownURL.text(message.url)): \(problem)", now: now)
             return try await store.removeWebhookMessage(message.id)
         }
-        logger.warning("a webhook is tried again later", metadata: metadata)
+        logger.warning("a webhook message is retried later", metadata: metadata)
         let jitter = Duration.milliseconds(Int64(Double(pause.wholeMilliseconds) * 0.2 * jitter()))
         try await store.postponeWebhookMessage(message.id, until: now + pause + jitter, problem: problem)
     }

@@ -62,7 +62,9 @@ package enum WebhookSecret {
         guard secret.count >= bytesMin else {
             throw Failure(
                 .configuration,
-                "\(path) holds no secret of at least \(bytesMin) bytes; make one with `openssl rand -hex 32 > \(path)`")
+                "\(path) holds no secret of at least \(bytesMin) bytes; create one with `openssl rand -hex 32 > "
+                    + "\(path)`"
+            )
         }
         return secret
     }

@@ -103,7 +103,8 @@ extension ClientConnection: TimerTarget {
     package func timerFired(_ tag: Int64) {
         switch phase {
         case .resolving, .connecting: end(.unreachable("no connection within \(settings.connectDeadlineMs) ms"))
-        case .agreeing: abort(.unreachable("HTTP/2 was not agreed within \(settings.connectDeadlineMs) ms"))
+        case .agreeing:
+            abort(.unreachable("the HTTP/2 handshake did not finish within \(settings.connectDeadlineMs) ms"))
         case .open, .ended: break
         }
     }
@@ -372,7 +373,7 @@ extension ClientConnection: ConnectionRole {
         case .local: .local
         case .handshake(let fault): .handshake(fault)
         case .peer(let summary): .lost(summary ?? "the peer closed the connection")
-        case .finished: .lost("the connection was ended by GOAWAY or a fault of the protocol")
+        case .finished: .lost("the connection was closed by GOAWAY or a protocol error")
         }
     }
 }

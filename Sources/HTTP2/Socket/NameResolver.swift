@@ -86,7 +86,11 @@ package final class NameResolver: Sendable {
         }
         if isStarted { return ticket }
         // Other callers may have joined in the meantime.
-        finish(ticket.flight, .failure(SocketAddress.ResolveFault(reason: "the system gives no further thread")))
+        finish(
+            ticket.flight,
+            .failure(
+                SocketAddress.ResolveFault(reason: "the system cannot start another thread; raise the limit of threads")
+            ))
         return nil
     }
 

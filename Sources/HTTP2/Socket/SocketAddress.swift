@@ -49,7 +49,7 @@ extension SocketAddress {
     static func resolve(host: String, port: Int) throws(ResolveFault) -> [SocketAddress] {
         let (code, found) = lookUp(host: host, port: port, flags: 0)
         guard code == 0 else { throw ResolveFault(reason: String(cString: gai_strerror(code))) }
-        guard !found.isEmpty else { throw ResolveFault(reason: "it has no address") }
+        guard !found.isEmpty else { throw ResolveFault(reason: "the host name has no address") }
         return found
     }
 

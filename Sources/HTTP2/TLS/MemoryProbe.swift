@@ -13,5 +13,5 @@ package enum MemoryProbe {
     }
 
     package static let summary =
-        "this process gets no more memory; raise its limit of address space (LimitAS=, ulimit -v), or free memory"
+        "this process cannot allocate memory; raise its address space limit (LimitAS=, ulimit -v), or free memory"
 }

@@ -167,11 +167,11 @@ package enum TLSError: Error, Hashable, Sendable, CustomStringConvertible {
         case .unreadableAuthorities(let path, let reason):
             "cannot read the CA certificates in \(path): \(reason); "
                 + (["/root/", "/home/"].contains { path.hasPrefix($0) }
-                    ? "a service sees nothing under /root and /home: put the file into /var/lib/fanfare, readable "
+                    ? "a service cannot read /root and /home: put the file into /var/lib/fanfare, readable "
                         + "for the user fanfare"
                     : "check the path and its permissions")
         case .badAuthorities(let path, let reason):
-            "cannot use the CA certificates in \(path): \(reason); it must be PEM"
+            "cannot use the CA certificates in \(path): \(reason); the file must be PEM"
         case .badCertificate(let reason): "cannot use the certificate: \(reason); it must be PEM"
         case .badPrivateKey(let reason):
             "cannot use the private key: \(reason); it must be unencrypted PEM and belong to the certificate"

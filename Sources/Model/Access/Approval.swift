@@ -173,7 +173,8 @@ extension ApprovalRequest {
     /// signature.
     package func summary(of signature: ApprovalSignature, by actor: Actor) -> String {
         summary + (signature.reason.map { ": \($0)" } ?? "")
-            + (signature.identity == actor.identity ? "" : "; of \(signature.name), brought by \(actor.name)")
+            + (signature.identity == actor.identity
+                ? "" : "; signature of \(signature.name), submitted by \(actor.name)")
     }
 
     /// Takes over a new count of the same plan.
@@ -258,11 +259,11 @@ extension ApprovalRules {
     /// Describes the signatures that a plan with this reach needs; `nil` if it needs none.
     package func summary(forReach reach: Int) -> String? {
         if let ceiling, reach > ceiling {
-            return "refused: approvals.ceiling is \(ceiling.grouped), which nothing passes"
+            return "refused: the plan exceeds approvals.ceiling (\(ceiling.grouped)), which no signature overrides"
         }
         return rule(forReach: reach).map { rule in
-            "above \(rule.above.grouped) it needs the signatures of \(rule.needs) "
-                + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write it" : "")
+            "above \(rule.above.grouped) a plan needs the signatures of \(rule.needs) "
+                + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write the plan" : "")
         }
     }
 

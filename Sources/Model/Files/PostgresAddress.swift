@@ -167,22 +167,22 @@ extension PostgresAddressFault: CustomStringConvertible {
         case .notPostgres:
             "the store's URL does not begin with postgres://; write postgres://user@host:5432/database, or the path of a SQLite "
                 + "file"
-        case .badEscape: "a % of the store's URL has no two hexadecimal digits behind it; write % itself as %25"
+        case .badEscape: "a % in the store's URL is not followed by two hexadecimal digits; write % itself as %25"
         case .unescaped:
-            "a special character stands in the store's URL as it is; in a user name or password write @ / ? # : % "
+            "the store's URL contains an unescaped special character; in a user name or password write @ / ? # : % "
                 + "as %40 %2F %3F %23 %3A %25"
         case .badPort:
-            "a port of the store's URL is no number from 1 to 65535; write host:5432, and special characters of a "
+            "a port of the store's URL is not a number from 1 to 65535; write host:5432, and special characters of a "
                 + "password as %XX"
         case .noDatabase: "the store's URL names no database; write postgres://user@host:5432/database"
-        case .unequalPorts: "the store's URL has another number of ports than of hosts; write one port, or one for each"
+        case .unequalPorts: "the store's URL has more or fewer ports than hosts; write one port, or one for each"
         case .unknownOption(let name):
             (name.map { "the store's URL has an unknown option \"\($0)\"" } ?? "the store's URL has an option without =")
                 + "; known are " + PostgresOption.allCases.map(\.rawValue).joined(separator: ", ")
         case .badValue(let option, let allowed):
-            "\(option.rawValue) of the store's URL is none of " + allowed.joined(separator: ", ")
+            "\(option.rawValue) of the store's URL must be one of " + allowed.joined(separator: ", ")
         case .unreadablePassword(let path, let reason):
-            "cannot read the password of the store from \(path): \(reason); put the path of password_file right"
+            "cannot read the password of the store from \(path): \(reason); correct the path of password_file"
         case .forbiddenPassword(let path):
             "cannot read the password of the store from \(path): Permission denied; put the file where this user may read "
                 + "it (as root: install -o root -g fanfare -m 640 \(path) /etc/fanfare/store.password), and name it as "

@@ -65,7 +65,7 @@ extension RunDefinition {
         guard (1...Self.version).contains(version) else {
             throw DecodingError.dataCorruptedError(
                 forKey: .version, in: values,
-                debugDescription: "run definition of version \(version); this Fanfare knows up to \(Self.version)")
+                debugDescription: "run definition of version \(version); this Fanfare supports up to \(Self.version)")
         }
         self.init(
             campaign: try values.decode(Campaign.self, forKey: .campaign),

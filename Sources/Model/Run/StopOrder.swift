@@ -36,7 +36,7 @@ package struct StopOrder: Hashable, Sendable, Codable {
             let container = try decoder.singleValueContainer()
             let text = try container.decode(String.self)
             guard let scope = Scope(text) else {
-                throw DecodingError.dataCorruptedError(in: container, debugDescription: "no scope of a stop: \(text)")
+                throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a stop scope: \(text)")
             }
             self = scope
         }
@@ -106,7 +106,7 @@ package struct StopOrder: Hashable, Sendable, Codable {
     }
 
     /// The description, followed by the command that lifts the stop.
-    package var refusal: String { "\(summary); `\(scope.remedy)` lets it go on" }
+    package var refusal: String { "\(summary); `\(scope.remedy)` lets it continue" }
 }
 
 /// The stops in force, at most one for each scope.

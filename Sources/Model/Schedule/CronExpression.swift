@@ -92,7 +92,7 @@ struct CronField: Hashable, Sendable {
             guard let numbers = Self.numbers(part, kind) else {
                 let limits = "\(kind.range.lowerBound) to \(kind.range.upperBound)"
                 throw CronExpression.Fault(
-                    "\"\(part)\" is no \(kind.name) (\(limits)), range or step")
+                    "\"\(part)\" is not a valid \(kind.name) (\(limits)), range or step")
             }
             for number in numbers { bits |= 1 << UInt64(kind.isWeek ? number % 7 : number) }
         }

@@ -192,7 +192,7 @@ struct TextLint {
         return Found(
             rule: .shortText,
             what: "is \(quotedShown): \(count == 0 ? "no letter" : count == 1 ? "1 letter" : "\(count) letters")",
-            advice: "under \(Self.lettersMin) letters is mostly a slip")
+            advice: "under \(Self.lettersMin) letters is usually a mistake")
     }
 
     private var test: Found? {
@@ -206,8 +206,8 @@ struct TextLint {
         }
         guard isPhrase || isSigns || isSaid || isNote else { return nil }
         return Found(
-            rule: .testWords, what: "says \(quotedShown), the words of a test",
-            advice: "write what people are to read, or send it by `fanfare test-send`")
+            rule: .testWords, what: "says \(quotedShown), which looks like a test",
+            advice: "write the final text, or send it with `fanfare test-send`")
     }
 
     private func isTestWord(_ words: [String], at index: Int) -> Bool {
@@ -222,7 +222,7 @@ struct TextLint {
     private var lorem: Found? {
         let text = shown.lowercased()
         guard text.contains("lorem ipsum") || text.contains("dolor sit amet") else { return nil }
-        return Found(rule: .loremIpsum, what: "is the text of a layout, lorem ipsum", advice: "write the real one")
+        return Found(rule: .loremIpsum, what: "is placeholder text (lorem ipsum)", advice: "write the real text")
     }
 
     private var repetition: Found? {
@@ -239,8 +239,8 @@ struct TextLint {
                 continue
             }
             return Found(
-                rule: .repetition, what: "has one letter \(longest) times over, in \"\(word.prefix(20))\"",
-                advice: "remove it, unless people are to read it")
+                rule: .repetition, what: "repeats one letter \(longest) times, in \"\(word.prefix(20))\"",
+                advice: "remove it, unless it is intended")
         }
         return nil
     }
@@ -248,7 +248,8 @@ struct TextLint {
     private var unfilled: Found? {
         if let sign = Self.openSign(in: shown) {
             return Found(
-                rule: .unfilledPlaceholder, what: "still holds \"\(sign)\" when it is filled in: \(quotedShown)",
+                rule: .unfilledPlaceholder,
+                what: "still holds \"\(sign)\" after its variables are filled in: \(quotedShown)",
                 advice: "write {{name}} for a variable, and give its value")
         }
         let written = ["undefined", "[object Object]", "(null)", "NaN"].first { shown.holds(word: $0) }
@@ -256,8 +257,8 @@ struct TextLint {
             return nil
         }
         return Found(
-            rule: .unfilledPlaceholder, what: "would say \"\(nothing)\", which a program writes for nothing",
-            advice: "look where the value comes from")
+            rule: .unfilledPlaceholder, what: "would say \"\(nothing)\", which programs write for a missing value",
+            advice: "check where the value comes from")
     }
 
     /// Returns an unfilled placeholder of Fanfare's or another program's, as the screen would show it.
@@ -300,7 +301,7 @@ struct TextLint {
             let names = scripts.map(\.rawValue).sorted().joined(separator: " and ")
             return Found(
                 rule: .mixedScripts, what: "has letters of \(names) in one word, \"\(word.prefix(40))\"",
-                advice: "type the word again in one of them")
+                advice: "type the word again in one alphabet")
         }
         return nil
     }

@@ -110,7 +110,7 @@ struct AnalystAudience {
         switch fault.sqlstate.prefix(2) {
         case "42", "0A": return .invalid(fault.message)
         case "08", "53", "57", "58", "XX": return nil
-        default: return .invalid("a value in some row does not fit what it is used for (SQLSTATE \(fault.sqlstate))")
+        default: return .invalid("a value in a row has the wrong type for its use (SQLSTATE \(fault.sqlstate))")
         }
     }
 

@@ -60,7 +60,7 @@ struct AnalystText {
         case .symbol("."):
             // A function may be called as if it were a column: `('...'::text).f`.
             switch before {
-            case .symbol(")"), .symbol("]"), .literal, .parameter: throw refused("a name behind a bracket or quote")
+            case .symbol(")"), .symbol("]"), .literal, .parameter: throw refused("a name after a bracket or quote")
             default: break
             }
         case .word(let name), .name(let name):

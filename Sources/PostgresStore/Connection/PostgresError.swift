@@ -83,15 +83,15 @@ extension PostgresError: CustomStringConvertible {
         case .connectionLost(let server, let reason):
             "the connection to \(server) was lost: \(reason); nothing of this was recorded, run the same command again"
         case .outcomeUnknown(let server, let reason):
-            "the connection to \(server) was lost while a change was being recorded (\(reason)): whether it was is not "
-                + "known; look, and run the same command again"
+            "the connection to \(server) was lost while a change was being recorded (\(reason)): its outcome is "
+                + "unknown; check it, and run the same command again"
         case .timedOut(let server, let limit):
-            "\(server) did not finish within \(WrittenDuration.text(limit)), and was stopped; see what it is busy with "
+            "\(server) did not finish within \(WrittenDuration.text(limit)), and was stopped; check what runs there, "
                 + "in pg_stat_activity"
         case .oldServer(let server, let version):
             "\(server) is PostgreSQL \(version / 10_000); Fanfare needs version 15 or later"
         case .unexpectedValue(let column, let expected, let found):
-            "column \(column) of an answer is \(found), not \(expected)"
+            "column \(column) of a result is \(found), not \(expected)"
         case .closed(let server): "the store \(server) is closed"
         case .failed(let server, let reason): "\(server): \(reason)"
         }
@@ -101,13 +101,13 @@ extension PostgresError: CustomStringConvertible {
         let advice =
             switch kind {
             case .wrongLogin:
-                "put user and password right: in the URL, in the file of password_file, or in that of PGPASSFILE"
-            case .noDatabase: "make it with `createdb`, or put the name in the URL right"
-            case .outOfConnections: "end some, or raise max_connections there"
+                "correct user and password: in the URL, in the file of password_file, or in that of PGPASSFILE"
+            case .noDatabase: "create it with `createdb`, or correct the name in the URL"
+            case .outOfConnections: "close some connections, or raise max_connections there"
             case .starting, .connectionLost: "try again when it is up"
             case .readOnly: "name the primary, or all hosts of the cluster"
             case .permission: "GRANT CONNECT to this user"
-            default: tlsAdvice(reason) ?? "see that it runs there and that its address is right"
+            default: tlsAdvice(reason) ?? "check that the server runs there and that its address is correct"
             }
         return "cannot open \(server): \(reason); \(advice)"
     }
@@ -120,14 +120,14 @@ extension PostgresError: CustomStringConvertible {
         // A connection that was cut during the handshake says nothing about keys and names.
         let cut = ["SSL SYSCALL", "closed unexpectedly"]
         guard markers.contains(where: reason.contains), !cut.contains(where: reason.contains) else { return nil }
-        return "name its authority with ?sslrootcert=FILE, and the host as its certificate does"
+        return "name its CA with ?sslrootcert=FILE, and use the host name in its certificate"
     }
 
     private static func refusal(_ server: String, _ fault: ServerFault) -> String {
         switch fault.kind {
-        case .diskFull: "no space left at \(server): \(fault); make room there and run the same command again"
-        case .readOnly: "\(server) may not be written to: \(fault); name the primary in the store's URL"
-        case .permission: "\(server) refuses this user: \(fault); GRANT it the rights"
+        case .diskFull: "no free space on \(server): \(fault); free disk space there and run the same command again"
+        case .readOnly: "\(server) is read-only: \(fault); name the primary in the store's URL"
+        case .permission: "\(server) refuses this user: \(fault); GRANT the user the rights"
         case .outOfMemory:
             "\(server) is out of memory or locks: \(fault); raise max_locks_per_transaction there, or try again"
         default: "\(server) refused: \(fault)"

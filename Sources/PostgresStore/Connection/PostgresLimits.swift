@@ -50,7 +50,7 @@ extension PostgresAddress {
             return try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
         } catch {
             if access(path, R_OK) != 0, errno == EACCES { throw .forbiddenPassword(path: path) }
-            let reason = FileManager.default.fileExists(atPath: path) ? "it is no text" : "there is no file"
+            let reason = FileManager.default.fileExists(atPath: path) ? "it is not text" : "there is no file"
             throw .unreadablePassword(path: path, reason: reason)
         }
     }

@@ -71,7 +71,7 @@ extension PostgresLink {
         while true {
             try prepareToSend()
             guard ContinuousClock.now < deadline else {
-                throw unopened("\(host) did not answer within \(limit.components.seconds) s")
+                throw unopened("\(host) did not respond within \(limit.components.seconds) s")
             }
             if waits(for: events, until: deadline) { return }
         }

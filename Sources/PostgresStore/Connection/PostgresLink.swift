@@ -100,7 +100,7 @@ final class PostgresLink {
 
     /// Marks the connection as lost because it was cut, and returns the error.
     func lost(_ reason: String) -> any Error {
-        let reason = reason.isEmpty ? "the server closed it" : reason
+        let reason = reason.isEmpty ? "the server closed the connection" : reason
         return end(
             with: mayKeep
                 ? PostgresError.outcomeUnknown(server: server, reason: reason)
@@ -116,7 +116,7 @@ final class PostgresLink {
     func abandon() {
         guard failure == nil else { return }
         stopServer()
-        _ = lost("it was given up in the middle of an answer")
+        _ = lost("it was closed during a response")
     }
 
     private func end(with error: any Error) -> any Error {
@@ -126,7 +126,7 @@ final class PostgresLink {
 
     private func error(for interruption: PostgresCall.Interruption) -> any Error {
         switch interruption {
-        case _ where mayKeep: PostgresError.outcomeUnknown(server: server, reason: "no answer within its time")
+        case _ where mayKeep: PostgresError.outcomeUnknown(server: server, reason: "no response in time")
         case .cancelled: CancellationError()
         case .closing: PostgresError.closed(server: server)
         case .timedOut: PostgresError.timedOut(server: server, limit: call.limit)

@@ -56,7 +56,7 @@ struct DeviceRows {
             "SELECT id FROM device WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE", ids)
         guard found.count == ids.count else {
             throw PostgresError.refused(
-                ServerFault(sqlstate: "40001", message: "a device was deleted while it was registered"),
+                ServerFault(sqlstate: "40001", message: "a device was deleted while it was being registered"),
                 server: db.link.server)
         }
     }

@@ -107,25 +107,27 @@ extension StoreOpeningFault: CustomStringConvertible {
     package var description: String {
         switch self {
         case .newerVersion(let server, let found, let known):
-            "\(server) was written by a newer Fanfare (store version \(found), this one knows \(known)); use the newer one"
+            "\(server) was written by a newer Fanfare (store version \(found), this Fanfare supports \(known)); use "
+                + "the newer Fanfare"
         case .olderVersion(let server, let found, let known):
-            "\(server) was written by an older Fanfare (store version \(found), this one works with \(known)); start "
-                + "`fanfare serve` with it, which brings it up to date"
+            "\(server) was written by an older Fanfare (store version \(found), this Fanfare uses \(known)); start "
+                + "`fanfare serve` with it, which upgrades the store"
         case .otherProgram(let server, let tables):
             "\(server) holds tables of another program (\(tables.joined(separator: ", "))); name an empty database, or "
-                + "make one with `createdb`"
+                + "create one with `createdb`"
         case .noStore(let server):
-            "there is no store at \(server); put the URL right, or make one there with `fanfare devices import FILE`"
+            "there is no store at \(server); correct the URL, or create one there with `fanfare devices import FILE`"
         case .readOnly(let server, let isReplica):
-            "\(server) may not be written to: it is " + (isReplica ? "a replica" : "set to read only")
+            "\(server) is read-only: it is " + (isReplica ? "a replica" : "set to read only")
                 + "; name the primary, or all hosts of the cluster"
         case .encoding(let server, let found):
-            "\(server) keeps its texts as \(found); make a database with `createdb --encoding=UTF8 --template=template0`"
+            "\(server) uses the encoding \(found); create a database with `createdb --encoding=UTF8 "
+                + "--template=template0`"
         case .noSchema(let server):
-            "this user has no schema to work in at \(server); GRANT USAGE, CREATE ON SCHEMA public to it"
+            "this user cannot use any schema at \(server); GRANT USAGE, CREATE ON SCHEMA public to it"
         case .mayNotCreate(let server, let schema):
-            "this user may make no tables in the schema \(schema) at \(server); GRANT CREATE ON SCHEMA \(schema) to it, or "
-                + "make it the owner of the database"
+            "this user may not create tables in the schema \(schema) at \(server); GRANT it CREATE ON SCHEMA "
+                + "\(schema), or make the user the owner of the database"
         case .mayNotUse(let server, let tables):
             "this user may not use the store's tables at \(server) (\(tables.joined(separator: ", "))); connect as their "
                 + "owner, or GRANT the owner's role to this user"

@@ -45,7 +45,7 @@ enum EventChain {
             UPDATE event_chain SET events = written.id, hash = written.hash FROM written RETURNING written.id
             """, at, kind, run, actor, detail, files, uid, user, command, origin
         ) { try $0.int64(0) }
-        guard let event else { throw StoreDamage("the end of the record of events is not there") }
+        guard let event else { throw StoreDamage("the end of the audit log is missing") }
         return event
     }
 
@@ -65,7 +65,7 @@ enum EventChain {
             faults.append(
                 StoreFault(
                     run: try row.int64OrNil(1),
-                    "event \(try row.int64(0)) (\(try row.text(2))) is not as it was written, or one before it is missing"
+                    "event \(try row.int64(0)) (\(try row.text(2))) was changed, or an earlier event is missing"
                 ))
         }
         let head = try db.first(
@@ -77,8 +77,8 @@ enum EventChain {
         if written != count || !isLast {
             faults.append(
                 StoreFault(
-                    "\(written) events were written, \(count) are there"
-                        + (written == count ? ", and the last is another one" : "")))
+                    "\(written) events were written, \(count) exist"
+                        + (written == count ? ", and the last event differs" : "")))
         }
         return Verification.Check(EventRecord.name, EventRecord.promise, faults: faults, compared: count)
     }

@@ -56,7 +56,7 @@ struct RunHeartbeats {
             if !runs.isEmpty { batch.add(Self.asking, runs.map { $0.run }, runs.map { $0.owner }, runs.map { $0.now }) }
             if !facts.isEmpty { batch.add(SenderRow.forgetting, PostgresDatabase.shownFor.wholeMilliseconds) }
         }
-        guard answers.count > senders.count else { throw failure ?? StoreDamage("a heartbeat has no answer") }
+        guard answers.count > senders.count else { throw failure ?? StoreDamage("a heartbeat got no response") }
         try Schema.requireKnown(answers[0], db.server)
         for (name, rows) in zip(senders, answers[1...]) { try row.heard(rows, of: name, askedAt: asked) }
         var states: [Int64: [String: Result<Answer, any Error>]] = [:]

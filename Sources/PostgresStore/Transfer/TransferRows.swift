@@ -85,7 +85,7 @@ struct TransferRows {
                 row[5].text ?? "", row[6].text, row[7].integer, row[8].text, row[9].text, row[10].text)
             guard number == row[0].integer else {
                 throw StoreDamage(
-                    "event \(row[0].integer ?? 0) would become number \(number): one before it is missing")
+                    "event \(row[0].integer ?? 0) would become number \(number): an earlier event is missing")
             }
         }
     }
@@ -98,7 +98,7 @@ struct TransferRows {
             }
             throw StoreError.notStorable(
                 path: path, row: "the \(table.name) of \(key.joined(separator: ", "))",
-                reason: "its \(column.name) holds a character NUL, which PostgreSQL has not; write it without one")
+                reason: "its \(column.name) holds a NUL character, which PostgreSQL cannot store; remove the character")
         }
     }
 

@@ -110,7 +110,7 @@ extension PostgresDatabase {
     /// Throws always: the server makes its own copies, see `pg_dump`.
     package func backUp(to path: String, overwriting: Bool) async throws -> BackupSummary {
         throw StoreError.cannotMake(
-            path: path, reason: "a store on PostgreSQL is copied by `pg_dump`, or with its whole cluster")
+            path: path, reason: "back up a store on PostgreSQL with `pg_dump`, or with its whole cluster")
     }
 
     /// Ends the connections, without waiting for what runs on them.

@@ -4,7 +4,7 @@ extension PostgresDatabase {
     package func engineChecks(faultsMax: Int) async throws -> [Verification.Check] {
         [
             Verification.Check(
-                "structure", "the server finds nothing broken of its own",
+                "structure", "the server finds no damage in its own structures",
                 faults: try await integrity().map { StoreFault($0) }),
             try await check(ValueCheck.name, ValueCheck.promise, ValueCheck.find),
         ]
@@ -32,7 +32,7 @@ private enum ValueCheck {
             let condition = rule.replacing("CHECK ", with: "").replacing(" NOT VALID", with: "")
             let broken =
                 try db.first(.once("SELECT count(*) FROM \(table) WHERE NOT \(condition)")) { try $0.int(0) } ?? 0
-            if broken > 0 { faults.append(StoreFault("\(broken) of \(table) break the rule \(condition)")) }
+            if broken > 0 { faults.append(StoreFault("\(broken) row(s) of \(table) break the rule \(condition)")) }
         }
         return Verification.Check(name, promise, faults: faults)
     }

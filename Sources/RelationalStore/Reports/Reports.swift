@@ -31,7 +31,7 @@ extension RelationalStore {
             var problems = try RunAudit(db, run).problems(
                 stored: stored, recounted: recounted, hasDeliveries: prunedAt == nil)
             if let kept, let rows, !kept.agrees(with: rows) {
-                problems.append("the summary of its outcomes is not what the rows say")
+                problems.append("the summary of its outcomes does not match the rows")
             }
             return SumCheck(stored: stored, recounted: recounted, problems: problems, prunedAt: prunedAt)
         }
@@ -61,7 +61,8 @@ private struct RunAudit<Session: SQLSession> {
         var problems = SumCheck.problems(stored: stored, recounted: recounted)
         let open = try count("SELECT CAST(coalesce(sum(open), 0) AS bigint) FROM lease WHERE run_id = $1")
         if open != stored.leased {
-            problems.append("leases wait for \(open.counted("outcome")), the account for \(stored.leased)")
+            problems.append(
+                "the leases wait for \(open.counted("outcome")), the counts show \(stored.leased) in flight")
         }
         let stranded =
             hasDeliveries
@@ -71,9 +72,9 @@ private struct RunAudit<Session: SQLSession> {
                 WHERE \(Session.dialect.isOf(parameter: 1)) AND state = \(DeliveryState.pending.code)
                     AND not_before = \(NotBefore.inFlight)
                 """) : 0
-        if stranded > open { problems.append("\(stranded) deliveries are marked in flight, \(open) are") }
+        if stranded > open { problems.append("\(stranded) deliveries are marked in flight, but \(open) are") }
         problems += try TimelineRow.timeline(of: run, db).problems(besides: stored)
-        if try !isDefinitionWhole() { problems.append("the definition was changed after the run was made") }
+        if try !isDefinitionWhole() { problems.append("the definition was changed after the run was created") }
         return problems
     }
 

@@ -94,7 +94,7 @@ extension CapLedgerCheck {
 struct LedgerCover<Session: SQLSession> {
     static var name: String { "silent_ledger" }
     static var promise: String {
-        "every background push of late is in the silent ledger, and what is in flight there is leased"
+        "every recent background push is in the silent ledger, and every entry in flight there is leased"
     }
 
     private(set) var faults: [StoreFault] = []
@@ -150,14 +150,14 @@ struct LedgerCover<Session: SQLSession> {
         ) { row in
             compared += 1
             guard try row.bool(2) else { return }
-            let what = "lease \(try row.int(1)) of it was sent and is not in the silent ledger"
+            let what = "lease \(try row.int(1)) of the run was sent and is not in the silent ledger"
             if isSure {
                 faults.append(StoreFault(run: run, device: try row.int64(0), what))
             } else {
                 doubts.append(
                     StoreFault(
                         run: run, device: try row.int64(0),
-                        "\(what); the budget of then is on no record, and a shorter window may have forgotten it"))
+                        "\(what); the budget at that time is not recorded, and a shorter window may have dropped it"))
             }
         }
     }
@@ -176,7 +176,7 @@ struct LedgerCover<Session: SQLSession> {
         for run in named where !backgroundRuns.contains(run) {
             faults.append(
                 StoreFault(
-                    run: run, "it has background pushes, but its definition is not read as a background campaign's"))
+                    run: run, "the run has background pushes, but its definition is not a background campaign"))
         }
     }
 
@@ -194,7 +194,8 @@ struct LedgerCover<Session: SQLSession> {
             faults.append(
                 StoreFault(
                     run: slot.run, device: slot.device,
-                    "lease \(slot.number) of it holds a slot of the silent budget, but it is in no lease"))
+                    "lease \(slot.number) of the run holds a slot of the silent budget, but the delivery is not leased")
+            )
         }
     }
 

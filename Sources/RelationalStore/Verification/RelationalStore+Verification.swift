@@ -86,7 +86,7 @@ extension RelationalStore {
         return Verification.Check(
             "sums",
             "audience = pending + leased + accepted + rejected + unknown + suppressed, "
-                + "and the rows say the same", faults: faults)
+                + "and the rows match these counts", faults: faults)
     }
 
     private func leases() async throws -> [Verification.Check] {
@@ -169,7 +169,7 @@ extension RelationalStore {
 /// The promise of each store's event chain.
 package enum EventRecord {
     package static let name = "events"
-    package static let promise = "the record of who did what is whole, and as it was written"
+    package static let promise = "the audit log is complete and unchanged"
 }
 
 extension StoreError {

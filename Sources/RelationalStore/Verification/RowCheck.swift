@@ -43,7 +43,7 @@ extension RowCheck {
                 FROM device \(byRow) GROUP BY token, environment, topic_id HAVING count(*) > 1
                 """),
             RowCheck(
-                "installations", "an installation of one topic is one device",
+                "installations", "every installation has at most one device per topic",
                 """
                 SELECT \(none), min(id), 'its installation is also ' || (count(*) - 1)
                     || ' other device(s), the last is ' || max(id)
@@ -51,33 +51,34 @@ extension RowCheck {
                 GROUP BY installation_id, topic_id HAVING count(*) > 1
                 """),
             RowCheck(
-                "device_status", "no device is suspended or gone for something older than its last registration",
+                "device_status",
+                "no device is suspended or gone because of a response older than its last registration",
                 """
                 SELECT \(none), id, CASE
-                    WHEN status_at IS NULL THEN 'it is not active, and nothing says since when'
-                    ELSE 'it was registered at ' || \(dialect.moment("registered_at")) || ', after the '
-                        || coalesce(status_reason, 'answer') || ' of ' || \(dialect.moment("status_at"))
-                        || ' that took it out' END
+                    WHEN status_at IS NULL THEN 'the device is not active, but the time of that is missing'
+                    ELSE 'the device was registered at ' || \(dialect.moment("registered_at")) || ', after the '
+                        || coalesce(status_reason, 'response') || ' of ' || \(dialect.moment("status_at"))
+                        || ' that suspended or removed it' END
                 FROM device \(byRow)
                 WHERE status <> \(DeviceStatus.active.code) AND (status_at IS NULL OR registered_at > status_at)
                 """),
             RowCheck(
-                "token_history", "old and proven tokens are older than the device's, or its own",
+                "token_history", "earlier and proven tokens are older than the device's token, or the same",
                 """
                 SELECT \(none), device_id, 'token ' || token_history.token_generation
-                    || ' counts as replaced, the device is at ' || device.token_generation
+                    || ' is marked replaced, but the device is at ' || device.token_generation
                 FROM token_history JOIN device ON device.id = device_id
                 WHERE token_history.token_generation >= device.token_generation
                 UNION ALL
                 SELECT \(none), device_id, CASE
-                    WHEN device.id IS NULL THEN 'a token of it counts as proven, but there is no such device'
-                    ELSE 'token ' || proven_token.token_generation || ' counts as proven, the device is at '
+                    WHEN device.id IS NULL THEN 'a token of the device is marked proven, but the device does not exist'
+                    ELSE 'token ' || proven_token.token_generation || ' is marked proven, but the device is at '
                         || device.token_generation END
                 FROM proven_token LEFT JOIN device ON device.id = device_id
                 WHERE device.id IS NULL OR proven_token.token_generation > device.token_generation
                 UNION ALL
                 SELECT \(none), \(ProvenTokens.firstBeyond("latest.id")),
-                    'a token of it counts as proven, but there never was such a device'
+                    'a token of the device is marked proven, but the device never existed'
                 FROM proven_first, (SELECT coalesce(\(dialect.lastDevice), 0) AS id) AS latest
                 WHERE \(ProvenTokens.isBeyond("latest.id"))
                 """),
@@ -100,15 +101,15 @@ extension RowCheck {
     /// A check that foreign keys make on SQLite.
     private static var belongings: RowCheck {
         RowCheck(
-            "belongings", "what belongs to a device or to a segment has one",
+            "belongings", "every row that names a device or a segment has one",
             """
-            SELECT \(none), device_id, 'a ' || what || ' is its, but there is no such device' FROM (
+            SELECT \(none), device_id, 'a ' || what || ' belongs to the device, but the device does not exist' FROM (
                 SELECT device_id, 'tag' AS what FROM tag UNION ALL SELECT device_id, 'membership' FROM segment_member
-                UNION ALL SELECT device_id, 'token of before' FROM token_history
+                UNION ALL SELECT device_id, 'former token' FROM token_history
                 UNION ALL SELECT device_id, 'registration' FROM token_heard
             ) AS belongings WHERE NOT EXISTS (SELECT 1 FROM device WHERE device.id = device_id)
             UNION ALL
-            SELECT \(none), device_id, 'it is a member of segment ' || segment_id || ', which is not there'
+            SELECT \(none), device_id, 'it is a member of segment ' || segment_id || ', which does not exist'
             FROM segment_member WHERE NOT EXISTS (SELECT 1 FROM segment WHERE segment.id = segment_id)
             """)
     }
@@ -117,41 +118,41 @@ extension RowCheck {
     static var runs: [RowCheck] {
         [
             RowCheck(
-                "occurrences", "an occurrence of a campaign is one run",
+                "occurrences", "every occurrence of a campaign has at most one run",
                 """
                 SELECT min(id), \(none), 'its occurrence is also run ' || max(id)
                 FROM run \(byRow) GROUP BY campaign, occurrence HAVING count(*) > 1
                 """),
             RowCheck(
-                "run_states", "a run is in a known state, and one that is over has nothing left to do",
+                "run_states", "every run is in a known state, and a finished run has no open deliveries",
                 """
                 SELECT id, \(none), what FROM (
                     SELECT id, CASE
                         WHEN state NOT IN (\(SQLConstants.list(RunState.allCases))) THEN 'its state is "' || state || '"'
                         WHEN \(dialect.least)(audience, pending, leased, accepted, rejected, unknown, suppressed) < 0
-                            THEN 'a figure of its account is below 0'
+                            THEN 'one of its counts is below 0'
                         WHEN state IN (\(SQLConstants.list(RunState.allCases.filter { !$0.isFinal })))
                             AND finished_at IS NOT NULL
                             THEN 'it is ' || state || ', and was over at ' || \(dialect.moment("finished_at"))
                         WHEN state = '\(RunState.finished.rawValue)' AND NOT is_frozen
                             THEN 'it is finished, but its audience was never complete'
                         WHEN state = '\(RunState.finished.rawValue)' AND pending + leased > 0
-                            THEN 'it is finished, with ' || (pending + leased) || ' deliveries left'
+                            THEN 'it is finished, with ' || (pending + leased) || ' deliveries remaining'
                         WHEN state = '\(RunState.finished.rawValue)' AND owner IS NOT NULL
-                            THEN 'it is finished, but still held by ' || owner
+                            THEN 'it is finished, but still owned by ' || owner
                         -- What was cancelled is over once its owner has let go.
                         WHEN state IN (\(SQLConstants.list(RunState.allCases.filter(\.isFinal))))
                             AND owner IS NULL AND finished_at IS NULL AND pending + leased = 0
-                            THEN 'it is over, and nothing says since when'
+                            THEN 'it is over, but its end time is missing'
                         \(dialect.senderFault)
                     END AS what
                     FROM run
                 ) AS looked WHERE what IS NOT NULL
                 """),
             RowCheck(
-                "recorded_states", "a run is in the state that the record of events says it came into last",
+                "recorded_states", "every run is in the last state that the audit log records for it",
                 """
-                SELECT run.id, \(none), 'it is ' || run.state || ', and the last on record is ' || last.kind
+                SELECT run.id, \(none), 'it is ' || run.state || ', but the last recorded event is ' || last.kind
                 FROM run JOIN event AS last ON last.id = (
                     SELECT max(id) FROM event
                     WHERE event.run_id = run.id AND kind IN (\(SQLConstants.list(RecordedState.all.map(\.kind.rawValue))))
@@ -161,7 +162,7 @@ extension RowCheck {
                 END
                 """),
             RowCheck(
-                "orphans", "every row of a run belongs to one",
+                "orphans", "every row that names a run belongs to an existing run",
                 """
                 \(dialect.orphanStart)
                 SELECT run_id, \(none), 'it has ' || what || ', but there is no such run' FROM (
@@ -187,12 +188,12 @@ extension RowCheck {
         let isOfRun = run.map { "silent_ledger.run_id = \($0)" } ?? "true"
         return [
             RowCheck(
-                "deliveries", "every end state is one that APNs' answer, or a reason of ours, accounts for",
+                "deliveries", "every final state matches a response of APNs or a reason of Fanfare",
                 """
                 SELECT run_id, device_id, what FROM (
                     SELECT run_id, device_id, CASE
                         WHEN doubts > attempt OR attempt < 0 OR doubts < 0
-                            THEN 'it counts ' || doubts || ' lost answers of ' || attempt || ' requests'
+                            THEN 'it counts ' || doubts || ' lost responses of ' || attempt || ' requests'
                         -- Of runs that were over before leases were counted they stay 0.
                         WHEN excused > attempt - doubts THEN 'it excuses ' || excused || ' of ' || attempt || ' requests'
                         WHEN leases > 0 AND attempt > leases
@@ -203,16 +204,16 @@ extension RowCheck {
                             AND attempt = 0 THEN 'it has an outcome without a request'
                         WHEN state = \(DeliveryState.suppressed.code)
                             AND coalesce(reason, '') NOT IN (\(SQLConstants.list(SuppressionReason.allCases.map(\.rawValue))))
-                            THEN 'it is suppressed for "' || coalesce(reason, '') || '", which is no reason'
+                            THEN 'it is suppressed for "' || coalesce(reason, '') || '", which is not a known reason'
                         WHEN state <> \(DeliveryState.pending.code) AND not_before IS NOT NULL
-                            THEN 'it has its end state, and still waits for a time'
-                        WHEN device_id < 1 OR device_id > \(dialect.lastDevice) THEN 'there never was such a device'
+                            THEN 'it has its final state, but still waits for a time'
+                        WHEN device_id < 1 OR device_id > \(dialect.lastDevice) THEN 'the device never existed'
                     END AS what
                     FROM \(table)
                 ) AS looked WHERE what IS NOT NULL
                 """),
             RowCheck(
-                "proven_tokens", "a device that APNs took a push for has a proven token",
+                "proven_tokens", "every device for which APNs accepted a push has a proven token",
                 """
                 SELECT run_id, delivery.device_id, 'it is accepted with token ' || delivery.generation
                     || ' of the device, of which '
@@ -225,7 +226,7 @@ extension RowCheck {
                     AND \(ProvenTokens.last(of: "delivery.device_id")) < delivery.generation
                 """),
             RowCheck(
-                "ledger_times", "a slot of the silent budget is as old as its push",
+                "ledger_times", "every slot of the silent budget has the time of its push",
                 """
                 -- A minute for what clocks differ by without being set; where one was set back, nothing can be said. An
                 -- answer that comes after others have taken over makes a slot last longer than its outcome says, and is
@@ -233,7 +234,7 @@ extension RowCheck {
                 SELECT run.id, silent_ledger.device_id,
                     'its slot lasts from ' || \(dialect.moment("reserved_at")) || ' to '
                     || \(dialect.moment("settled_at")) || ', its outcome came at '
-                    || \(dialect.moment("changed_at")) || ', its run was made at ' || \(dialect.moment("created_at"))
+                    || \(dialect.moment("changed_at")) || ', its run was created at ' || \(dialect.moment("created_at"))
                 FROM silent_ledger
                 JOIN \(table) ON delivery.run_id = silent_ledger.run_id AND delivery.device_id = silent_ledger.device_id
                 JOIN run ON run.id = silent_ledger.run_id
@@ -248,7 +249,8 @@ extension RowCheck {
                     AND NOT EXISTS (SELECT 1 FROM clock_step WHERE shown_at < expected_at)
                 """),
             RowCheck(
-                "budget_slots", "a slot of the silent budget is held by a push that is on its way, or may have arrived",
+                "budget_slots",
+                "every slot of the silent budget belongs to a push that is in flight or may have arrived",
                 """
                 -- Negative numbers are inherited from a merged device.
                 SELECT held.run_id, held.device_id, 'it holds ' || slots || ' slots of the silent budget after '
@@ -278,7 +280,7 @@ extension SQLDialect {
             """
             WHEN (owner IS NOT NULL) <> EXISTS (
                 SELECT 1 FROM run_sender WHERE run_id = run.id AND run_sender.owner = run.owner)
-                THEN 'who sends it is not who may lease of it'
+                THEN 'the owner of the run is not registered as its sender'
             """)
     }
 

@@ -197,7 +197,7 @@ final class AnalystConnection {
     private var message: String { String(cString: sqlite3_errmsg(handle)) }
 
     private static func unfit(_ code: Int32) -> String {
-        "a value in some row does not fit what it is used for (\(String(cString: sqlite3_errstr(code))))"
+        "a value in a row has the wrong type for its use (\(String(cString: sqlite3_errstr(code))))"
     }
 
     private static func kind(_ type: Int32) -> String {

@@ -155,8 +155,8 @@ extension SQLiteFileStore {
         }
         guard !names.isEmpty else { return }
         tell(
-            "a first import of devices is under way, or was cut short: making the \(names.count) indexes that it had put "
-                + "off, of \(devices.grouped) devices so far; that takes some seconds for each million")
+            "a first import of devices is running or was interrupted: building the \(names.count) indexes that it had "
+                + "deferred for \(devices.grouped) devices so far; that takes some seconds for each million")
         for name in names { try pool.write { try DeferredIndexes($0).make(name) } }
     }
 }

@@ -15,7 +15,7 @@ extension StoreError {
         case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
             return Openness.isOnReadOnlyFileSystem(path)
                 ? StoreError.readOnlyFileSystem(path: path) : StoreError.readOnly(path: path)
-        case .SQLITE_NOMEM: return StoreError.exhausted(path: path, reason: "this process gets no more memory")
+        case .SQLITE_NOMEM: return StoreError.exhausted(path: path, reason: "this process cannot allocate memory")
         case .SQLITE_BUSY, .SQLITE_LOCKED: return StoreError.busy(path: path)
         case .SQLITE_NOTADB: return StoreError.notADatabase(path: path)
         case .SQLITE_CORRUPT: return StoreError.corrupt(path: path, reason: fault.message ?? "no message")
@@ -42,7 +42,7 @@ extension StoreError {
             case .SQLITE_IOERR_LOCK, .SQLITE_IOERR_UNLOCK, .SQLITE_IOERR_RDLOCK, .SQLITE_IOERR_CHECKRESERVEDLOCK,
                 .SQLITE_IOERR_SHMLOCK:
                 "locking it"
-            case .SQLITE_IOERR_FSYNC, .SQLITE_IOERR_DIR_FSYNC: "putting it on disk"
+            case .SQLITE_IOERR_FSYNC, .SQLITE_IOERR_DIR_FSYNC: "flushing it to disk"
             case .SQLITE_IOERR_DELETE: "removing its log"
             default: isWriting ? "writing to it" : "using its files"
             }
@@ -76,12 +76,12 @@ struct Openness {
     private var reason: String {
         var facts = stat()
         guard stat(path, &facts) == 0 else { return String(cString: strerror(errno)) }
-        guard access(path, R_OK) == 0 else { return "this user may not read it" }
+        guard access(path, R_OK) == 0 else { return "this user may not read the store" }
         for file in ["-wal", "-shm"].map({ path + $0 }) where stat(file, &facts) == 0 {
-            guard access(file, R_OK) == 0 else { return "this user may not read \(file), which belongs to it" }
+            guard access(file, R_OK) == 0 else { return "this user may not read \(file), which belongs to the store" }
         }
         if stat(path + "-wal", &facts) == 0, stat(path + "-shm", &facts) != 0 {
-            return "its \(path)-shm is missing, and may not be made here; any command of its owner makes it"
+            return "its \(path)-shm is missing and cannot be created here; run any command as its owner to create it"
         }
         return "this user may not write to its folder"
     }

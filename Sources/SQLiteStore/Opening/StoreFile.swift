@@ -60,7 +60,8 @@ struct StoreFile {
             let mode = String(facts.st_mode & 0o777, radix: 8)
             let isClosed = chmod(name, 0o600) == 0
             found.append(
-                "\(name) was open to others (mode \(mode))" + (isClosed ? "; it is 600 now" : ", and cannot be closed"))
+                "\(name) was accessible to other users (mode \(mode))"
+                    + (isClosed ? "; it is 600 now" : ", and chmod failed"))
         }
         return found.isEmpty ? nil : found.joined(separator: "; ")
     }

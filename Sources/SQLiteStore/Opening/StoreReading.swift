@@ -81,8 +81,8 @@ final class StoreReading: Sendable {
         }
         throw StoreError.cannotOpen(
             path: path,
-            reason: "its \(path)-shm is missing, and made by this user it would keep the store's owner from writing; "
-                + "any command of its owner makes it")
+            reason: "its \(path)-shm is missing; if this user created it, the store's owner could not write; "
+                + "run any command as its owner to create it")
     }
 
     /// Returns an address for another connection that reads exactly what this one reads.

@@ -52,7 +52,7 @@ struct EventChain {
             if stored != Self.hash(after: last, row[4]) {
                 faults.append(
                     StoreFault(
-                        run: row[1], "event \(event) (\(kind)) is not as it was written, or one before it is missing"))
+                        run: row[1], "event \(event) (\(kind)) was changed, or an earlier event is missing"))
             }
             last = stored ?? Data()
         }
@@ -61,8 +61,8 @@ struct EventChain {
         if written != count || hash != last {
             faults.append(
                 StoreFault(
-                    "\(written) events were written, \(count) are there"
-                        + (written == count ? ", and the last is another one" : "")))
+                    "\(written) events were written, \(count) exist"
+                        + (written == count ? ", and the last event differs" : "")))
         }
         return Verification.Check(EventRecord.name, EventRecord.promise, faults: faults, compared: count)
     }

@@ -128,7 +128,8 @@ struct StoreCopy {
         }
         defer { close(descriptor) }
         guard fsync(descriptor) == 0 else {
-            throw StoreError.failed(path: path, reason: "it cannot be put on disk: \(String(cString: strerror(errno)))")
+            throw StoreError.failed(
+                path: path, reason: "it cannot be flushed to disk: \(String(cString: strerror(errno)))")
         }
     }
 }

@@ -163,7 +163,7 @@ private struct StoreReplacement {
         }
         throw StoreError.inUse(
             path: store,
-            reason: "another process has it open; end that process (`fuser -v \(store)` shows it), then run the same "
+            reason: "another process has it open; stop that process (`fuser -v \(store)` shows it), then run the same "
                 + "command again")
     }
 
@@ -179,7 +179,7 @@ private struct StoreReplacement {
 
     /// Exchanges the files so that a store exists at every moment: the old one has two names before it loses the first.
     func exchange() throws {
-        guard access(aside, F_OK) != 0 else { throw StoreError.cannotMake(path: aside, reason: "it is there already") }
+        guard access(aside, F_OK) != 0 else { throw StoreError.cannotMake(path: aside, reason: "it already exists") }
         let isLinked = link(store, aside) == 0
         // Some file systems do not support hard links.
         guard isLinked || rename(store, aside) == 0 else { throw failure(aside, "the old store cannot be set aside") }
@@ -215,7 +215,7 @@ private struct StoreReplacement {
     }
 
     func adopt() throws {
-        guard rename(part, store) == 0 else { throw failure(store, "the backup cannot take the name of the store") }
+        guard rename(part, store) == 0 else { throw failure(store, "the backup cannot be renamed to the store's name") }
     }
 
     private func failure(_ path: String, _ what: String) -> StoreError {

@@ -5,35 +5,35 @@ package import Store
 extension SQLiteFileStore {
     package func engineChecks(faultsMax: Int) async throws -> [Verification.Check] {
         [
-            try await check("structure", "SQLite finds its file in order") { db in
+            try await check("structure", "SQLite's integrity check finds no errors") { db in
                 try Self.structure(db, faultsMax: faultsMax)
             },
             try await check(SchemaCheck.name, SchemaCheck.promise, SchemaCheck.find),
             try await check(ValueCheck.name, ValueCheck.promise, ValueCheck.find),
-            try await check("foreign_keys", "what a row refers to is there", Self.foreignKeys),
+            try await check("foreign_keys", "every row that another row refers to exists", Self.foreignKeys),
         ]
     }
 
     private static func structure(_ db: Database, faultsMax: Int) throws -> Verification.Check {
         let faults = try String.fetchAll(db, sql: "PRAGMA integrity_check(\(faultsMax + 1))").filter { $0 != "ok" }
         return Verification.Check(
-            "structure", "SQLite finds its file in order", faults: faults.map { StoreFault($0) },
+            "structure", "SQLite's integrity check finds no errors", faults: faults.map { StoreFault($0) },
             isCountAtLeast: faults.count > faultsMax)
     }
 
     private static func foreignKeys(_ db: Database) throws -> Verification.Check {
         let faults = try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").map { row in
             let source = (row[1] as Int64?).map { "row \($0) of" } ?? "a row of"
-            return StoreFault("\(source) \(row[0] as String) refers to a \(row[2] as String) that is not there")
+            return StoreFault("\(source) \(row[0] as String) refers to a \(row[2] as String) that does not exist")
         }
-        return Verification.Check("foreign_keys", "what a row refers to is there", faults: faults)
+        return Verification.Check("foreign_keys", "every row that another row refers to exists", faults: faults)
     }
 }
 
 /// Compares the tables, indexes and views of a store with those that its version creates.
 enum SchemaCheck {
     static let name = "schema"
-    static let promise = "every table, index and view is the one this version made"
+    static let promise = "every table, index and view matches this version"
 
     static func find(_ db: Database) throws -> Verification.Check {
         let expected = try made()
@@ -43,9 +43,9 @@ enum SchemaCheck {
         let putOff = Set(try DeferredIndexes(db).names().map { "index \($0)" })
         let faults = Set(expected.keys).union(found.keys).sorted().compactMap { name -> StoreFault? in
             switch (expected[name], found[name]) {
-            case (nil, _): StoreFault("\(name) is not ours")
+            case (nil, _): StoreFault("\(name) does not belong to Fanfare")
             case (_, nil): putOff.contains(name) ? nil : StoreFault("\(name) is missing")
-            case (let left, let right): left == right ? nil : StoreFault("\(name) is not as it was made")
+            case (let left, let right): left == right ? nil : StoreFault("\(name) differs from its definition")
             }
         }
         return Verification.Check(name, promise, faults: faults)
@@ -83,7 +83,7 @@ enum ValueCheck {
             let broken = rules.map { "coalesce(sum(NOT (\($0))), 0)" }.joined(separator: ", ")
             guard let counts = try Row.fetchOne(db, sql: "SELECT \(broken) FROM \(table) NOT INDEXED") else { continue }
             for (index, rule) in rules.enumerated() where counts[index] as Int > 0 {
-                faults.append(StoreFault("\(counts[index] as Int) of \(table) break the rule \(rule)"))
+                faults.append(StoreFault("\(counts[index] as Int) row(s) of \(table) break the rule \(rule)"))
             }
         }
         return Verification.Check(name, promise, faults: faults)

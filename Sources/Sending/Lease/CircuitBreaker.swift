@@ -280,11 +280,11 @@ final class EndpointBreaker: Sendable {
 
     private func summary(since moment: Timestamp, wantsFewerTokens: Bool) -> String {
         guard wantsFewerTokens else {
-            return "\(endpoint) has answered nothing but errors since \(moment.iso8601), or not at all; look at "
-                + "Apple's system status page and at the network, then run the same command again"
+            return "\(endpoint) has responded only with errors, or not at all, since \(moment.iso8601); check "
+                + "Apple's system status page and the network, then run the same command again"
         }
-        return "\(endpoint) has refused everything since \(moment.iso8601), at last with TooManyProviderTokenUpdates: "
-            + "something else signs provider tokens with \(credential ?? "the same key"), too; let one store send with "
-            + "it, and run the same command again after 20 minutes"
+        return "\(endpoint) has refused every request since \(moment.iso8601), last with TooManyProviderTokenUpdates: "
+            + "another program also signs provider tokens with \(credential ?? "the same key"); let one store send "
+            + "with it, and run the same command again after 20 minutes"
     }
 }

@@ -67,6 +67,6 @@ package struct EndpointOutage: Hashable, Sendable, CustomStringConvertible {
     package var since: Timestamp
 
     package var description: String {
-        "APNs (\(environment), \(endpoint)) cannot be reached since \(since.iso8601); sending waits and is retried"
+        "APNs (\(environment), \(endpoint)) has been unreachable since \(since.iso8601); sending waits and is retried"
     }
 }

@@ -69,7 +69,7 @@ extension Logger {
         var facts = metadata
         facts[.error] = "\(error)"
         guard (error as? StoreError)?.isPassing == true else { return self.error(message, metadata: facts) }
-        warning("the store takes nothing now; sending waits, nothing is lost", metadata: facts)
+        warning("the store accepts no writes now; sending waits, nothing is lost", metadata: facts)
     }
 }
 
@@ -104,7 +104,7 @@ extension RunEnd {
         case .finished, .stoppedEarly, .cancelled: nil
         case .waiting(let moment): "the rest is due at \(moment.iso8601)"
         case .paused(let person, let reason): "by \(person)" + (reason.map { ": \($0)" } ?? "")
-        case .busy(let owner, _): "\(ProcessName.shown(owner)) has the run"
+        case .busy(let owner, _): "\(ProcessName.shown(owner)) owns the run"
         case .stopped(let order): order.refusal
         case .unreachable(let reason), .credentialRefused(let reason), .breakerOpen(let reason), .halted(let reason),
             .awaitingApproval(let reason), .late(let reason), .missed(let reason), .refused(let reason),

@@ -8,26 +8,26 @@ package import Synchronization
 package enum ServiceMetrics {
     /// One sentence of help text for each metric name.
     package static let helps = [
-        "fanfare_pushes_total": "Answers of APNs, and requests without one, by what they said.",
-        "fanfare_push_latency_seconds": "From the first byte of a request to its answer.",
-        "fanfare_lane_in_flight": "Requests written and not yet answered.",
-        "fanfare_lane_stream_limit": "Requests that may be on the wire at once.",
+        "fanfare_pushes_total": "Responses of APNs, and requests without a response, by status and reason.",
+        "fanfare_push_latency_seconds": "The time from the first byte of a request to its response.",
+        "fanfare_lane_in_flight": "Requests written that have no response yet.",
+        "fanfare_lane_stream_limit": "Requests that may be in flight concurrently.",
         "fanfare_lane_queued": "Pushes handed to the lane and not yet written.",
         "fanfare_suppressed_total":
             "Deliveries deliberately not sent, found at the freeze or when their turn came, by reason.",
         "fanfare_outcomes_total": "Outcomes that this process recorded, by campaign: accepted, rejected or unknown.",
-        "fanfare_http_requests_total": "Requests that the HTTP server answered, by kind and status.",
-        "fanfare_reloads_total": "Times the files were read again.",
-        "fanfare_last_good_reload_timestamp_seconds": "When the files were last read without a fault.",
+        "fanfare_http_requests_total": "Requests that the HTTP server handled, by kind and status.",
+        "fanfare_reloads_total": "The number of reloads of the files.",
+        "fanfare_last_good_reload_timestamp_seconds": "The time of the last reload without a fault.",
         "fanfare_campaign_folder_lost":
             "1 while the folder of the campaigns cannot be read or has become empty, and earlier versions stay in force.",
         "fanfare_store_waiting":
-            "1 while the store does not take outcomes, locked or on a full disk, and nothing new is sent; else 0.",
+            "1 while the store accepts no outcomes, because of a lock or a full disk, and nothing new is sent; else 0.",
         "fanfare_sender_too_slow":
             "1 while the database server answers heartbeats too slowly for this machine to send; else 0.",
-        "fanfare_daemon_errors_total": "Errors after which a part of the daemon was tried again, by part.",
+        "fanfare_daemon_errors_total": "Errors after which a part of the daemon was retried, by part.",
         "fanfare_unsuccessful_runs_total": "Runs that this process finished without success, by campaign.",
-        "fanfare_schedule_lag_seconds": "How long after its time the latest scheduled run started.",
+        "fanfare_schedule_lag_seconds": "The delay of the latest scheduled run after its time.",
     ]
 
     /// The number of this process's pushes that have an outcome.

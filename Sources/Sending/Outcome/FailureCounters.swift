@@ -48,10 +48,10 @@ struct FailureCounters {
         stop(
             .environmentMismatch(
                 environment,
-                "\(mismatches.hits) of the last \(mismatches.count) answers for \(environment) devices of \(topic) "
+                "\(mismatches.hits) of the last \(mismatches.count) responses for \(environment) devices of \(topic) "
                     + "say that the token is not for this environment or topic (the last: \(reason)); check the devices' "
                     + "`environment`, the campaign's `topic` and `endpoints.\(environment)`, and resume the run; no device was "
-                    + "changed, and those refused so are sent to again, each in the environment it has then"))
+                    + "changed; the refused devices are sent to again, each in its environment at that time"))
     }
 
     private mutating func countRequestFault(_ answer: PushResponse) {
@@ -61,7 +61,7 @@ struct FailureCounters {
         let host = answer.isDocumented ? "" : ", and whether `endpoints.\(environment)` is APNs; no device was changed"
         stop(
             .breaker(
-                "APNs refuses our requests with \(answer.summary); check topic, push_type, priority and collapse\(host)"
+                "APNs refuses the requests with \(answer.summary); check topic, push_type, priority and collapse\(host)"
             ))
     }
 
@@ -83,11 +83,11 @@ struct FailureCounters {
             "InvalidProviderToken: APNs does not accept the key; check that key_id and team_id are not swapped, that "
                 + "the key is not revoked and that this machine's clock is right"
         case .badEnvironmentKeyIdInToken:
-            "BadEnvironmentKeyIdInToken: the key is bound to the other environment; give each environment its own "
+            "BadEnvironmentKeyIdInToken: the key is bound to the other environment; give each environment its own key "
                 + "under keys"
         case .missingProviderToken:
-            "MissingProviderToken: the requests arrive without a provider token; does a proxy or relay on the way drop "
-                + "the header authorization?"
+            "MissingProviderToken: the requests arrive without a provider token; check if a proxy or relay removes "
+                + "the authorization header"
         case .badCertificate, .badCertificateEnvironment:
             "\(answer.summary): the certificate is not for this app or environment, or was revoked; replace it"
         default:

@@ -60,7 +60,8 @@ struct Heartbeat: Sendable {
             } catch is CancellationError {
                 return
             } catch let error as StoreError where error.isPassing {
-                logger.debug("others not looked at", metadata: .facts([.run: "\(run)", .error: "\(error)"]))
+                logger.debug(
+                    "other senders could not be checked", metadata: .facts([.run: "\(run)", .error: "\(error)"]))
             }
         }
     }
@@ -72,7 +73,7 @@ struct Heartbeat: Sendable {
             participants, held: control.progress.inFlight, pending: control.progress.counts.pending, at: clock.uptime())
         if !look.forgotten.isEmpty { try await recoverForgotten(look.forgotten) }
         if look.isRecall {
-            logger.info("others are idle: what is not started is given back", metadata: .facts([.run: "\(run)"]))
+            logger.info("other senders are idle: leases not started are released", metadata: .facts([.run: "\(run)"]))
             control.trust.gate.recall()
         }
         if let takeoverHook {
@@ -87,10 +88,10 @@ struct Heartbeat: Sendable {
         guard reason != told else { return }
         told = reason
         guard let reason else {
-            return logger.notice("the store takes outcomes again", metadata: .facts([.run: "\(run)"]))
+            return logger.notice("the store accepts outcomes again", metadata: .facts([.run: "\(run)"]))
         }
         logger.warning(
-            "the store takes nothing: answers are kept, nothing new is sent",
+            "the store accepts no writes: responses are kept, nothing new is sent",
             metadata: .facts([.run: "\(run)", .reason: "\(reason.rawValue)"]))
     }
 
@@ -99,9 +100,9 @@ struct Heartbeat: Sendable {
         case nil: return
         case .shut:
             logger.warning(
-                "the store answers too slowly: nothing new is sent",
+                "the store responds too slowly: nothing new is sent",
                 metadata: .facts([.run: "\(run)", .reason: "heartbeats take longer than \(SenderTrust.window)"]))
-        case .opened: logger.notice("the store answers in time again", metadata: .facts([.run: "\(run)"]))
+        case .opened: logger.notice("the store responds in time again", metadata: .facts([.run: "\(run)"]))
         }
     }
 
@@ -118,7 +119,7 @@ struct Heartbeat: Sendable {
             "the store is too slow from here: a heartbeat takes \(duration.wholeMilliseconds) ms, and this sender may send "
             + "only if it takes at most about 1 s; faster senders continue the run. Check the network between this machine "
             + "and the server"
-        logger.warning("run left to other senders", metadata: .facts([.run: "\(run)", .reason: "\(reason)"]))
+        logger.warning("sending left to the other senders", metadata: .facts([.run: "\(run)", .reason: "\(reason)"]))
         control.stop(.storeTooSlow(reason))
     }
 

@@ -12,7 +12,7 @@ extension Pipeline {
             let counts = try await recovery.recoverLost(run, heldBy: owner)
             guard counts.leases > 0 else { return }
             logger.warning(
-                "taken over from senders that are gone",
+                "leases of dead senders taken over",
                 metadata: .facts([.run: "\(run.id)", .reason: "\(counts.summary)"]))
             control.progress.changed.raise()
         }
@@ -22,7 +22,7 @@ extension Pipeline {
         let counts = try await recovery.recoverForgotten(leases, of: run, by: owner)
         guard counts.leases > 0 else { return }
         logger.warning(
-            "the server has leases under this sender's name that are settled: recovered as in doubt",
+            "the server still lists leases that this sender has settled: recovered as in doubt",
             metadata: .facts([.run: "\(run.id)", .reason: "\(counts.summary)"]))
         control.progress.changed.raise()
     }

@@ -24,11 +24,11 @@ package struct RecoveryCounts: Hashable, Sendable {
     package var summary: String {
         var parts: [String] = []
         if notStarted > 0 { parts.append("\(notStarted.counted("delivery was", "deliveries were")) not started") }
-        if answered > 0 { parts.append("\(answered.counted("was", "were")) answered") }
-        func onTheWire(_ count: Int) -> String { count.counted("was on the wire and is", "were on the wire and are") }
+        if answered > 0 { parts.append("\(answered.counted("had a response", "had responses"))") }
+        func onTheWire(_ count: Int) -> String { count.counted("was in flight and is", "were in flight and are") }
         if resent > 0 { parts.append("\(onTheWire(resent)) sent once more") }
         if unknown > 0 { parts.append("\(onTheWire(unknown)) unknown") }
-        if let distrust { parts.append("all of them are in doubt, since \(distrust)") }
+        if let distrust { parts.append("all of them are in doubt, because \(distrust)") }
         return parts.isEmpty ? "nothing was in flight" : parts.joined(separator: ", ")
     }
 }
@@ -42,7 +42,7 @@ package struct AbandonedRun: Hashable, Sendable {
 
     /// The abandoned run as a sentence for a person.
     package var summary: String {
-        "run \(run) was left by \(ProcessName.shown(owner)), which has ended: \(recovered.summary)"
+        "run \(run) was abandoned by \(ProcessName.shown(owner)), which has exited: \(recovered.summary)"
     }
 }
 
@@ -112,7 +112,7 @@ package struct Recovery: Sendable {
         _ = try await store.recover(run.id, heldBy: owner, left, settlements, now: now)
         try await store.recordEvent(
             kind: .runRecovered, run: run.id, actor: Actor(owner),
-            detail: "left by \(Set(left.map(\.owner)).map(ProcessName.shown).sorted().joined(separator: ", ")): "
+            detail: "abandoned by \(Set(left.map(\.owner)).map(ProcessName.shown).sorted().joined(separator: ", ")): "
                 + counts.summary, now: now)
         return counts
     }

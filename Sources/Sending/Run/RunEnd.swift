@@ -94,7 +94,7 @@ package enum SendingError: Error, Hashable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .runVanished(let id): "run \(id) is not in the store any more; was the store replaced?"
+        case .runVanished(let id): "run \(id) is no longer in the store; check whether the store was replaced"
         case .noEndpoint(let topic): "no app with topic \(topic) in the configuration; add one under `apps`"
         }
     }

@@ -30,9 +30,10 @@ struct TokenConclusion {
         let share = GoneShare(after: try await store.goneBefore(run: run))
         guard share.isExceeded(gone: gone, answered: answered), try await !wasResumed() else { return nil }
         let tolerated = Int((share.tolerated * 100).rounded())
-        return "\(Self.tooManyGone): \(gone) of \(answered) answered, and \(tolerated) % are usual at most for this "
-            + "campaign; was an old file imported, or is a host in `endpoints` not APNs? No device was changed yet: "
-            + "`fanfare resume \(run)` marks them gone, `fanfare cancel \(run)` leaves them as they are"
+        return
+            "\(Self.tooManyGone): \(gone) of \(answered) that responded, but at most \(tolerated) % is usual for this "
+            + "campaign; check for an old import or a host in `endpoints` that is not APNs. No device was changed yet: "
+            + "`fanfare resume \(run)` marks these devices gone, `fanfare cancel \(run)` keeps them unchanged"
     }
 
     private func wasResumed() async throws -> Bool {

@@ -95,12 +95,12 @@ package enum ApprovalCheck {
             Dictionary(grouping: evidence.people.keys) { evidence.people[$0] ?? $0 })
         switch evidence.policy.decision(evidence.signatures, people, now: evidence.decidedAt) {
         case .approved: break
-        case .waits, .rejected: faults.append(StoreFault(run: run, "its signatures are not those that it needed"))
+        case .waits, .rejected: faults.append(StoreFault(run: run, "its signatures do not match the required ones"))
         }
         for signature in evidence.signatures where !record.signatures.contains(where: { $0.isSame(as: signature) }) {
-            faults.append(StoreFault(run: run, "the signature of \(signature.name) is not on record"))
+            faults.append(StoreFault(run: run, "the signature of \(signature.name) is not recorded"))
         }
-        if record.request.run != run { faults.append(StoreFault(run: run, "its approval names no run of its own")) }
+        if record.request.run != run { faults.append(StoreFault(run: run, "its approval does not name this run")) }
         return faults
     }
 }
@@ -147,12 +147,14 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
         let reached = "campaign \(campaign) would reach \(reach.counted("device"))"
         switch cause {
         case .ceiling(let limit):
-            return "\(reached), approvals.ceiling is \(limit.grouped), which nothing passes; narrow the audience"
+            return
+                "\(reached), above approvals.ceiling (\(limit.grouped)), which nothing overrides; narrow the audience"
         case .mayNotOverride(let person):
-            return "\(reached) and is not approved; approvals.break_glass does not let \(person) start it all the same"
+            return "\(reached) and is not approved; approvals.break_glass does not let \(person) start it unapproved"
         case .rejected(let name, let reason):
-            return "\(reached), and \(name) rejected plan \(plan)\(reason.map { ": \($0)" } ?? ""); change it, or ask "
-                + "again with `fanfare plan \(campaign) --for-approval`"
+            return
+                "\(reached), and \(name) rejected plan \(plan)\(reason.map { ": \($0)" } ?? ""); change it, or request "
+                + "approval again with `fanfare plan \(campaign) --for-approval`"
         case .waits(let judged):
             return "\(reached); " + waiting(judged)
         }
@@ -161,7 +163,7 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
     private var others: String {
         guard !signersOfOthers.isEmpty else { return "" }
         let names = signersOfOthers.joined(separator: ", ")
-        return "; \(names) signed another plan of it: its texts, values, segments or rules have changed since"
+        return "; \(names) signed another plan of the run: its texts, values, segments or rules have changed since"
     }
 
     /// `above 100,000 its plan needs the signatures of 2 people, 1 of them there (ben)`.
@@ -169,12 +171,12 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
         guard let rule else { return "its plan is not approved" }
         let good = judged.filter { $0.fault == nil }.map(\.signature.name)
         let bad = judged.compactMap { entry in
-            entry.fault.map { "; that of \(entry.signature.name) does not count: \($0.summary)" }
+            entry.fault.map { "; the signature of \(entry.signature.name) does not count: \($0.summary)" }
         }
         return "above \(rule.above.grouped) its plan needs the signatures of \(rule.needs) "
-            + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write it" : "")
-            + ", \(good.count) of \(rule.needs) there" + (good.isEmpty ? "" : " (\(good.joined(separator: ", ")))")
+            + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write the plan" : "")
+            + ", \(good.count) of \(rule.needs) signed" + (good.isEmpty ? "" : " (\(good.joined(separator: ", ")))")
             + bad.joined() + others + ". Nothing is sent; "
-            + (mayWait ? "`fanfare approve \(plan)` signs it" : "an item of a feed waits for no person")
+            + (mayWait ? "`fanfare approve \(plan)` signs it" : "a run for a feed item cannot wait for approval")
     }
 }

@@ -83,12 +83,12 @@ package struct ApprovalPolicy: Hashable, Sendable, Codable {
 extension ApprovalPolicy.Fault {
     package var summary: String {
         switch self {
-        case .byAuthor: "they had a hand in the plan"
+        case .byAuthor: "the signer worked on the plan"
         case .unknownAccount(let account): "\(account) has no entry in `people`"
         case .samePerson(let person): "\(person) has signed with another account"
         case .lapsed: "it has lapsed"
         case .fromFuture: "the clock was set back since"
-        case .drifted(let reach): "it was for \(reach.counted("device"))"
+        case .drifted(let reach): "it was signed for \(reach.counted("device"))"
         }
     }
 }

@@ -84,9 +84,9 @@ package enum ReadRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .tookTooLong(let limit):
-            "reading the store took longer than \(limit.components.seconds) s and was ended; ask for less, or use the "
-                + "command line, which has no limit"
-        case .tooMany(let waiting): "\(waiting) long reads wait for the store already; try again later"
+            "reading the store took longer than \(limit.components.seconds) s and was cancelled; request less, or use "
+                + "the command line, which has no limit"
+        case .tooMany(let waiting): "\(waiting) long reads already wait for the store; retry later"
         }
     }
 }

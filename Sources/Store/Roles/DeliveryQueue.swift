@@ -104,7 +104,7 @@ package struct FreezeDelayed: Error, Hashable, Sendable, CustomStringConvertible
     package init(atOnceMax: Int) { self.atOnceMax = atOnceMax }
 
     package var description: String {
-        "\(atOnceMax) other audiences are being written down, and this run's turn did not come within "
-            + "\(Self.waitMax.components.seconds) s; the run is tried again later"
+        "\(atOnceMax) other audiences are being stored, and this run waited longer than "
+            + "\(Self.waitMax.components.seconds) s; the run is retried later"
     }
 }

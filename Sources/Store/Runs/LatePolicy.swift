@@ -108,18 +108,18 @@ package struct Lateness: Hashable, Sendable {
 
     /// Returns the explanation for the person who decides.
     package func reason(run: Int64) -> String {
-        let what = due.map { "\($0.grouped) of \(audience.grouped) were" } ?? "it was"
-        return "\(what) due from \(Self.text(dueFrom)) UTC on and \(silence), late_by_max is "
+        let what = due.map { "\($0.grouped) of \(audience.grouped) were" } ?? "the run was"
+        return "\(what) due from \(Self.text(dueFrom)) UTC on, and \(silence); late_by_max is "
             + "\(WrittenDuration.text(lateByMax)); `fanfare resume \(run)` sends \(due == nil ? "it" : "them"), "
-            + "`fanfare cancel \(run)` does not"
+            + "`fanfare cancel \(run)` ends the run"
     }
 
     private var silence: String {
-        guard let lastSentAt else { return "nobody has begun to send" }
+        guard let lastSentAt else { return "no process has started sending" }
         let text = Self.text(lastSentAt)
         // Show the day once if both are on the same day.
         let isSameDay = text.prefix(10) == Self.text(dueFrom).prefix(10)
-        return "nobody has sent since \(isSameDay ? String(text.dropFirst(11)) : text)"
+        return "no process has sent since \(isSameDay ? String(text.dropFirst(11)) : text)"
     }
 
     /// `2026-11-22 09:00`.

@@ -90,7 +90,8 @@ package struct StageController {
     package func permit() throws -> StagePermit {
         var records = try store.records()
         guard let last = records.indices.last, records.count == stages.count else {
-            try store.pause(.stage, reason: "its stages are not on record; was the store changed by hand?", at: now)
+            try store.pause(
+                .stage, reason: "its stages are not recorded; check whether the store was changed by hand", at: now)
             return .paused
         }
         guard let current = Self.current(records) else {

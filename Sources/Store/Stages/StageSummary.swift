@@ -24,7 +24,7 @@ package struct StageSummary {
 
     var approval: String {
         "\(name), \(record.size.counted("device")), waits for approval; `fanfare approve \(run.id) "
-            + "--stage \(record.index + 1)` sends it, `fanfare cancel \(run.id)` does not"
+            + "--stage \(record.index + 1)` sends it, `fanfare cancel \(run.id)` ends the run"
     }
 
     package func approved(by actor: Actor) -> String {
@@ -42,18 +42,18 @@ package struct StageSummary {
         guard let decision = record.decision else { return "" }
         let first = finding(decision)
         guard let later = record.afterGo else { return first }
-        return "\(first); after that it \(finding(later))"
+        return "\(first); later it \(finding(later))"
     }
 
     private func finding(_ decision: StageDecision) -> String {
         switch decision.verdict {
-        case .go: return "proved itself: \(counts(decision))"
+        case .go: return "passed: \(counts(decision))"
         case .halt:
-            let what = decision.isAboutGone ? "too many devices are gone" : "too many were refused"
+            let what = decision.isAboutGone ? "too many devices are gone" : "too many pushes were rejected"
             return "was halted, \(what): \(counts(decision))"
         case .undecided where decision.answers == StageAnswers() && leftOut(decision) != nil:
-            return "did not prove itself: nothing was answered, \(leftOut(decision) ?? "")"
-        case .undecided: return "did not prove itself: \(counts(decision))\(missing(decision))"
+            return "did not pass: no responses, \(leftOut(decision) ?? "")"
+        case .undecided: return "did not pass: \(counts(decision))\(missing(decision))"
         }
     }
 
@@ -61,18 +61,18 @@ package struct StageSummary {
     private func counts(_ decision: StageDecision) -> String {
         let answers = decision.answers
         let bad = decision.isAboutGone ? answers.gone : answers.failed
-        let what = decision.isAboutGone ? "say that the device is gone" : "are refusals"
+        let what = decision.isAboutGone ? "say that the device is gone" : "are rejections"
         let gone = decision.goneTolerated.map {
             "\(answers.gone.counted("device is", "devices are")) gone (\(($0 * 100).percentText) is tolerated)"
         }
         let parts = [
-            "\(bad.grouped) of \(answers.answered.grouped) answers\(whose(decision.group)) \(what)",
+            "\(bad.grouped) of \(answers.answered.grouped) responses\(whose(decision.group)) \(what)",
             gone,
             unanswered(decision),
-            decision.unanswered.map { "\($0.counted("more was on its way", "more were on their way"))" },
+            decision.unanswered.map { "\($0.counted("more was in flight", "more were in flight"))" },
             leftOut(decision),
             stage.passesAsWhole
-                ? "each has to be accepted" : "\((decision.tolerated * 100).percentText) is put up with",
+                ? "every push must be accepted" : "\((decision.tolerated * 100).percentText) is tolerated",
         ]
         return parts.compactMap(\.self).joined(separator: ", ")
     }
@@ -82,12 +82,12 @@ package struct StageSummary {
         let unknown = decision.answers.unknown
         guard unknown > 0 else { return nil }
         guard let errors = decision.apnsErrors.map({ min($0, unknown) }) else {
-            return "\(unknown.counted("was", "were")) never answered or ended with an error of APNs"
+            return "\(unknown.counted("was", "were")) without a response or ended with an APNs error"
         }
         let silent = unknown - errors
         let parts = [
-            silent > 0 ? "\(silent.counted("was", "were")) never answered" : nil,
-            errors > 0 ? "\(errors.grouped) ended with an error of APNs" : nil,
+            silent > 0 ? "\(silent.counted("was", "were")) without a response" : nil,
+            errors > 0 ? "\(errors.grouped) ended with an APNs error" : nil,
         ]
         return parts.compactMap(\.self).joined(separator: ", ")
     }
@@ -106,7 +106,7 @@ package struct StageSummary {
         guard let group else { return "" }
         let locales = run.definition.template.locales
         let language = group.locale.flatMap { index in
-            if index == StageGroup.localesMax { return " in its further languages" }
+            if index == StageGroup.localesMax { return " in the other languages" }
             return locales.indices.contains(index) ? " in \(locales[index])" : nil
         }
         return " for \(group.environment) devices\(language ?? "")"
@@ -115,10 +115,11 @@ package struct StageSummary {
     private func missing(_ decision: StageDecision) -> String {
         let needed = StageEvaluator(stage, goneTolerated: record.goneTolerated).answersNeeded
         let judged = decision.answers.answered - decision.answers.gone
-        return judged < needed ? ", and it takes \(needed.grouped) without a refusal to be sure" : ""
+        return judged < needed ? ", and \(needed.grouped) without a rejection are needed to pass" : ""
     }
 
     private var advice: String {
-        "look at `fanfare report \(run.id)`; `fanfare resume \(run.id)` goes on all the same, `fanfare cancel \(run.id)` ends it"
+        "check `fanfare report \(run.id)`; `fanfare resume \(run.id)` continues anyway, `fanfare cancel \(run.id)` "
+            + "ends it"
     }
 }

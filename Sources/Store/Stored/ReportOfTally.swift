@@ -79,13 +79,13 @@ extension SumCheck {
     /// Returns the differences between the stored counts and the recounted rows, in words.
     package static func problems(stored: DeliveryCounts, recounted: DeliveryCounts) -> [String] {
         var problems: [String] = []
-        if !stored.closes { problems.append("the account adds up to \(stored.sum), not to \(stored.audience)") }
+        if !stored.closes { problems.append("the counts add up to \(stored.sum), not to \(stored.audience)") }
         if stored != recounted {
             let differing = figures.filter { stored[keyPath: $0.path] != recounted[keyPath: $0.path] }
             func text(_ counts: DeliveryCounts) -> String {
                 differing.map { "\($0.name) \(counts[keyPath: $0.path])" }.joined(separator: ", ")
             }
-            problems.append("the account says \(text(stored)); the rows say \(text(recounted))")
+            problems.append("the counts are \(text(stored)); the rows give \(text(recounted))")
         }
         return problems
     }
@@ -103,7 +103,7 @@ extension Timeline {
             ("unknown", total.unknown, account.unknown), ("suppressed", total.suppressed, account.suppressed),
         ]
         return compared.filter { $0.1 != $0.2 }.map { name, inTimeline, inAccount in
-            "the timeline says \(inTimeline) were \(name), the account says \(inAccount)"
+            "the timeline has \(inTimeline) \(name), the counts have \(inAccount)"
         }
     }
 }

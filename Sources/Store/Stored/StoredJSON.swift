@@ -65,13 +65,13 @@ package struct DecodingFault: CustomStringConvertible {
         switch error {
         case .keyNotFound(let key, let context): return "\(Self.place(context.codingPath + [key])) is missing"
         case .valueNotFound(_, let context): return "\(Self.place(context.codingPath)) has no value"
-        case .typeMismatch(_, let context): return "\(Self.place(context.codingPath)) is of another kind"
-        case .dataCorrupted(let context) where context.codingPath.isEmpty: return "it is no JSON"
+        case .typeMismatch(_, let context): return "\(Self.place(context.codingPath)) has the wrong type"
+        case .dataCorrupted(let context) where context.codingPath.isEmpty: return "it is not JSON"
         case .dataCorrupted(let context):
             // This is Foundation's sentence about a raw value that a type does not have.
             let isUnknownWord = context.debugDescription.hasPrefix("Cannot initialize")
             return Self.place(context.codingPath) + (isUnknownWord ? " is not known" : ": \(context.debugDescription)")
-        @unknown default: return "it is not understood"
+        @unknown default: return "it cannot be decoded"
         }
     }
 

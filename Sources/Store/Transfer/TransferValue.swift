@@ -88,7 +88,7 @@ package struct TableProof: Codable, Hashable, Sendable {
         guard rows == other.rows else { return "\(rows.counted("row")) here, \(other.rows) there" }
         let columns = Set(sums.keys).union(other.sums.keys).filter { sums[$0] != other.sums[$0] }.sorted()
         return columns.isEmpty
-            ? "equal numbers of rows, and other contents"
-            : "other sums of " + columns.joined(separator: ", ")
+            ? "equal numbers of rows, but different contents"
+            : "different checksums of " + columns.joined(separator: ", ")
     }
 }

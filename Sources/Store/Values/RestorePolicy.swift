@@ -58,7 +58,7 @@ package struct RestorePolicy: Sendable {
         }
         return
             "the store was restored from a backup of \(mark.madeAt.iso8601), and \(left(run)) may have gone out since; "
-            + "`fanfare resume \(run.id)` sends what the backup has as open, `fanfare cancel \(run.id)` ends the run"
+            + "`fanfare resume \(run.id)` sends deliveries open in the backup, `fanfare cancel \(run.id)` ends the run"
     }
 
     private func left(_ run: Run) -> String {
@@ -91,8 +91,8 @@ package struct RestoredStore: Hashable, Sendable {
         let rest = tokens.count - Self.tokensShown
         let names = tokens.prefix(Self.tokensShown).joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
         return
-            ". These access tokens work, also one that was revoked since: \(names); revoke again what was revoked since "
-            + "\(madeAt.iso8601) (`fanfare tokens revoke NAME`)"
+            ". These access tokens are valid again, even if revoked since: \(names); revoke again every token revoked "
+            + "since \(madeAt.iso8601) (`fanfare tokens revoke NAME`)"
     }
 
     /// The summary for a person, and for the audit log.
@@ -106,10 +106,11 @@ package struct RestoredStore: Hashable, Sendable {
             }
         return
             "this store is a backup of \(madeAt.iso8601), and what was sent since is not in it: \(what). Occurrences "
-            + "and feed items between then and \(restoredAt.iso8601) start nothing; plans that waited for signatures must be "
-            + "asked for again. Background pushes, and pushes under a frequency cap, wait until the whole window of their "
-            + "budget or cap has passed since the restore, or are left out; `run --occurrence-by` refuses a period that "
-            + "began before the restore. All sessions of the pages have ended" + tokenSummary
+            + "and feed items between then and \(restoredAt.iso8601) start nothing; plans that waited for signatures "
+            + "must be requested again. Background pushes, and pushes under a frequency cap, wait until the whole "
+            + "window of their budget or cap has passed since the restore, or are left out; `run --occurrence-by` "
+            + "refuses a period that began before the restore. All page sessions have ended; sign in again"
+            + tokenSummary
     }
 
     /// Throws for a run that this process has found open in a backup: the person has not seen yet what may have gone
@@ -127,6 +128,6 @@ package struct RestoredUnseen: Error, Hashable, Sendable, CustomStringConvertibl
 
     package var description: String {
         "run \(run) was not resumed: its store is a backup of \(madeAt.iso8601) that was restored, and what went out since is "
-            + "not in it; see `fanfare status \(run)`, then give the same command again, or run `fanfare cancel \(run)`"
+            + "not in it; see `fanfare status \(run)`, then run the same command again, or run `fanfare cancel \(run)`"
     }
 }

@@ -174,7 +174,7 @@ package enum SegmentUsers {
         let segments = try rows.filter { try $0.name != name && $0.expression?.get().segments.contains(name) == true }
             .map { "segment \"\($0.name)\"" }.sorted()
         let waiting = runs.filter { $0.definition.campaign.uses(segment: name) }
-            .map { "run \($0.id) of \($0.campaign), which has not chosen its devices yet" }
+            .map { "run \($0.id) of \($0.campaign), which has not yet selected its devices" }
         let users = others + segments + waiting
         guard users.isEmpty else { throw StoreError.segmentIsUsed(name, by: users) }
     }

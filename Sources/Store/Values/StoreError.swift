@@ -133,7 +133,7 @@ extension StoreError {
         let name = sender.split(separator: ":").prefix(2).joined(separator: ":")
         return .inUse(
             path: path,
-            reason: "\(name) sends from it with an older version; stop it before the store is brought up to date")
+            reason: "\(name) sends from the store with an older version; stop that sender before the store is upgraded")
     }
 }
 
@@ -161,59 +161,63 @@ extension StoreError: CustomStringConvertible {
     package var description: String {
         switch self {
         case .newerVersion(let path, let found, let known):
-            "\(path) was written by a newer Fanfare (store version \(found), this one knows \(known)); use the newer one"
+            "\(path) was written by a newer Fanfare (store version \(found), this Fanfare supports \(known)); use the "
+                + "newer Fanfare"
         case .olderVersion(let path, let found, let known):
-            "\(path) was written by an older Fanfare (store version \(found), this one works with \(known)); start "
-                + "`fanfare serve` with it, or run `fanfare backup FILE` once, which brings it up to date and keeps a copy"
+            "\(path) was written by an older Fanfare (store version \(found), this Fanfare uses \(known)); start "
+                + "`fanfare serve` with it, or run `fanfare backup FILE` once, which upgrades the store and keeps a "
+                + "copy"
         case .notADatabase(let path): "\(path) is not a SQLite database; give the path of a Fanfare store"
         case .notAStore(let path):
-            "\(path) holds no store of Fanfare's: it is another program's, or a store that was copied in use without its -wal "
-                + "file; name another file, or take a copy that `fanfare backup` made"
+            "\(path) holds no Fanfare store: it belongs to another program, or was copied while in use without its "
+                + "-wal file; name another file, or use a copy that `fanfare backup` created"
         case .noStore(let path, let isEmptyFile):
             (isEmptyFile ? "\(path) is an empty file, not a store" : "there is no store at \(path)")
-                + "; put the \(StoreAddress(path).isURL ? "URL" : "path") right, or make one there with `fanfare devices import FILE`"
+                + "; correct the \(StoreAddress(path).isURL ? "URL" : "path"), or create one there with `fanfare "
+                + "devices import FILE`"
         case .notAFile(let path): "\(path) is not a file; give the path of a Fanfare store"
         case .backupExists(let path):
-            "there is already something at \(path); give another name, or --force to replace a backup"
-        case .cannotMake(let path, let reason): "cannot write \(path): \(reason); name another place"
+            "\(path) already exists; give another name, or --force to replace a backup"
+        case .cannotMake(let path, let reason): "cannot write \(path): \(reason); name another path"
         case .noFolder(let path): "the folder of \(path) does not exist; create it or change `store`"
         case .cannotOpen(let path, let reason): "cannot open the store \(path): \(reason)"
-        case .diskFull(let path): "no space left for the store \(path); free some and run the same command again"
+        case .diskFull(let path): "no free space for the store \(path); free disk space and run the same command again"
         case .readOnly(let path):
-            "the store \(path) may not be written to; check its owner and rights, and its folder's"
+            "the store \(path) cannot be written to; check the owner and permissions of the file and its folder"
         case .readOnlyFileSystem(let path):
-            "the store \(path) is on a file system that is mounted read-only, where only commands that read work; mount it for "
-                + "writing (see dmesg why it is not), then run the same command again"
+            "the store \(path) is on a file system that is mounted read-only, so only commands that read work; remount "
+                + "it for writing (dmesg shows why it is read-only), then run the same command again"
         case .exhausted(let path, let reason):
-            "the store \(path) cannot be used now: \(reason); raise the limit (LimitNOFILE=, LimitAS=, ulimit), or run the same "
-                + "command again"
+            "the store \(path) cannot be used: \(reason); raise the limit (LimitNOFILE=, LimitAS=, ulimit), or run the "
+                + "same command again"
         case .displaced(let path):
             "the store \(path) was moved, replaced or deleted while it was in use; nothing more is sent. Put it back, or "
                 + "`fanfare restore` a backup, then run the same command again"
-        case .busy(let path): "the store \(path) is held by another process; run the same command again"
+        case .busy(let path): "the store \(path) is locked by another process; run the same command again"
         case .inputOutput(let path, let what):
-            "the store \(path) met an error of its disk or file system, \(what); see the kernel's log (dmesg)"
+            "the store \(path) had a disk or file system error, \(what); check the kernel's log (dmesg)"
         case .changedMeanwhile(let path):
-            "somebody began to write to the store \(path) while it was read; run the same command again"
+            "another process started writing to the store \(path) while it was being read; run the same command again"
         case .corrupt(let path, let reason): "the store \(path) is damaged: \(reason); restore it from a backup"
         case .unreadableRun(let run, let reason):
-            "run \(run) cannot be read, and is left alone: \(reason); a newer Fanfare may have written it: use that one, or "
-                + "restore the store from a backup"
+            "run \(run) cannot be read, and is skipped: \(reason); a newer Fanfare may have written it: use that "
+                + "version, or restore the store from a backup"
         case .moved(let path, let to, let moment):
-            "\(path): this store has moved to \(to) on \(moment.iso8601.prefix(10)); put `store: \(to)` into the "
+            "\(path): this store was moved to \(to) on \(moment.iso8601.prefix(10)); put `store: \(to)` into the "
                 + "configuration"
         case .moving(let path, let to, let moment):
-            "\(path): this store is being moved to \(to) since \(moment.iso8601); finish it with `fanfare move --to \(to)`, "
-                + "or take it back with `fanfare move --give-up`"
+            "\(path): this store has been moving to \(to) since \(moment.iso8601); finish the move with `fanfare move "
+                + "--to \(to)`, or abandon it with `fanfare move --give-up`"
         case .moveGivenUp(let path, let to):
-            "the move of \(path) to \(to) was given up meanwhile; remove the copy there, and name an empty place to move again"
+            "the move of \(path) to \(to) was abandoned meanwhile; remove the copy there, and name an empty address to "
+                + "move again"
         case .arriving(let path, let from):
-            "\(path) is a copy of \(from) that is not whole yet; finish it with `fanfare move --to \(path)` where "
+            "\(path) is an incomplete copy of \(from); finish the move with `fanfare move --to \(path)` where "
                 + "`store: \(from)` is in the configuration"
         case .inUse(let path, let reason): "the store \(path) is in use: \(reason)"
-        case .notStorable(let path, let row, let reason): "\(row) cannot be kept by \(path): \(reason)"
+        case .notStorable(let path, let row, let reason): "\(row) cannot be stored in \(path): \(reason)"
         case .unreachable(_, let reason), .accessRefused(_, let reason), .outcomeUnknown(_, let reason): reason
-        case .failed(let path, let reason): "the store \(path) refused: \(reason)"
+        case .failed(let path, let reason): "the store \(path) reported an error: \(reason)"
         case .noSuchSegment(let name, let suggestion):
             "no segment \"\(name)\"; " + (suggestion.map { "did you mean \"\($0)\"?" } ?? "import it first")
         case .unsuitableValue(let field, let value): "\(field) cannot be compared with \(value)"
@@ -223,53 +227,55 @@ extension StoreError: CustomStringConvertible {
             "segment \"\(names.first ?? "")\" would contain itself: \(names.joined(separator: " -> ")); "
                 + "leave one of them out"
         case .segmentsTooDeep(let names):
-            "segments are nested too deep: \(names.joined(separator: " -> ")); write out the inner ones"
+            "segments are nested too deep: \(names.joined(separator: " -> ")); write out the inner segments"
         case .segmentIsAmbiguous(let name):
-            "segment \"\(name)\" and another one have names that look the same and differ in their bytes; "
+            "segment \"\(name)\" and another one have names that look the same but differ in their bytes; "
                 + "remove one of them, or name it in one spelling only"
         case .segmentIsDynamic(let name):
-            "segment \"\(name)\" is defined by an expression and takes no members; import under another name"
+            "segment \"\(name)\" is defined by an expression and accepts no members; import under another name"
         case .segmentIsStatic(let name):
             "segment \"\(name)\" holds imported members; define the expression under another name"
         case .segmentIsUsed(let name, let users):
             "segment \"\(name)\" is not removed, because it is used by \(users.joined(separator: ", ")); "
-                + "take it out of there first"
+                + "remove it there first"
         case .noSuchDevice(let device): "no device \(device)"
         case .deviceOfOtherTopic(let device, let topic, let expected):
-            "device \(device) is of \(topic), the campaign is for \(expected); choose a device of that topic"
+            "device \(device) is registered for \(topic), but the campaign is for \(expected); choose a device of that "
+                + "topic"
         case .occurrenceTaken(let campaign, let occurrence, let run):
-            "\(campaign) has run \(run) for the occurrence \(occurrence) already; give another --occurrence"
+            "\(campaign) already has run \(run) for the occurrence \(occurrence); give another --occurrence"
         case .noSuchRun(let run): "no run \(run)"
         case .lostClaim(let run, let holder):
-            "run \(run) is no longer ours" + (holder.map { "; \($0) has it" } ?? "; nobody has it")
+            "this process no longer owns run \(run)" + (holder.map { "; \($0) owns it" } ?? "; the run has no owner")
         case .senderLost(let name):
-            "\(name.split(separator: ":").prefix(2).joined(separator: ":")) was not heard of for so long that other senders "
-                + "took over what it sent; it has stopped. Run the same command again"
-        case .runIsOver(let run, let state): "run \(run) is \(state.rawValue); nothing is left to send"
+            "\(name.split(separator: ":").prefix(2).joined(separator: ":")) had no heartbeat for so long that other "
+                + "senders took over its deliveries; it has stopped. Run the same command again"
+        case .runIsOver(let run, let state): "run \(run) is \(state.rawValue); nothing remains to be sent"
         case .notFinished(let run, let pending, let leased):
             "run \(run) is not finished: \(pending.counted("delivery is", "deliveries are")) pending and \(leased) leased"
         case .outcomesPruned(let run, let moment):
-            "the outcomes of run \(run) by device were pruned on \(moment.iso8601.prefix(10)); its report is left: "
+            "the outcomes of run \(run) by device were pruned on \(moment.iso8601.prefix(10)); its report remains: "
                 + "`fanfare report \(run)`"
         case .approvalClosed(let state):
-            "the plan waits for no signature any more: it is \(state.rawValue); `fanfare plan CAMPAIGN --for-approval` "
-                + "asks anew"
+            "the plan no longer waits for signatures: it is \(state.rawValue); `fanfare plan CAMPAIGN --for-approval` "
+                + "requests approval again"
         case .accessTokenExists(let name):
-            "there is or was an access token \"\(name)\", and no other one may have its name; give another name"
-        case .runChanged(let run): "run \(run) has changed since it was seen; look at it again before you change it"
+            "an access token \"\(name)\" exists or existed, and names cannot be reused; give another name"
+        case .runChanged(let run): "run \(run) has changed since you read it; reload it before you change it"
         case .noSuchAccessToken(let text): "no access token \"\(text)\"; `fanfare tokens list` shows them"
         case .awaitsApproval(let run):
-            "run \(run) waits for somebody to approve of its next stage; `fanfare approve \(run) --stage N` does, `fanfare "
-                + "cancel \(run)` ends the run"
+            "run \(run) waits for the approval of its next stage; `fanfare approve \(run) --stage N` approves it, "
+                + "`fanfare cancel \(run)` ends the run"
         case .grownBeyondApproval(let run):
-            "run \(run) would not reach the devices that were approved: they are more by now, or others; `fanfare cancel "
-                + "\(run)` ends it, and another run can be approved"
+            "run \(run) would not reach the devices that were approved: their number or selection has changed; "
+                + "`fanfare cancel \(run)` ends it, and another run can be approved"
         case .tooManySeeds(let stage, _, nil):
-            "stage \(stage) is for seeds, and its expression names more than \(Stage.seedsMax.grouped) devices; name those of "
-                + "people you know, or write a share"
+            "stage \(stage) is for seeds, and its expression names more than \(Stage.seedsMax.grouped) devices; name "
+                + "devices of people you know, or write a share"
         case .tooManySeeds(let stage, let devices, let audience?):
-            "stage \(stage) is for seeds, and takes \(devices.grouped) of the \(audience.grouped) devices that the run is for, more "
-                + "than \((Stage.seedsShareMax * 100).percentText); name those of people you know, or write a share"
+            "stage \(stage) is for seeds, and selects \(devices.grouped) of the \(audience.grouped) devices that the "
+                + "run is for, more than \((Stage.seedsShareMax * 100).percentText); name devices of known people, or "
+                + "write a share"
         case .illegalChange(let run, let from, let to):
             "run \(run) is \(from.rawValue) and cannot become \(to.rawValue)"
         }
@@ -301,15 +307,15 @@ extension AudienceSQLFault: CustomStringConvertible {
             "\(what) is not allowed; write one SELECT of device ids that reads only \(Self.views)"
         case .invalid(let reason): "\(reason); it may read \(Self.views)"
         case .severalStatements: "more than one statement; write one SELECT of device ids"
-        case .columns(let count): "it selects \(count) columns; select the device ids alone"
+        case .columns(let count): "it selects \(count) columns; select only the device ids"
         case .notAnID(let row, let kind): "row \(row) is \(kind), not a device id; select `id` or `device_id`"
         case .unknownParameter(let name):
-            "nothing is given for the parameter \(name); only :now, in milliseconds, is known"
+            "the parameter \(name) has no value; use only :now, in milliseconds"
         case .tooSlow(let limit):
-            "it took longer than \(WrittenDuration.text(limit)); make it simpler, or import a segment"
+            "it took longer than \(WrittenDuration.text(limit)); simplify the query, or import a segment"
         case .tooMany(let limit): "it selects more than \(limit) device ids; write the audience as an expression"
         case .notSetUp(let reason):
-            "\(reason); have an administrator of the database run what `fanfare install --postgres` prints"
+            "\(reason); ask an administrator of the database to run the SQL that `fanfare install --postgres` prints"
         }
     }
 

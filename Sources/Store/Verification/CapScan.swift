@@ -48,12 +48,15 @@ package struct CapScan {
             latest = max(latest, push.reservedAt, push.settledAt ?? push.reservedAt)
             if push.settledAt == nil, !leased.contains(Place(device: push.device, run: push.run, number: push.number)) {
                 violations.append(
-                    fault(push, "lease \(push.number) of it holds slots of frequency caps, but it is in no lease"))
+                    fault(
+                        push,
+                        "lease \(push.number) of the run holds slots of frequency caps, but the delivery is not leased")
+                )
             }
             guard push.number > 0 else { continue }
             pushes += 1
             guard let rule = rules[push.rule] else {
-                violations.append(fault(push, "the rule it was decided by is not on record"))
+                violations.append(fault(push, "the rule that applied is not recorded"))
                 continue
             }
             for cap in rule.inForce where !isPerson || cap.per == .user {
@@ -76,7 +79,7 @@ package struct CapScan {
             fault(
                 push,
                 "a push of class \(rule.pushClass) at \(push.reservedAt.iso8601) followed \(others) others under the cap "
-                    + "\(cap.summary), \(limit) in all are allowed to that class"))
+                    + "\(cap.summary), but only \(limit) are allowed for that class"))
     }
 
     private func fault(_ push: CapPush, _ what: String) -> StoreFault {
@@ -91,7 +94,7 @@ package struct CapScan {
 /// forgotten them.
 package struct CapLedgerCheck {
     package static let name = "cap_ledger"
-    package static let promise = "every push of late under a frequency cap is in the ledger of the caps"
+    package static let promise = "every recent push under a frequency cap is in the ledger of the caps"
 
     private let windows: [String: Duration]
     private let now: Timestamp
@@ -116,7 +119,8 @@ package struct CapLedgerCheck {
     package mutating func since(_ cappedSince: Timestamp, _ run: Run) -> Timestamp? {
         guard let window = windows[run.definition.campaign.deviceTopic] else {
             faults.append(
-                StoreFault(run: run.id, "it is leased under frequency caps, but no rule of its app is on record"))
+                StoreFault(
+                    run: run.id, "the delivery is leased under frequency caps, but no rule of its app is recorded"))
             return nil
         }
         return max(cappedSince, now - window)
@@ -131,6 +135,6 @@ package struct CapLedgerCheck {
         faults.append(
             StoreFault(
                 run: run, device: device,
-                "lease \(number) of it was sent and is not in the ledger of the frequency caps"))
+                "lease \(number) of the run was sent and is not in the ledger of the frequency caps"))
     }
 }

@@ -4,9 +4,9 @@ package import Model
 package struct LeaseCheck {
     package static let name = "leases"
     package static let promise =
-        "a lease is held by its run's owner and waits for just its deliveries without an outcome"
+        "each lease belongs to its run's owner and waits for exactly its deliveries without outcome"
     package static let doubleName = "accepted_once"
-    package static let doublePromise = "nothing that was accepted is on its way again, and nothing is on its way twice"
+    package static let doublePromise = "no accepted delivery is in flight again, and no delivery is in flight twice"
 
     /// A lease with the facts of its run.
     package struct Lease {
@@ -75,7 +75,7 @@ package struct LeaseCheck {
             faults.append(
                 StoreFault(
                     run: lease.run,
-                    "lease \(lease.id) waits for \(lease.open.counted("outcome")), its deliveries for \(waiting)"))
+                    "lease \(lease.id) waits for \(lease.open.counted("outcome")), its deliveries wait for \(waiting)"))
         }
     }
 
@@ -83,16 +83,16 @@ package struct LeaseCheck {
     /// recovery.
     private static func ownership(_ lease: Lease) -> String? {
         if lease.runFinishedAt != nil { return "is open, but its run is over" }
-        guard let owner = lease.runOwner else { return "has no owner: nobody holds its run" }
+        guard let owner = lease.runOwner else { return "has no owner: its run has no owner" }
         guard lease.owner != owner else { return nil }
-        return lease.mayBeOlder ? nil : "is \(lease.owner)'s, its run was \(owner)'s then"
+        return lease.mayBeOlder ? nil : "belongs to \(lease.owner), but its run belonged to \(owner) then"
     }
 
     private mutating func isWaiting(_ entry: LeaseEntry, _ lease: Lease, _ standing: Standing?) -> Bool {
         guard let standing else {
             faults.append(
                 StoreFault(
-                    run: lease.run, device: entry.device, "lease \(lease.id) names a delivery that is not there"))
+                    run: lease.run, device: entry.device, "lease \(lease.id) names a delivery that does not exist"))
             return false
         }
         guard entry.number > standing.leases else { return false }
@@ -100,15 +100,15 @@ package struct LeaseCheck {
             doubles.append(
                 StoreFault(
                     run: lease.run, device: entry.device,
-                    "\(standing.state.name) after \(standing.leases.counted("lease")), and in lease \(lease.id) as number "
-                        + "\(entry.number)"))
+                    "\(standing.state.name) after \(standing.leases.counted("lease")), but still in lease \(lease.id) "
+                        + "as number \(entry.number)"))
             return false
         }
         if !inFlight.insert(Flight(run: lease.run, device: entry.device, number: entry.number)).inserted {
             doubles.append(
                 StoreFault(
                     run: lease.run, device: entry.device,
-                    "its lease \(entry.number) is lease \(lease.id) and one before"))
+                    "its lease \(entry.number) is in lease \(lease.id) and in an earlier lease"))
         }
         return true
     }

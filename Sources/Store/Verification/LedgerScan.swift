@@ -98,13 +98,13 @@ package struct LedgerScan {
         let fault = violation(push, others)
         return StoreFault(
             run: fault.run, device: fault.device,
-            "\(fault.what) now; the budget of then is on no record, and the configuration may have changed")
+            "\(fault.what) now; the budget at that time is not recorded, and the configuration may have changed")
     }
 
     private func violation(_ push: Push, _ others: Int) -> StoreFault {
         StoreFault(
             run: push.run, device: device,
             "a background push at \(push.reservedAt.iso8601) followed \(others) others within "
-                + "\(WrittenDuration.text(allowed.window)), \(allowed.limit) in all are allowed")
+                + "\(WrittenDuration.text(allowed.window)); \(allowed.limit) in total are allowed")
     }
 }

@@ -3,7 +3,7 @@ package import Model
 /// The check that the verdicts on a run's stages follow from their responses, and that no stage began before its turn.
 package enum StageCheck {
     package static let name = "stages"
-    package static let promise = "every verdict on a stage follows from its answers, and no stage began before its turn"
+    package static let promise = "every verdict on a stage matches its responses, and no stage began too early"
 
     package static func faults(_ run: Run, _ store: some StageStore) throws -> [StoreFault] {
         let records = try store.records()
@@ -12,7 +12,7 @@ package enum StageCheck {
             return [
                 StoreFault(
                     run: run.id,
-                    "it has \(records.count.counted("stage")) on record, and \(stages.count) in its definition")
+                    "it has \(records.count.counted("stage")) recorded, and \(stages.count) in its definition")
             ]
         }
         var faults: [String] = []
@@ -21,26 +21,26 @@ package enum StageCheck {
             let evaluator = StageEvaluator(stages, record.index, goneTolerated: record.goneTolerated)
             for decision in [record.decision, record.afterGo].compactMap(\.self) {
                 if decision.verdict != .go, !record.answers.cover(decision.answers) {
-                    faults.append("\(name): its verdict counts more answers than there were")
+                    faults.append("\(name): its verdict counts more responses than there are")
                 }
                 if record.index < stages.count - 1, !evaluator.confirms(decision) {
-                    faults.append("\(name): its answers do not lead to the verdict \(decision.verdict.rawValue)")
+                    faults.append("\(name): its responses do not match the verdict \(decision.verdict.rawValue)")
                 }
             }
             if let later = record.afterGo, record.decision?.verdict != .go || later.verdict != .halt {
-                faults.append("\(name): a second verdict can only halt what was let go")
+                faults.append("\(name): a second verdict can only pause a stage that had passed")
             }
             if let moment = record.openedAt {
                 faults += early(record, stage, at: moment, before: records.prefix(record.index), name)
             }
             let groups = try store.groups(of: record.index)
             if groups.values.reduce(StageAnswers(), +) != record.answers {
-                faults.append("\(name): its answers are not the sum of those by text")
+                faults.append("\(name): its responses do not equal the sum of its responses by text")
             }
             // A rejected delivery that is sent again gets two responses, so there may be more responses than end
             // states.
             for (group, own) in try store.tally(of: record.index) where !(groups[group] ?? StageAnswers()).cover(own) {
-                faults.append("\(name): more deliveries have an end than were answered")
+                faults.append("\(name): more deliveries have an outcome than have a response")
             }
         }
         return faults.map { StoreFault(run: run.id, $0) }
@@ -55,10 +55,10 @@ package enum StageCheck {
             other.releasedBy != nil || other.decision?.verdict == .go && other.afterGo.map { $0.at >= moment } ?? true
         }
         if !before.allSatisfy(mayBegin) {
-            faults.append("\(name) began although one before it had not proved itself")
+            faults.append("\(name) began although an earlier stage had not passed")
         }
         if stage.needsApproval, record.approvedBy == nil {
-            faults.append("\(name) began although nobody had approved of it")
+            faults.append("\(name) began without an approval")
         }
         return faults
     }

@@ -53,7 +53,7 @@ package struct ReachLimits: Hashable, Sendable {
         guard let changed = segments?.changes(to: now), !changed.isEmpty else { return nil }
         return AudienceGrew(
             run: run, reach: reach, halt: .grown,
-            reason: "was planned with other contents of segment \(changed.joined(separator: ", ")); "
+            reason: "was planned before a change to segment \(changed.joined(separator: ", ")); "
                 + "`fanfare cancel \(run)` ends it, and another run can be planned and approved")
     }
 
@@ -64,14 +64,14 @@ package struct ReachLimits: Hashable, Sendable {
         if let bound, reach > bound {
             return AudienceGrew(
                 run: run, reach: reach, halt: .grown,
-                reason: "would reach \(reach.counted("device")) by now, and approvals let \(bound.grouped) at most; "
+                reason: "would reach \(reach.counted("device")) now, but approvals allow at most \(bound.grouped); "
                     + "`fanfare cancel \(run)` ends it, and another run can be approved")
         }
         if let most, reach > most {
             return AudienceGrew(
                 run: run, reach: reach, halt: .volume,
-                reason: "would reach \(reach.counted("device")) by now, and was weighed with \(self.reach.grouped); "
-                    + "`fanfare resume \(run)` sends it, `fanfare cancel \(run)` does not")
+                reason: "would reach \(reach.counted("device")) now, but was checked with \(self.reach.grouped); "
+                    + "`fanfare resume \(run)` sends it, `fanfare cancel \(run)` ends it")
         }
         return nil
     }

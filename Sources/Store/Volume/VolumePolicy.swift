@@ -179,7 +179,7 @@ package enum VolumeHold: Hashable, Sendable {
 
     /// Returns the explanation for the person who decides.
     package func reason(run: Int64) -> String {
-        "\(facts); `fanfare resume \(run)` sends it, `fanfare cancel \(run)` does not"
+        "\(facts); `fanfare resume \(run)` sends it, `fanfare cancel \(run)` ends the run"
     }
 
     /// The same without the advice.
@@ -188,14 +188,14 @@ package enum VolumeHold: Hashable, Sendable {
         case .excess(let excess):
             let usual = excess.usual
             let sum = excess.before + excess.reach
-            let total = excess.before > 0 ? ", \(sum.grouped) with those of today before it" : ""
+            let total = excess.before > 0 ? ", \(sum.grouped) with today's earlier pushes" : ""
             let days = usual.weekday.map { "on \($0)" } ?? "a day"
-            return "would send \(excess.reach.grouped)\(total); usual of \(excess.subject) \(days) is "
-                + "\(usual.pushes.grouped) (median of the last \(usual.days)), volume_brake lets "
-                + "\(excess.times) times as many go"
+            return "would send \(excess.reach.grouped)\(total); usual for \(excess.subject) \(days) is "
+                + "\(usual.pushes.grouped) (median of the last \(usual.days)), volume_brake allows "
+                + "\(excess.times) times as many"
         case .growth(let reach, let before, let last, let limit):
             return
-                "would send \(reach.grouped), and run \(last) reached \(before.grouped); volume_brake lets it grow by "
+                "would send \(reach.grouped), and run \(last) reached \(before.grouped); volume_brake allows growth by "
                 + limit.percentText
         }
     }

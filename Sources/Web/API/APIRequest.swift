@@ -32,10 +32,12 @@ struct APIRequest: Sendable {
                     parameter: String(name),
                     "unknown parameter \"\(name)\"; "
                         + (Suggestion.nearest(to: String(name), among: names).map { "did you mean \"\($0)\"?" }
-                            ?? (names.isEmpty ? "there is none here" : "there are \(names.joined(separator: ", "))")))
+                            ?? (names.isEmpty
+                                ? "this address takes none" : "there are \(names.joined(separator: ", "))"))
+                )
             }
             guard query.updateValue(value, forKey: name) == nil else {
-                throw Problem.invalid(parameter: String(name), "\"\(name)\" stands there twice")
+                throw Problem.invalid(parameter: String(name), "\"\(name)\" is given twice")
             }
         }
         self.query = query
@@ -49,7 +51,7 @@ struct APIRequest: Sendable {
 
     /// Returns a number in the path. Throws "not found" if the text is not a number.
     func number(_ name: String, of what: String) throws -> Int64 {
-        guard let number = Int64(path(name)) else { throw Problem.notFound("no \(what) \(path(name)); it is a number") }
+        guard let number = Int64(path(name)) else { throw Problem.notFound("no \(what) \(path(name)); give a number") }
         return number
     }
 
@@ -59,7 +61,7 @@ struct APIRequest: Sendable {
         guard let text = text(name) else { return otherwise }
         guard let number = Int(text), range.contains(number) else {
             throw Problem.invalid(
-                parameter: name, "\"\(name)\" is to be a whole number from \(range.lowerBound) to \(range.upperBound)")
+                parameter: name, "\"\(name)\" must be a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
         return number
     }
@@ -68,7 +70,7 @@ struct APIRequest: Sendable {
         switch text(name) {
         case nil, "false": return false
         case "true": return true
-        default: throw Problem.invalid(parameter: name, "\"\(name)\" is to be true or false")
+        default: throw Problem.invalid(parameter: name, "\"\(name)\" must be true or false")
         }
     }
 
@@ -78,7 +80,7 @@ struct APIRequest: Sendable {
     func moment(_ name: String) throws -> Timestamp? {
         guard let text = text(name) else { return nil }
         guard let moment = WrittenMoment.parse(text) else {
-            throw Problem.invalid(parameter: name, "\"\(name)\" is to be a time such as 2026-12-01T09:00:00Z")
+            throw Problem.invalid(parameter: name, "\"\(name)\" must be a time such as 2026-12-01T09:00:00Z")
         }
         return moment
     }
@@ -89,14 +91,14 @@ struct APIRequest: Sendable {
         guard let text = text(name) else { return nil }
         if let word = Word(rawValue: text) { return word }
         throw Problem.invalid(
-            parameter: name, "\"\(name)\" is to be one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
+            parameter: name, "\"\(name)\" must be one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
     }
 
     /// Returns a parameter that is one of some words, or `nil` if it is absent.
     func word(_ name: String, among allowed: [String]) throws -> String? {
         guard let text = text(name) else { return nil }
         guard allowed.contains(text) else {
-            throw Problem.invalid(parameter: name, "\"\(name)\" is to be one of \(allowed.joined(separator: ", "))")
+            throw Problem.invalid(parameter: name, "\"\(name)\" must be one of \(allowed.joined(separator: ", "))")
         }
         return text
     }
@@ -122,7 +124,8 @@ struct APIRequest: Sendable {
         let name = given.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
         guard name != type else { return }
         throw Problem(
-            415, "unsupported_media_type", "Unsupported media type", "the body is to be \(type), and says it is \(name)"
+            415, "unsupported_media_type", "Unsupported media type",
+            "the body must be \(type), but its Content-Type is \(name)"
         )
     }
 

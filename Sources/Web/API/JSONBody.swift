@@ -13,7 +13,7 @@ enum JSONBody {
         } catch {
             throw Problem(
                 400, "bad_request", "Bad Request",
-                data.isEmpty ? "the body is empty; it is to be a JSON object" : "the body is not JSON")
+                data.isEmpty ? "the body is empty; send a JSON object" : "the body is not JSON")
         }
         var check = ShapeCheck()
         check.compare(value, try Shape.of(type), at: "")
@@ -22,7 +22,7 @@ enum JSONBody {
             return try ResultJSON.value(type, from: String(decoding: data, as: UTF8.self))
         } catch {
             // The shape does not cover everything, such as a number that does not fit.
-            throw Problem.invalid([Problem.Place(pointer: "", detail: "the body does not say what it should: \(error)")]
+            throw Problem.invalid([Problem.Place(pointer: "", detail: "the body is invalid: \(error)")]
             )
         }
     }
@@ -44,8 +44,8 @@ private struct ShapeCheck {
             }
         case (.object(let fields), .object(let values)): compare(values, fields, at: pointer)
         case (.word(let allowed), .string(let word)):
-            if !allowed.contains(word) { add(pointer, "\(Self.name(pointer)) is to be \(shape.summary)") }
-        default: add(pointer, "\(Self.name(pointer)) is to be \(shape.summary)")
+            if !allowed.contains(word) { add(pointer, "\(Self.name(pointer)) must be \(shape.summary)") }
+        default: add(pointer, "\(Self.name(pointer)) must be \(shape.summary)")
         }
     }
 
@@ -58,7 +58,7 @@ private struct ShapeCheck {
             switch values[field.name] {
             case nil, .null:
                 if field.isRequired {
-                    add(place, "field \"\(field.name)\" is missing; it is to be \(field.shape.summary)")
+                    add(place, "field \"\(field.name)\" is missing; it must be \(field.shape.summary)")
                 }
             case let value?: compare(value, field.shape, at: place)
             }

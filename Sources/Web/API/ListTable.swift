@@ -50,7 +50,7 @@ extension NSNumber {
 extension Operation.Parameter {
     static let formats = ["json", "csv"]
     /// The format of a list.
-    static let format = query("format", "`csv` for a table; so does `Accept: text/csv`.", allowed: formats)
+    static let format = query("format", "`csv` for a table; `Accept: text/csv` does the same.", allowed: formats)
 }
 
 extension APIRequest {

@@ -25,7 +25,8 @@ struct OpenAPIDocument: Sendable {
             "openapi": "3.1.0",
             "info": [
                 "title": "Fanfare", "version": version,
-                "description": "What the command line can do: the same results, the same words, the same refusals.",
+                "description":
+                    "The API of Fanfare. It gives the same results, messages and errors as the command line.",
             ],
             "servers": [["url": Operation.prefix]],
             "security": [["token": [String]()]],

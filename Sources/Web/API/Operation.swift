@@ -38,8 +38,8 @@ struct Operation: Sendable {
         }
 
         /// The page size of a list.
-        static let limit = query("limit", "How many at most, 1 to 500; 50 if not given.", .integer)
-        static let cursor = query("cursor", "Where the last page ended: its `next`.")
+        static let limit = query("limit", "The maximum number of entries, 1 to 500 (default: 50).", .integer)
+        static let cursor = query("cursor", "The `next` of the previous page.")
     }
 
     /// The content of a body: one JSON value, one JSON value on each line, or text.

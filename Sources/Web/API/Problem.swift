@@ -49,7 +49,7 @@ struct Problem: Error, Codable, Sendable {
         default:
             self =
                 Failure(error).map { Problem($0) }
-                ?? Problem(500, "internal", "An error inside Fanfare", "the log says what happened")
+                ?? Problem(500, "internal", "Internal error", "see the log")
         }
     }
 
@@ -61,7 +61,7 @@ struct Problem: Error, Codable, Sendable {
         detail = Self.ofDatabase
     }
 
-    static let ofDatabase = "the store cannot do this now; the log says why, ask an admin"
+    static let ofDatabase = "the store cannot do this now; the log says why: ask an admin for it"
 
     init(_ failure: Failure) {
         let (status, name, title) = Self.kind(failure.kind)
@@ -75,7 +75,7 @@ struct Problem: Error, Codable, Sendable {
         let summary = refusal.description
         switch refusal {
         case .editingIsOff: self = .forbidden(summary)
-        case .unconditional: self.init(428, "precondition_required", "Say which text you replace", summary)
+        case .unconditional: self.init(428, "precondition_required", "Missing If-Match or If-None-Match", summary)
         case .changedMeanwhile: self.init(412, "changed_meanwhile", "Changed meanwhile", summary)
         case .wrong(let diagnostics):
             self.init(
@@ -87,9 +87,9 @@ struct Problem: Error, Codable, Sendable {
     }
 
     private init(http error: HTTPError) {
-        let summary = error.body ?? "this cannot be answered"
+        let summary = error.body ?? "the server cannot handle this request"
         switch error.status {
-        case .notFound: self = .notFound("there is nothing at this address; /api/v1/openapi.json lists what there is")
+        case .notFound: self = .notFound("this address does not exist; /api/v1/openapi.json lists all addresses")
         case .contentTooLarge: self = .tooLarge(summary)
         default: self.init(error.status.code, "bad_request", error.status.reasonPhrase, summary)
         }
@@ -101,13 +101,13 @@ struct Problem: Error, Codable, Sendable {
         case .invalidData: (422, "invalid", "Invalid file or data")
         case .notFound: (404, "not_found", "Not found")
         case .unavailable: (503, "unreachable", "APNs cannot be reached")
-        case .halted: (409, "halted", "A person must look first")
+        case .halted: (409, "halted", "A person must decide")
         case .tryAgain: (503, "busy", "Busy, or stopped early")
         case .credentialRefused: (503, "credential", "APNs refuses the credential")
-        case .cannotMake: (500, "cannot_make", "A file cannot be made")
+        case .cannotMake: (500, "cannot_make", "A file cannot be created")
         case .inputOutput: (500, "input_output", "A disk or file system failed")
         case .configuration: (500, "configuration", "The configuration is wrong")
-        case .internalError: (500, "internal", "An error inside Fanfare")
+        case .internalError: (500, "internal", "Internal error")
         }
     }
 
@@ -128,7 +128,7 @@ struct Problem: Error, Codable, Sendable {
     }
 
     static func unauthorized(_ detail: String) -> Problem {
-        Problem(401, "unauthorized", "Who are you?", detail)
+        Problem(401, "unauthorized", "Not signed in", detail)
     }
 
     static func forbidden(_ detail: String) -> Problem { Problem(403, "forbidden", "Not allowed", detail) }

@@ -28,7 +28,8 @@ final class AttemptLimiter: Sendable {
         let wait = Int(((used - Self.attemptsMax + 1) * Self.secondsPerAttempt).rounded(.up))
         throw Problem(
             429, "too_many_attempts", "Too many attempts",
-            "too many wrong tokens from this address; wait \(wait) s, and make a new token with `fanfare tokens create`",
+            "too many wrong tokens from this address; wait \(wait) s, and create a new token with `fanfare tokens "
+                + "create`",
             retryAfter: wait)
     }
 

@@ -26,7 +26,7 @@ struct Authenticator: Sendable {
     func program(_ request: Request, _ context: WebContext) async throws -> Caller {
         guard let secret = Self.bearer(request) else {
             throw Problem.unauthorized(
-                "send an access token: `Authorization: Bearer fanfare_...`; `fanfare tokens create` makes one")
+                "send an access token: `Authorization: Bearer fanfare_...`; `fanfare tokens create` creates one")
         }
         let token = try await token(secret, context)
         return Caller(name: token.name, role: token.role, topic: token.topic, proof: .token)
@@ -57,14 +57,16 @@ struct Authenticator: Sendable {
         // Only wrong secrets count, because behind a proxy all callers share one address.
         try await refused(context)
         throw Problem.unauthorized(
-            "this access token is unknown, has ended or was revoked; `fanfare tokens list` shows which are good")
+            "this access token is unknown, expired or revoked; `fanfare tokens list` shows the valid ones")
     }
 
     /// Begins a session with a token's secret. Returns the cookie's value.
     func signIn(_ secret: String, _ context: WebContext) async throws -> String {
         let token = try await token(secret, context)
         guard token.role != .registrar else {
-            throw Problem.forbidden("\(token.name) is a registrar's token: it registers devices, and sees no page")
+            throw Problem.forbidden(
+                "\(token.name) is a registrar's token, which only registers devices; use another role's token for pages"
+            )
         }
         let caller = Caller(name: token.name, role: token.role, topic: token.topic, proof: .session)
         return try await cases.access.signIn(token, by: caller.actor, now: cases.now)
@@ -136,12 +138,13 @@ struct Authenticator: Sendable {
         guard AccountName.isPlain(user) else {
             throw Problem(
                 400, "bad_request", "Bad request",
-                "the proxy names the user with invisible signs or separate accents, which could stand for another account; "
-                    + "have it send the name in Unicode's composed form (NFC)")
+                "the proxy sends a user name with invisible characters or separate accents, which could be confused "
+                    + "with another account; have it send the name in Unicode's composed form (NFC)")
         }
         let role = try proxy.roleHeader.flatMap { try request.single($0) }.map { word in
             try AccessRole(rawValue: word).orThrow(
-                Problem.forbidden("the proxy says that \(user) is \"\(word)\", which is no role of ours"))
+                Problem.forbidden(
+                    "the proxy says that \(user) is \"\(word)\", which is not a Fanfare role; fix the header"))
         }
         return Caller(name: user, role: role ?? proxy.role, topic: nil, proof: .proxy)
     }

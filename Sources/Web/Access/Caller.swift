@@ -35,7 +35,8 @@ struct Caller: Hashable, Sendable {
         guard role.may(permission) else {
             let roles = AccessRole.allCases.filter { $0.may(permission) }.map(\.rawValue)
             throw Problem.forbidden(
-                "\(name) is \(role.rawValue), and this is for \(roles.formatted); ask an admin for a token with that role"
+                "\(name) has the role \(role.rawValue), and this needs \(roles.formatted); ask an admin for a token "
+                    + "with that role"
             )
         }
     }
@@ -53,7 +54,7 @@ struct Caller: Hashable, Sendable {
     /// - Parameter what: the subject of the message, such as `tokens`.
     func requireAllApps(for what: String) throws {
         guard let topic else { return }
-        throw Problem.forbidden("\(name) is good for \(topic) alone, and \(what) are of all apps")
+        throw Problem.forbidden("\(name) is valid only for \(topic), and \(what) belong to all apps")
     }
 
     func sees(_ topic: String) -> Bool {

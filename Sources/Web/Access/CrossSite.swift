@@ -20,7 +20,7 @@ enum CrossSite {
     }
 
     private static let refusal = Problem.forbidden(
-        "this came from another site, or from no browser; programs ask /api/v1 with an access token")
+        "this request came from another site, or not from a browser; programs must use /api/v1 with an access token")
 }
 
 extension Request {
@@ -38,7 +38,8 @@ extension Request {
         guard values.count < 2 else {
             throw Problem(
                 400, "bad_request", "Bad request",
-                "\(name) stands there \(values.count) times; the proxy is to remove what its clients send of it")
+                "\(name) is given \(values.count) times; configure the proxy to remove this header from client requests"
+            )
         }
         return values.first
     }

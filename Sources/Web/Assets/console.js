@@ -64,7 +64,7 @@
       if (answer.redirected || answer.status === 401) { location.reload(); return; }
       if (answer.status === 200) { tag = answer.headers.get("ETag"); show(await answer.json()); }
       say("Live updates do not come through; asking every 5 seconds instead.");
-    } catch { say("The server does not answer; trying again every 5 seconds."); }
+    } catch { say("The server does not respond; retrying every 5 seconds."); }
   };
 
   const charts = root.querySelector("[data-charts-place]");

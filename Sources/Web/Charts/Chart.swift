@@ -43,7 +43,7 @@ package struct Chart: Sendable {
             picture,
             note.isEmpty ? "" : "<p class=\"note\">\(note.escapedHTML)</p>",
             table.rows.isEmpty
-                ? "" : "<details><summary>The same as a table</summary>\(table.html(named: title))</details>",
+                ? "" : "<details><summary>Show as a table</summary>\(table.html(named: title))</details>",
             "</figure>",
         ]
         return parts.joined(separator: "\n")

@@ -21,7 +21,7 @@ extension Chart {
         }
         let shares = present.map { "\($0.count.grouped) \($0.name)" }.joined(separator: ", ")
         return Chart(
-            id: id, title: "Where the audience is",
+            id: id, title: "Audience by state",
             summary: present.isEmpty ? "The audience is empty." : "Of \(counts.audience.grouped): \(shares).",
             height: sumHeight, drawing: present.isEmpty ? "" : sumDrawing(present),
             legend: present.map {

@@ -72,7 +72,7 @@ private struct ShareChart {
         let ticks = Ticks.shares(from: low, to: high)
         let rows = groups.map { row($0.name, $0.share, ticks) }
         let notes = [
-            "Accepted of those sent; the line is the 95 % interval.",
+            "The accepted share of the pushes sent; the line is the 95 % interval.",
             (ticks.first ?? 0) > 0 ? "The axis does not begin at zero." : nil, BarRow.note(rows),
         ]
         return Chart(

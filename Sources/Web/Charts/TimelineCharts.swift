@@ -116,7 +116,7 @@ private struct OutcomesChart {
         let heads = ["Begins (UTC)"] + Self.series.reversed().map(\.name) + ["suppressed"]
         guard let columns else {
             return Chart(
-                id: id, title: title, summary: "Nothing is recorded over time for this run.", height: 0, drawing: "",
+                id: id, title: title, summary: "No timeline is recorded for this run.", height: 0, drawing: "",
                 legend: [], table: ChartTable(columns: heads, rows: []))
         }
         let rows = columns.columns.map { column in
@@ -127,7 +127,7 @@ private struct OutcomesChart {
         return Chart(
             id: id, title: title, summary: summary(columns), height: PlotFrame.drawingHeight, drawing: drawing(columns),
             legend: Self.series.reversed().map { LegendEntry(style: $0.name, name: $0.name) },
-            note: "Deliveries in each \(columns.length); retried: attempts that wait for another. \(columns.axis.note)",
+            note: "Deliveries in each \(columns.length); retried: attempts that will be repeated. \(columns.axis.note)",
             table: ChartTable(columns: heads, rows: rows))
     }
 
@@ -194,7 +194,7 @@ private struct LatencyChart {
         let answered = columns?.columns.filter { $0.p50Ms != nil || $0.p99Ms != nil } ?? []
         guard let columns, !answered.isEmpty else {
             return Chart(
-                id: id, title: title, summary: "No answer's time is recorded for this run.", height: 0, drawing: "",
+                id: id, title: title, summary: "No response times are recorded for this run.", height: 0, drawing: "",
                 legend: [], table: ChartTable(columns: heads, rows: []))
         }
         let rows = answered.map { [columns.label($0), Self.text($0.p50Ms), Self.text($0.p99Ms)] }
@@ -202,7 +202,7 @@ private struct LatencyChart {
             id: id, title: title, summary: summary(columns, answered), height: PlotFrame.drawingHeight,
             drawing: drawing(columns, answered),
             legend: [.init(style: "p50", name: "p50"), .init(style: "p99", name: "p99")],
-            note: "From a request's first byte to its answer, in each \(columns.length), on a logarithmic scale. "
+            note: "From a request's first byte to its response, in each \(columns.length), on a logarithmic scale. "
                 + columns.axis.note,
             table: ChartTable(columns: heads, rows: rows))
     }

@@ -135,7 +135,7 @@ struct RunView: Sendable {
         guard let rate, rate >= 0.5 else { return "" }
         let speed = "\(Int(rate.rounded()).grouped)/s"
         guard isFrozen, left > 0 else { return speed }
-        return "\(speed), about \(WrittenDuration.text(.seconds(Int64((Double(left) / rate).rounded(.up))))) left"
+        return "\(speed), about \(WrittenDuration.text(.seconds(Int64((Double(left) / rate).rounded(.up))))) remaining"
     }
 
     private static func parts(_ result: RunResult) -> [Part] {
@@ -201,7 +201,7 @@ extension [RunView] {
         return LiveState(
             stage: stage, values: values, progress: progress,
             announcement: moving.isEmpty
-                ? "no run is under way"
+                ? "no run is in progress"
                 : moving.map { "\($0.campaign): \($0.percent.isEmpty ? $0.summary : $0.percent)" }
                     .joined(separator: ", "),
             // The list must show a run that begins later.

@@ -85,15 +85,15 @@ final class LiveStreams: Sendable {
     private static func tooManyOf(_ name: String) -> Problem {
         Problem(
             429, "too_many_streams", "Too many live pages",
-            "\(name) has \(perCallerMax) live pages open, and each holds a connection; close some, or ask for the state "
-                + "instead, which needs none", retryAfter: retryAfter)
+            "\(name) has \(perCallerMax) live pages open, and each holds a connection; close some, or poll the state "
+                + "instead, which holds no connection", retryAfter: retryAfter)
     }
 
     private static var tooMany: Problem {
         Problem(
             503, "busy", "Too many live pages",
-            "\(streamsMax) live pages are open here, and the other connections are for other requests; ask for the state "
-                + "instead, or try again", retryAfter: retryAfter)
+            "\(streamsMax) live pages are open, and the remaining connections are reserved for other requests; poll "
+                + "the state instead, or try again", retryAfter: retryAfter)
     }
 
     private static let retryAfter = 30

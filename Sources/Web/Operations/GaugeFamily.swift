@@ -40,10 +40,10 @@ extension GaugeFamily {
             GaugeFamily(
                 "fanfare_queue_pending", "Deliveries of open runs that wait to be sent.", queues { Double($0.pending) }),
             GaugeFamily(
-                "fanfare_queue_leased", "Deliveries of open runs that are taken for sending.",
+                "fanfare_queue_leased", "Deliveries of open runs that are leased for sending.",
                 queues { Double($0.leased) }),
             GaugeFamily(
-                "fanfare_queue_overdue_seconds", "How long ago the first of those that wait for a time was due.",
+                "fanfare_queue_overdue_seconds", "How long the oldest waiting delivery is overdue.",
                 queues { $0.overdueSeconds }),
             GaugeFamily(
                 "fanfare_store_log_bytes", "Size of the store's write-ahead log.", Double(observation.logBytes)),
@@ -59,26 +59,27 @@ extension GaugeFamily {
         }
         let person = MetricSample([MetricLabel("reason", "person")], Double(observation.pausedByPeople))
         return [
-            GaugeFamily("fanfare_runs_paused", "Paused runs by why: a halt, or a person.", halts + [person]),
+            GaugeFamily("fanfare_runs_paused", "Paused runs by reason: a halt, or a person.", halts + [person]),
             GaugeFamily(
                 "fanfare_runs_unreadable",
-                "Runs that cannot be read, of those that are not over and of the latest hundred.",
+                "Runs that cannot be read, among the open ones and the latest hundred.",
                 Double(observation.unreadableRuns)),
             GaugeFamily(
                 "fanfare_approvals_open", "Plans that wait for signatures.", Double(observation.openApprovals)),
             GaugeFamily(
-                "fanfare_webhook_messages", "Messages that webhooks have not taken yet.",
+                "fanfare_webhook_messages", "Messages that webhook receivers have not accepted yet.",
                 Double(observation.webhookMessages)),
             GaugeFamily(
-                "fanfare_webhook_oldest_message_seconds", "Age of the oldest of these messages; 0: there is none.",
+                "fanfare_webhook_oldest_message_seconds",
+                "Age of the oldest message that a webhook receiver has not accepted yet; 0 if there is none.",
                 observation.oldestWebhookSeconds),
             GaugeFamily("fanfare_feeds_failing", "Feeds whose last poll failed.", Double(observation.failingFeeds)),
             GaugeFamily(
-                lastBackup, "When `fanfare backup` last copied the store; 0: never.",
+                lastBackup, "When `fanfare backup` last copied the store; 0 if never.",
                 observation.backedUpAt.map { Double($0.milliseconds) / 1000 } ?? 0),
             GaugeFamily(
                 "fanfare_store_began_timestamp_seconds",
-                "When the first entry of the store's audit was made; 0: there is none.",
+                "When the first entry of the store's audit log was recorded; 0 if there is none.",
                 observation.beganAt.map { Double($0.milliseconds) / 1000 } ?? 0),
         ]
     }
@@ -98,13 +99,13 @@ extension GaugeFamily {
         }
         return [
             GaugeFamily(
-                "fanfare_campaigns", "Campaigns that are loaded, and those of them that start by a schedule.", campaigns
+                "fanfare_campaigns", "Loaded campaigns, and loaded campaigns with a schedule.", campaigns
             ),
             GaugeFamily(
-                "fanfare_files_with_problems", "Campaign, template and configuration files that are wrong.",
+                "fanfare_files_with_problems", "Campaign, template and configuration files with errors.",
                 Double(problems)),
             GaugeFamily(
-                "fanfare_next_start_timestamp_seconds", "When the next scheduled run starts; 0: none is scheduled.",
+                "fanfare_next_start_timestamp_seconds", "When the next scheduled run starts; 0 if none is scheduled.",
                 nextStart.map { Double($0.milliseconds) / 1000 } ?? 0),
         ]
     }
@@ -116,7 +117,7 @@ extension GaugeFamily {
         let states = sharing.senders.sorted { $0.key < $1.key }.map { state, count in
             MetricSample([MetricLabel("state", state)], Double(count))
         }
-        return [GaugeFamily("fanfare_senders", "Processes that send, and those that did of late, by state.", states)]
+        return [GaugeFamily("fanfare_senders", "Processes that send or recently sent, by state.", states)]
             + (sharing.server.map(of) ?? [])
     }
 
@@ -133,19 +134,20 @@ extension GaugeFamily {
         return [
             one(
                 "oldest_transaction_seconds",
-                "Age of the oldest open transaction, which keeps the server from clearing dead rows away; 0: none.",
+                "Age of the oldest open transaction, which keeps the server from vacuuming dead rows; 0 if none.",
                 server.oldestTransactionSeconds),
             one("connections", "Connections to the server, of all its databases.", Double(server.connections)),
             one(
-                "connections_max", "Connections that the server takes (max_connections).", Double(server.connectionsMax)
+                "connections_max", "Connections that the server allows (max_connections).",
+                Double(server.connectionsMax)
             ),
             one("bytes", "Size of the store's database on disk.", Double(server.bytes)),
-            tables("dead_rows", "Rows of a busy table that wait to be cleared away.") { Double($0.deadRows) },
+            tables("dead_rows", "Dead rows of a busy table that wait for vacuum.") { Double($0.deadRows) },
             tables("live_rows", "Rows of a busy table.") { Double($0.liveRows) },
             tables("table_bytes", "Size of a busy table on disk, with its indexes.") { Double($0.bytes) },
             tables(
                 "last_autovacuum_timestamp_seconds",
-                "When the server last cleared a busy table by itself; absent: never yet."
+                "When the server last vacuumed a busy table automatically; absent if never."
             ) { $0.autovacuumedAt.map { Double($0.milliseconds) / 1000 } },
         ]
     }

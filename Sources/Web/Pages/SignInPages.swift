@@ -29,7 +29,8 @@ struct SignInPages: Sendable {
             let secret = try await authenticator.signIn(link: code, request.context)
         else {
             return try form(
-                request, next: nil, problem: "this link was used already, or is another server's: it is good once",
+                request, next: nil,
+                problem: "this link was already used, or belongs to another server: a link works once; open a new one",
                 .forbidden)
         }
         return PageRequest.seeOther("/", cookie: Authenticator.cookie(secret, for: request.request))

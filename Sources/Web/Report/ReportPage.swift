@@ -92,16 +92,16 @@ package struct ReportPage {
         ].compactMap(Self.table)
         duplicates =
             report.possibleDuplicates > 0
-            ? "Possible duplicates: \(report.possibleDuplicates.grouped) were accepted after an attempt whose answer was "
-                + "lost; APNs may have had them twice."
-            : "No possible duplicates: none was accepted after an attempt whose answer was lost."
+            ? "Possible duplicates: \(report.possibleDuplicates.grouped) were accepted after an attempt whose response "
+                + "was lost; APNs may have received them twice."
+            : "No possible duplicates: no delivery was accepted after an attempt whose response was lost."
         mayHaveArrived = Self.mayHaveArrived(report.mayHaveArrived)
         cleaned =
             "Devices cleaned: \(report.devicesGone.grouped) with a token that is gone, "
             + "\(report.devicesSuspended.grouped) suspended."
         kept =
             prunedAt.map {
-                "The outcomes by device were pruned on \($0.iso8601.prefix(10)); this summary is what is left."
+                "The outcomes by device were pruned on \($0.iso8601.prefix(10)); only this summary remains."
             }
             ?? "The outcomes by device are kept: nothing of this run was pruned."
         self.madeAt = madeAt.iso8601.shownTime
@@ -113,11 +113,11 @@ package struct ReportPage {
 
     private static func mayHaveArrived(_ count: Int?) -> String {
         switch count {
-        case nil: "May have arrived: not known, since an earlier version of Fanfare summarized this run."
-        case 0?: "None that ended rejected or suppressed had an attempt whose answer was lost."
+        case nil: "May have arrived: unknown, because an earlier version of Fanfare summarized this run."
+        case 0?: "No rejected or suppressed delivery had an attempt whose response was lost."
         case let count?:
-            "May have arrived: \(count.grouped) ended rejected or suppressed after an attempt whose answer was lost; APNs "
-                + "may have accepted that attempt."
+            "May have arrived: \(count.grouped) ended rejected or suppressed after an attempt whose response was lost; "
+                + "APNs may have accepted that attempt."
         }
     }
 

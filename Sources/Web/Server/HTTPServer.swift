@@ -90,7 +90,7 @@ package struct HTTPServer: Sendable {
         } onCancel: {
             serving.cancel()
         }
-        if how == .late { logger.warning("stopped before all requests were answered") }
+        if how == .late { logger.warning("stopped before all requests had a response") }
     }
 
     private enum End: Sendable {

@@ -119,7 +119,7 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard progress.breaksBody(at: Self.now(context)) else { return context.fireErrorCaught(error) }
         context.fireErrorCaught(
-            HTTPError(.badRequest, message: "the body broke off, or its parts are not as HTTP/1.1 has them"))
+            HTTPError(.badRequest, message: "the body broke off, or its chunks do not follow HTTP/1.1; send it again"))
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -158,7 +158,7 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
                     .requestTimeout,
                     message:
                         "the body came slower than \(limits.uploadBytesPerSecond) bytes a second; send it again, in parts "
-                        + "where the line is slow"))
+                        + "if the network is slow"))
         case .close: context.close(promise: nil)
         }
     }

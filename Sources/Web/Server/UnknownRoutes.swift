@@ -18,12 +18,13 @@ struct UnknownRoutes: RouterMiddleware {
                 let allowed = methods.joined(separator: ", ")
                 var response =
                     isAPI
-                    ? try Problem(405, "method_not_allowed", "Method not allowed", "here it is \(allowed)").response()
+                    ? try Problem(405, "method_not_allowed", "Method not allowed", "this address allows \(allowed)")
+                        .response()
                     : .text("\(allowed) only\n", .methodNotAllowed)
                 response.headers[.allow] = allowed
                 return response
             }
-            guard isAPI else { return .text("nothing is at \(request.uri.path)\n", .notFound) }
+            guard isAPI else { return .text("\(request.uri.path) does not exist\n", .notFound) }
             return try Problem(error).response()
         }
     }

@@ -30,7 +30,7 @@ struct VariableArguments: ParsableArguments {
             if value.unicodeScalars.contains("\u{FFFD}"), let other = ArgumentBytes.notText {
                 throw ValidationError(
                     "--var \(name): the argument \(other) is not UTF-8 text; set the terminal to UTF-8, or give the value "
-                        + "by --vars-file")
+                        + "with --vars-file")
             }
             values[name] = value
         }

@@ -16,7 +16,7 @@ struct DevicesCommand: AsyncParsableCommand {
 
 struct DevicesShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Show devices, or without an argument how many there are.")
+        commandName: "show", abstract: "Show devices, or their number if no argument is given.")
 
     @OptionGroup var settings: Settings
     @Argument(help: "An installation id, a user id, a token or its last 8 characters.") var text: String?
@@ -54,7 +54,7 @@ struct DevicesExportCommand: AsyncParsableCommand {
         commandName: "export", abstract: "Write devices as CSV, in the columns `devices import` reads.",
         discussion: """
             An import of the file restores what it holds: profile, badge, tags, and the attributes as one JSON object. \
-            The file holds whole tokens: it is created readable by its owner only.
+            The file holds complete tokens, so only its owner can read it.
             """)
 
     @OptionGroup var settings: Settings
@@ -76,15 +76,15 @@ struct DevicesExportCommand: AsyncParsableCommand {
 
 struct DevicesPruneCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "prune", abstract: "Delete devices that are long gone or were not seen for long.",
+        commandName: "prune", abstract: "Delete devices that are gone or have not been seen for a long time.",
         discussion: """
             A moment is a date (2026-01-31), a time (2026-01-31T09:00Z) or an age (180d). The devices are counted first and \
-            deleted after a confirmation, or with --yes. What the runs did to them stays in their reports.
+            deleted after a confirmation, or with --yes. Their outcomes stay in the runs' reports.
             """)
 
     @OptionGroup var settings: Settings
 
-    @Option(help: "Devices whose token APNs called gone before this moment.") var goneBefore: String?
+    @Option(help: "Devices whose token APNs reported as gone before this moment.") var goneBefore: String?
     @Option(help: "Devices neither seen nor registered by the app's backend since this moment.")
     var notSeenSince: String?
     @Option(help: "Only devices of this topic.") var topic: String?
@@ -109,7 +109,7 @@ struct DevicesPruneCommand: AsyncParsableCommand {
         let found = try await prune(true)
         if found.kept > 0 {
             Console.note(
-                "\(found.kept.devices) got a push lately and stay until it no longer counts for the silent budget or a "
+                "\(found.kept.devices) got a push recently and are kept while it counts for the silent budget or a "
                     + "frequency cap"
             )
         }
@@ -131,7 +131,7 @@ struct DevicesPruneCommand: AsyncParsableCommand {
             throw ValidationError("\(option) \(text): write a date such as 2026-01-31, or an age such as 180d")
         }
         guard moment < now else {
-            throw ValidationError("\(option) \(text): that is not in the past; it would take devices in use")
+            throw ValidationError("\(option) \(text): give a moment in the past; this one would delete devices in use")
         }
         return moment
     }
@@ -140,7 +140,7 @@ struct DevicesPruneCommand: AsyncParsableCommand {
         if yes { return }
         let summary = Self.summary(found)
         guard Console.isInteractive else {
-            throw Failure(.refused, "this would delete \(summary); nothing was deleted, give --yes to do it")
+            throw Failure(.refused, "this would delete \(summary); nothing was deleted; give --yes to delete")
         }
         guard Console.confirms("Delete \(summary)?") else { throw Failure(.refused, "nothing was deleted") }
     }
@@ -159,30 +159,31 @@ struct DevicesPruneCommand: AsyncParsableCommand {
 
 struct DevicesImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "import", abstract: "Add and refresh devices from CSV or JSON Lines.",
+        commandName: "import", abstract: "Add and update devices from CSV or JSON Lines.",
         discussion: """
             Only token, environment and topic are required. The topic is the bundle id for alert, background and mdm pushes; \
-            tokens for another push type are imported with its suffix, as the push goes there: com.example.app.voip for voip, \
+            tokens for another push type are imported with its suffix: com.example.app.voip for voip, \
             .complication, .location-query, .pushkit.fileprovider, .push-type.liveactivity, .voip-ptt (pushtotalk), \
             .push-type.widgets, .push-type.controls. A known installation gets its new token and keeps its history. \
-            Bad lines go to the rejects file with line number and reason; good lines are kept. A value that is of no use, \
+            Bad lines go to the rejects file with line number and reason; good lines are kept. An unusable value, \
             such as an odd locale, is left out with a warning, and its device is kept.
 
-            A column that is absent and a cell that is empty keep what is stored. \\N as a cell or as a JSON text takes the value \
-            away: user_id, locale, time_zone, country, app_version, os_version, model, alerts_allowed, tags, attributes.NAME, and \
-            attributes for all of them. Attributes are set beside those that are stored; with --replace-attributes those of a line \
-            take the place of all others. The badge is a number that sets the count; an app that clears its icon says 0.
+            An absent column or an empty cell keeps the stored value. \\N as a cell or as a JSON string removes the \
+            value of user_id, locale, time_zone, country, app_version, os_version, model, alerts_allowed, tags, \
+            attributes.NAME, and all attributes. A line's attributes are added to the stored ones; with \
+            --replace-attributes they replace them all. The badge is a number that sets the count; an app that clears \
+            its icon sends 0.
 
-            An import that was interrupted is given again: what is there already counts as unchanged.
+            After an interruption, run the same import again: devices already stored count as unchanged.
             """)
 
     @OptionGroup var settings: Settings
     @Argument(
-        help: "A file with a header line (CSV) or one object a line (JSON Lines); - for standard input.",
+        help: "A file with a header line (CSV) or one object per line (JSON Lines); - for standard input.",
         completion: .file())
     var file: String
-    @Option(help: "csv or jsonl (default: by the file's first character).") var format: ImportFormat?
-    @Option(help: "Where bad lines go (default: FILE.rejects.csv).") var rejects: String?
+    @Option(help: "csv or jsonl (default: detected from the file's first character).") var format: ImportFormat?
+    @Option(help: "The file for bad lines (default: FILE.rejects.csv).") var rejects: String?
     @Flag(help: "Remove stored attributes that a line with attributes does not name.") var replaceAttributes = false
     @Flag(help: "Read and check everything and say what would change, but change nothing.") var dryRun = false
     @Flag(help: "Print the result as JSON.") var json = false
@@ -198,13 +199,14 @@ struct DevicesImportCommand: AsyncParsableCommand {
     private func run(_ session: Session) async throws {
         let devices = ImportDevices(store: session.store, now: session.clock.now)
         let result = try await Interruptible.run(
-            "the devices read so far are in the store; give the same command again, they will count as unchanged"
+            "the devices read so far are stored; run the same command again, and they count as unchanged"
         ) {
             let meter = ImportMeter()
             return try await devices.run(
                 path: file, format: format, rejects: rejects, replacesAttributes: replaceAttributes, isDryRun: dryRun,
                 progress: { meter.show(devices: $0) },
-                ordering: { Console.note("all \($0.grouped) devices are read; making the indexes of a first import") })
+                ordering: { Console.note("all \($0.grouped) devices are read; building the indexes of a first import") }
+            )
         }
         if !dryRun { try await devices.record(path: file, Self.text(result), by: session.actor) }
         for odd in result.oddValues ?? [] { Console.note("warning: \(odd.summary)") }
@@ -214,7 +216,7 @@ struct DevicesImportCommand: AsyncParsableCommand {
 
     private static func text(_ result: ImportResult) -> String {
         var text =
-            (result.dryRun ? "nothing was changed; an import would be " : "")
+            (result.dryRun ? "nothing was changed; an import would give " : "")
             + "\(result.read.counted("line")): \(result.inserted.grouped) new, \(result.updated.grouped) updated, "
             + "\(result.unchanged.grouped) unchanged, \(result.tokensReplaced.grouped) with a new token, \(result.merged.grouped) merged, "
             + "\(result.rejected.grouped) rejected"

@@ -12,13 +12,13 @@ import WebClient
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Look at everything that has to be right before a push can leave this machine.",
+        abstract: "Check everything that this machine needs to send pushes.",
         discussion: """
-            Configuration, campaign files, keys, rights, clock, limits, store, disk and proxy, each with ok or what to do; \
-            changes nothing, and connects to no other machine than that of a store on PostgreSQL unless --network asks for it. Its \
-            output holds no secrets: send it along with a question. Run it as root on a machine with the service: then it \
-            looks at the keys, and at everything that the service's user must be able to read and write. \
-            Exit codes: 0 nothing is wrong; 69 APNs cannot be reached; 78 something else is wrong.
+            Checks configuration, campaign files, keys, rights, clock, limits, store, disk and proxy, each with ok or \
+            what to do; changes nothing, and connects only to the server of a PostgreSQL store, unless --network is \
+            given. The output holds no secrets: add it to a support question. Run the command as root on a machine \
+            with the service: it then checks the keys, and everything that the service's user must be able to read and \
+            write. Exit codes: 0 nothing is wrong; 69 APNs cannot be reached; 78 something else is wrong.
             """)
 
     @OptionGroup var settings: Settings
@@ -54,10 +54,10 @@ struct DiagnosisPage {
         let wrong = result.checks.count { $0.state == .wrong }
         let doubtful = result.checks.count { $0.state == .warning }
         let parts = [
-            wrong == 0 ? nil : "\(wrong) to put right",
-            doubtful == 0 ? nil : "\(doubtful) to look at",
+            wrong == 0 ? nil : "\(wrong) to correct",
+            doubtful == 0 ? nil : "\(doubtful) to check",
         ].compactMap(\.self)
-        return parts.isEmpty ? "All is well." : parts.joined(separator: ", ").appending(".")
+        return parts.isEmpty ? "No problems found." : parts.joined(separator: ", ").appending(".")
     }
 }
 

@@ -9,14 +9,15 @@ import WebClient
 struct ValidateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "validate",
-        abstract: "Check campaign, template and configuration files; report every problem at once.",
+        abstract: "Check campaign, template and configuration files; report all problems together.",
         discussion: """
-            Files that a file names are read as well. With a store, it warns when no device is registered under the topic \
-            that the push goes to, and names the languages of the app's devices that would get the default text.
+            Files that a file names are checked too. With a store, the command warns if no device is registered under \
+            the topic that the push goes to, and names the languages of the app's devices that would get the default \
+            text.
 
-            Texts that are probably a slip are warnings with the name of a rule behind them: short-text, test-words, \
-            lorem-ipsum, repetition, unfilled-placeholder, never-filled, mixed-scripts, no-expiry, dead-link. A template \
-            that means it says so: lint: {allow: [short-text]}. plan and run show them, too.
+            Texts that are probably mistakes give warnings, each with the name of its rule: short-text, test-words, \
+            lorem-ipsum, repetition, unfilled-placeholder, never-filled, mixed-scripts, no-expiry, dead-link. To \
+            allow one in a template, write lint: {allow: [short-text]}. plan and run also show them.
             """)
 
     @OptionGroup var settings: Settings
@@ -26,11 +27,12 @@ struct ValidateCommand: AsyncParsableCommand {
         completion: .file(extensions: ["yaml", "yml"]))
     var paths: [String] = []
 
-    @Option(help: "Where the templates of the campaigns are (default: as configured, else `templates` beside them).")
+    @Option(
+        help: "The folder with the templates of the campaigns (default: as configured, else `templates` beside them).")
     var templates: String?
 
-    @Flag(help: "Ask every link of the templates whether it answers.") var links = false
-    @Flag(help: "Warnings are errors: exit 65.") var strict = false
+    @Flag(help: "Request every link of the templates, and warn of dead links.") var links = false
+    @Flag(help: "Treat warnings as errors: exit 65.") var strict = false
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
@@ -138,13 +140,13 @@ struct SchemaCommand: ParsableCommand {
         commandName: "schema",
         abstract: "Print the JSON Schema of a kind of file, for editors that check while you write.",
         discussion: """
-            With the YAML language server (VS Code, Neovim, Helix and others) save it and name it in the first line:
+            For the YAML language server (VS Code, Neovim, Helix, ...), save the schema and name it in the first line:
 
               fanfare schema campaign > campaign.schema.json
               # yaml-language-server: $schema=../campaign.schema.json
 
-            Its patterns are JavaScript's with letters of every script, as JSON Schema has them; a checker without \
-            these, such as Python's jsonschema by itself, refuses them. For a build: check-jsonschema --schemafile.
+            Its patterns are JavaScript patterns with Unicode classes, as JSON Schema defines; a checker without \
+            these, such as Python's jsonschema alone, refuses them. In a build, use check-jsonschema --schemafile.
             """)
 
     enum Kind: String, ExpressibleByArgument, CaseIterable {
@@ -167,9 +169,9 @@ struct SchemaCommand: ParsableCommand {
 struct InitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "init", abstract: "Write a commented campaign, template and configuration to start from.",
-        discussion: "Files that are there already are left alone: then nothing is written, and exit code 65 says so.")
+        discussion: "If one of the files already exists, nothing is written, and the command exits with 65.")
 
-    @Argument(help: "A folder; made if it is not there.", completion: .directory) var directory = "."
+    @Argument(help: "A folder; created if it does not exist.", completion: .directory) var directory = "."
 
     func run() throws {
         let folder = directory.hasSuffix("/") && directory != "/" ? String(directory.dropLast()) : directory
@@ -177,7 +179,7 @@ struct InitCommand: ParsableCommand {
         let known = paths.map(\.path).filter { FileManager.default.fileExists(atPath: $0) }
         guard known.isEmpty else {
             throw Failure(
-                .invalidData, "\(known.joined(separator: ", ")) there already; nothing was written, name another folder"
+                .invalidData, "\(known.joined(separator: ", ")) already exist; nothing was written: name another folder"
             )
         }
         for (path, text) in paths { try Self.write(text, to: path) }
@@ -201,7 +203,7 @@ struct InitCommand: ParsableCommand {
             try Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .withoutOverwriting)
         } catch {
             throw Failure(
-                .cannotMake, "cannot write \(path): \(error.localizedDescription); check the folder's rights")
+                .cannotMake, "cannot write \(path): \(error.localizedDescription); check the folder's permissions")
         }
     }
 }

@@ -9,21 +9,21 @@ import Synchronization
 struct MoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "move",
-        abstract: "Move the configured store to another place whole: to PostgreSQL, or back to a file.",
+        abstract: "Move the whole configured store to PostgreSQL, or back to a file.",
         discussion: """
-            Everything goes along: devices, runs with their numbers and outcomes, the silent budget, the record of who did \
-            what. Both stores are compared row by row before the new one is opened; from then on the old one says where it \
-            went, and sends nothing any more. Put the new address under `store` in the configuration afterwards. \
-            Pause what is being sent and stop `fanfare serve` first; stops in force move along. What was stopped in the middle goes on when the same \
-            command is run again; until it is done neither store can be used.
-            Exit codes: 0 moved; 3 there is a store at the new place already; 65 the copy is not equal; 75 the store is in \
+            Everything is moved: devices, runs with their numbers and outcomes, the silent budget, and the audit log. \
+            Both stores are compared row by row before the new store is opened. From then on the old store names the \
+            new address, and sends nothing. Put the new address under `store` in the configuration afterwards. First \
+            pause the running runs and stop `fanfare serve`; stops in force are moved too. An interrupted move \
+            continues when the same command is run again; until it is done neither store can be used.
+            Exit codes: 0 moved; 3 the new address already has a store; 65 the copy is not equal; 75 the store is in \
             use, or the move was stopped.
             """)
 
     @OptionGroup var settings: Settings
-    @Option(help: "Where to: postgres://USER@HOST/DATABASE, or the path of a file that is not there yet.")
+    @Option(help: "The new address: postgres://USER@HOST/DATABASE, or the path of a file that does not exist yet.")
     var to: String?
-    @Flag(help: "Take back a move that is not done: the old store can be used again, the new one is to be removed.")
+    @Flag(help: "Abandon an unfinished move: the old store can be used again; remove the new one.")
     var giveUp = false
     @Flag(help: "Print the result as JSON.") var json = false
 
@@ -37,7 +37,7 @@ struct MoveCommand: AsyncParsableCommand {
         guard let to else {
             let senders = session.senders
             try await MoveStore.giveUp(old) { senders.liveness(of: $0) == .held }
-            return Console.note("\(old.path) can be used again; remove what was begun at the new place")
+            return Console.note("\(old.path) can be used again; remove the incomplete store at the new address")
         }
         // Recover what an ended sender left in flight, unless the store may not be written any more.
         if old.departed == nil { try await session.recoverAbandoned() }
@@ -48,7 +48,8 @@ struct MoveCommand: AsyncParsableCommand {
             now: { Timestamp(Date()) })
         let printer = MoveProgressPrinter()
         let result = try await Interruptible.run(
-            "neither store is to be used; run the same command again to go on, or give it up with `fanfare move --give-up`"
+            "use neither store now; run the same command again to continue, or abandon the move with `fanfare move "
+                + "--give-up`"
         ) {
             try await move.execute(by: ThisProcess.actor) { printer.show($0) }
         }

@@ -8,7 +8,7 @@ import Store
 
 struct PlanCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "plan", abstract: "Show who would get what, without sending anything.",
+        commandName: "plan", abstract: "Show which devices would get which text, without sending anything.",
         discussion: """
             The hash at the end names this plan: `run --plan HASH` sends it, or says what has changed since and sends \
             nothing. Exit code 3 when a guard of the campaign would refuse the run.
@@ -17,8 +17,8 @@ struct PlanCommand: AsyncParsableCommand {
     @OptionGroup var settings: Settings
     @OptionGroup var arguments: CampaignArguments
     @Option(help: "An occurrence of the campaign's schedule, such as 2026-12-01T09:00.") var occurrence: String?
-    @Flag(help: "Plan a run that is started now, whatever the schedule says.") var now = false
-    @Flag(help: "Put the plan on record, for others to sign with `fanfare approve`.") var forApproval = false
+    @Flag(help: "Plan a run that is started now, regardless of the schedule.") var now = false
+    @Flag(help: "Record the plan, for approvers to sign with `fanfare approve`.") var forApproval = false
     @Flag(help: "Show a sample payload of every text, not only of the first.") var samples = false
     @Flag(help: "Print the result as JSON.") var json = false
 
@@ -98,11 +98,11 @@ struct RenderCommand: AsyncParsableCommand {
 
 struct TestSendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "test-send", abstract: "Send a campaign to one device, to look at it there.",
+        commandName: "test-send", abstract: "Send a campaign to one device, as a test.",
         discussion: """
-            The audience, the guards and the holdout do not matter: the device gets the push. It is a run of its own, marked \
-            as a test and kept out of the campaign's reports; the silent budget of the device counts it like any other. \
-            Exit codes: 0 accepted; 65 refused by APNs; 3 not sent, with the reason; 75 no answer.
+            The audience, the guards and the holdout are ignored: the device gets the push. The test is a run of its \
+            own, marked as a test and kept out of the campaign's reports; the silent budget of the device counts it \
+            like any other. Exit codes: 0 accepted; 65 refused by APNs; 3 not sent, with the reason; 75 no response.
             """)
 
     @OptionGroup var settings: Settings
@@ -138,7 +138,7 @@ struct TestSendCommand: AsyncParsableCommand {
 
     private func noteBudget(_ budget: Configuration.SilentBudget) {
         Console.note(
-            "a background push: it takes one of the \(budget.limit) this device may get in "
+            "a background push: it uses one of the \(budget.limit) that this device may get in "
                 + "\(WrittenDuration.text(budget.window)), and is not sent when they are used up")
     }
 

@@ -9,7 +9,7 @@ import Web
 struct ReportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "report",
-        abstract: "Print what became of a run; as CSV a table of it, as HTML one page with charts to keep or send on.")
+        abstract: "Print the report of a run: as text, as CSV tables, or as one HTML page with charts.")
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
         case text, json, csv, html
@@ -32,11 +32,11 @@ struct ReportCommand: AsyncParsableCommand {
             do { return try ReportTable(named: name) } catch { throw ValidationError("\(error)") }
         })
     var table: ReportTable?
-    @Flag(help: "Count every delivery again and prove that the sums close.") var check = false
+    @Flag(help: "Count every delivery again and check that the counts balance.") var check = false
     @Option(name: .shortAndLong, help: "Write to this file instead of standard output.") var output: String?
 
     func validate() throws {
-        guard table == nil || format == .csv else { throw ValidationError("--table belongs to --format csv") }
+        guard table == nil || format == .csv else { throw ValidationError("--table needs --format csv") }
     }
 
     func run() async throws {
@@ -79,10 +79,10 @@ struct ReportCommand: AsyncParsableCommand {
 
 struct ExplainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "explain", abstract: "Tell what happened to a device: every run, decision and token, in order.")
+        commandName: "explain", abstract: "Print the history of a device: every run, decision and token, in order.")
 
     @OptionGroup var settings: Settings
-    @Argument(help: "An installation id, a user id, a token, also one of before, or its last 8 characters.")
+    @Argument(help: "An installation id, a user id, a current or earlier token, or its last 8 characters.")
     var text: String
     @Flag(help: "Print the result as JSON.") var json = false
 
@@ -103,11 +103,11 @@ struct ExplanationPage {
     let explanation: Explanation
 
     var text: String {
-        let cut = history.isCut ? ["(only the latest runs are told)"] : []
+        let cut = history.isCut ? ["(only the latest runs are shown)"] : []
         let lines = explanation.lines.map { line in
             "\(line.at.iso8601.padded(to: 25))\(line.run.map { "run \($0)" }?.padded(to: 9) ?? "         ")\(line.text)"
         }
-        let nothing = lines.isEmpty ? ["nothing on record but the device itself"] : []
+        let nothing = lines.isEmpty ? ["the store has no history of this device"] : []
         let now = explanation.now.map { "\("now".padded(to: 25))         \($0)" }
         return (["\(DeviceText.line(history.device)), \(history.device.record.topic)"] + cut + lines + nothing + now)
             .joined(separator: "\n")
@@ -117,16 +117,18 @@ struct ExplanationPage {
 
 struct AuditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "audit", abstract: "Tell who created, overrode, paused, cancelled or changed what, and when.")
+        commandName: "audit",
+        abstract:
+            "Print the audit log: each creation, override, pause, cancellation and change, with its actor and time.")
 
     @OptionGroup var settings: Settings
     @Argument(help: "A run's number, or a campaign's name for its latest run (default: everything).") var run: String?
-    @Option(help: "Only since this moment: a date, a time or an age (7d).") var since: String?
-    @Option(help: "At most so many, the latest.") var limit = 200
+    @Option(help: "Only entries since this moment: a date, a time or an age (7d).") var since: String?
+    @Option(help: "The maximum number of entries, latest first.") var limit = 200
     @Flag(help: "Print as JSON.") var json = false
 
     func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit: at least 1") }
+        guard limit > 0 else { throw ValidationError("--limit must be at least 1") }
     }
 
     func run() async throws {
@@ -142,8 +144,8 @@ struct AuditCommand: AsyncParsableCommand {
         let events = try await session.useCases.audit.events(of: found, since: since, limit: limit)
         if json { return Console.print(try ResultJSON.text(events.map(EventResult.init))) }
         Console.print(
-            events.isEmpty ? "nothing on record" : events.flatMap(AuditPage.lines).joined(separator: "\n"))
-        if events.count == limit { Console.note("the latest \(limit.grouped); more with --limit") }
+            events.isEmpty ? "no entries" : events.flatMap(AuditPage.lines).joined(separator: "\n"))
+        if events.count == limit { Console.note("the latest \(limit.grouped); give --limit to show more") }
     }
 }
 

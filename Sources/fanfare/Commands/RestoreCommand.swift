@@ -8,21 +8,21 @@ import Store
 
 struct RestoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "restore", abstract: "Put a backup in the place of the store.",
+        commandName: "restore", abstract: "Replace the store with a backup.",
         discussion: """
-            Stop whatever uses the store first (`systemctl stop fanfare`): nothing is restored while a sender lives, or \
-            while another process has the store open. No sender starts until the restore is done. A store that has moved \
-            to another place is not replaced. The backup is checked, and the store that is there is kept beside it as \
-            STORE.before-TIME. The restored store has the owner and the mode of the old one.
-            What was sent after the backup is not in it. Runs that were open in the backup are paused as restored: see \
-            `fanfare status`, then `fanfare resume RUN` sends what the backup has as open, and `fanfare cancel RUN` ends the \
-            run. Occurrences and feed items of the time between start nothing. The same happens when a backup is put in place \
-            by other means and a command that writes, or the daemon, opens it.
+            First stop every process that uses the store (`systemctl stop fanfare`): nothing is restored while a \
+            sender is alive, or while another process has the store open. No sender starts until the restore is done. \
+            A store that has moved to another address is not replaced. The backup is checked, and the current store is \
+            kept beside it as STORE.before-TIME. The restored store has the owner and the mode of the old one.
+            Pushes sent after the backup are not in it. Runs that were open in the backup are paused as restored: see \
+            `fanfare status`. Then `fanfare resume RUN` sends the deliveries open in the backup, and `fanfare cancel \
+            RUN` ends the run. Occurrences and feed items of the time in between start no run. The same happens when a \
+            backup is put in place by other means and a command that writes, or the daemon, opens it.
             A store on PostgreSQL is restored by pg_restore: this command then says how, and exits with 78.
             """)
 
     @OptionGroup var settings: Settings
-    @Argument(help: "A file made by `fanfare backup`.", completion: .file()) var file: String
+    @Argument(help: "A file created by `fanfare backup`.", completion: .file()) var file: String
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation on a terminal.") var yes = false
     @Flag(help: "Print the result as JSON.") var json = false
 
@@ -55,7 +55,7 @@ struct RestoreCommand: AsyncParsableCommand {
         }
         throw Failure(
             .tryAgain,
-            "nothing was restored: \(sender) sends from \(configuration.store); stop it first, for instance with "
+            "nothing was restored: \(sender) sends from \(configuration.store); stop it first, for example with "
                 + "`systemctl stop fanfare`")
     }
 
@@ -69,15 +69,16 @@ struct RestoreCommand: AsyncParsableCommand {
         } catch StoreError.noStore(_, let isEmptyFile) {
             throw Failure(
                 .notFound,
-                (isEmptyFile ? "\(file) is an empty file" : "no file \(file)") + "; name one made by `fanfare backup`")
+                (isEmptyFile ? "\(file) is an empty file" : "no file \(file)")
+                    + "; name a file created by `fanfare backup`")
         } catch StoreError.noFolder {
-            throw Failure(.notFound, "no file \(file); name one made by `fanfare backup`")
+            throw Failure(.notFound, "no file \(file); name a file created by `fanfare backup`")
         }
         let verification = try await MaintainStore(store: opened.store).verifyCopy(configuration)
         for check in verification.brokenBudgets {
             Console.note(
-                "warning: \(file): \(check.name): \(check.faultCount.counted("push", "pushes")) against the budgets and caps that "
-                    + "are configured now, which may have changed since; the backup is restored all the same")
+                "warning: \(file): \(check.name): \(check.faultCount.counted("push", "pushes")) beyond the budgets and "
+                    + "caps that are configured now, which may have changed since; the backup is restored anyway")
         }
         guard verification.isWhole else {
             throw Failure(
@@ -89,7 +90,7 @@ struct RestoreCommand: AsyncParsableCommand {
 
     private func confirm(_ configuration: Configuration) throws {
         guard !yes, Console.isInteractive else { return }
-        guard Console.confirms("Put \(file) in the place of \(configuration.store)?") else {
+        guard Console.confirms("Replace \(configuration.store) with \(file)?") else {
             throw Failure(.refused, "nothing was restored")
         }
     }

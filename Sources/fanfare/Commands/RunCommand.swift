@@ -14,56 +14,58 @@ struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Send a campaign now, and print its report.",
         discussion: """
-            With --occurrence the same command may be given twice, by cron, a timer and a person: there is one run, and a \
-            run that was cut short continues where it stood, unless a person paused it. An occurrence of the campaign's \
-            schedule, such as 2026-12-01T09:00, is sent as the daemon would. While `fanfare serve` is running it sends the \
-            run, and this command follows it. Ctrl-C stops a run in good order; a second Ctrl-C at once, which leaves what \
-            is on its way in doubt until the next start.
+            With --occurrence you may repeat the same command, by cron, a timer or by hand: there is one run, and a \
+            run that was interrupted continues where it stopped, unless a person paused it. An occurrence of the \
+            campaign's schedule, such as 2026-12-01T09:00, is sent as the daemon would. While `fanfare serve` is \
+            running it sends the run, and this command follows it. Ctrl-C stops a run cleanly; a second Ctrl-C stops \
+            immediately, which leaves the requests in flight in doubt until the next start.
 
-            With --occurrence-by day a timer's moment names the occurrence, in this machine's zone (TZ): \
-            timer-2026-11-22, by hour timer-2026-11-22T09, by minute timer-2026-11-22T09:05; an hour that the clock shows \
-            twice has its offset from UTC behind it. An unfinished run is sent first; this call then makes no new one, so \
-            a restart after midnight continues yesterday's. A late run waits for a person and is named, and the new one \
-            starts. --unfinished continues an unfinished run and starts nothing new.
+            With --occurrence-by day the occurrence is named by the current time in this machine's zone (TZ): \
+            timer-2026-11-22, by hour timer-2026-11-22T09, by minute timer-2026-11-22T09:05; an hour that the clock \
+            shows twice is followed by its UTC offset. An unfinished run is sent first, and the command then creates \
+            no new run, so a restart after midnight continues yesterday's. A late run waits for a person and is \
+            reported, and the new one starts. --unfinished continues an unfinished run and starts nothing new.
 
             A run that no process sent for longer than late_by_max does not continue automatically, and neither does one \
             that a breaker stopped: exit 76. A person then uses `fanfare resume RUN` or `fanfare cancel RUN`. An occurrence \
             that was missed or refused before exits with 3.
 
-            `fanfare run --due` does what the daemon would do now for all campaigns, and leaves: fired every few minutes by \
-            a timer, it takes the daemon's place.
+            `fanfare run --due` does what the daemon would do now for all campaigns, then exits: started every few \
+            minutes by a timer, it replaces the daemon.
             """)
 
     @OptionGroup var settings: Settings
 
     @Argument(
-        help: "The campaign's name, or the path of its file; left out with --due.",
+        help: "The campaign's name, or the path of its file; omit it with --due.",
         completion: .custom(CampaignNames.completions))
     var campaign: String?
 
     @OptionGroup var variables: VariableArguments
-    @Flag(help: "Start what the schedules say, go on with what was left, and leave.") var due = false
+    @Flag(help: "Start due occurrences, continue unfinished runs, then exit.") var due = false
 
     @Option(
-        help: "Names this occurrence; one that was run before is not sent again (default: the time, so always new).")
+        help: "The name of this occurrence; an occurrence that already has a run is not sent again (default: the time)."
+    )
     var occurrence: String?
 
-    @Option(help: "Go on with what this option left unfinished; else name the occurrence by the day, hour or minute.")
+    @Option(
+        help: "Continue a run that this option left unfinished; else name the occurrence by the day, hour or minute.")
     var occurrenceBy: TimerOccurrence.Unit?
 
-    @Flag(help: "Go on with what --occurrence-by left unfinished, and start nothing new.") var unfinished = false
+    @Flag(help: "Continue a run that --occurrence-by left unfinished, and start nothing new.") var unfinished = false
 
-    @Option(help: "The hash that `fanfare plan` printed: send just that, or exit 3 and say what has changed.")
+    @Option(help: "The hash that `fanfare plan` printed: send exactly that plan, or exit 3 and list the changes.")
     var plan: String?
 
     @Option(
-        help: "Pass over a guard by name: max_reach, min_reach, max_growth or seeds; may be repeated; is recorded.",
+        help: "Override a guard by name: max_reach, min_reach, max_growth or seeds; may be repeated; is recorded.",
         completion: .list(GuardName.offered), transform: GuardName.named)
     var overrideGuard: [GuardName] = []
 
-    @Flag(help: "Start without the signatures that the run needs; is recorded, and asks for --reason.")
+    @Flag(help: "Start without the signatures that the run needs; recorded, and needs --reason.")
     var breakGlass = false
-    @Option(help: "Why, with --break-glass.") var reason: String?
+    @Option(help: "The reason for --break-glass, for the audit log.") var reason: String?
 
     @Flag var waiting: Waiting?
 
@@ -73,13 +75,14 @@ struct RunCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard due == (campaign == nil) else {
-            throw ValidationError(due ? "--due is for all campaigns: name none" : "name a campaign, or write --due")
+            throw ValidationError(
+                due ? "--due is for all campaigns: name no campaign" : "name a campaign, or write --due")
         }
         let named = [occurrence != nil, occurrenceBy != nil, unfinished].count { $0 }
         guard named <= (due ? 0 : 1) else {
             throw ValidationError(
                 due
-                    ? "--due names its occurrences by the schedules: give none"
+                    ? "--due takes its occurrences from the schedules: give no occurrence"
                     : "give one of --occurrence, --occurrence-by and --unfinished")
         }
         guard breakGlass == (reason?.contains { !$0.isWhitespace } ?? false), !breakGlass || !due else {
@@ -113,7 +116,7 @@ struct RunCommand: AsyncParsableCommand {
             late = try await goOn(with: run, session)
             guard late != nil else { return }
         }
-        guard !unfinished else { return Console.note("nothing of \(given.campaign.name) was left unfinished") }
+        guard !unfinished else { return Console.note("\(given.campaign.name) has no unfinished run") }
         if let occurrenceBy {
             try await nameLateRuns(of: given.campaign.name, session)
             try await TimerOccurrence.requireKnown(
@@ -130,7 +133,8 @@ struct RunCommand: AsyncParsableCommand {
         for run in found.late {
             Console.note(
                 "warning: run \(run.id), occurrence \(run.occurrence), is paused as late and still waits: `fanfare resume "
-                    + "\(run.id)` sends the rest, `fanfare cancel \(run.id)` does not; this call starts the next occurrence"
+                    + "\(run.id)` sends the rest, `fanfare cancel \(run.id)` ends it; this command starts the next "
+                    + "occurrence"
             )
         }
     }
@@ -204,14 +208,14 @@ struct RunCommand: AsyncParsableCommand {
         let summary =
             switch run.state {
             case _ where run.state.isFinal && isOther:
-                "it was made with other words, and nothing is sent; give another --occurrence to send these"
-            case _ where run.state.isFinal: "nothing is left to send"
-            case .paused where run.isHaltedAutomatically: "it paused itself, and is tried again"
-            case .paused: "it stays so until `fanfare resume \(run.id)` or `fanfare cancel \(run.id)`"
+                "that run had other texts, so nothing is sent; give another --occurrence to send these texts"
+            case _ where run.state.isFinal: "nothing remains to be sent"
+            case .paused where run.isHaltedAutomatically: "the run paused automatically, and is retried"
+            case .paused: "it stays paused until `fanfare resume \(run.id)` or `fanfare cancel \(run.id)`"
             default:
                 occurrenceBy == nil
-                    ? "this call continues it, unless another process sends it"
-                    : "it comes first, and this call makes no other"
+                    ? "this command continues that run, unless another process sends it"
+                    : "that run comes first; this command starts no other"
             }
         Console.note("occurrence \(run.occurrence) has run \(run.id), \(run.state.rawValue); \(summary)")
     }
@@ -238,7 +242,7 @@ extension GuardName {
     /// Parses the value of `--override-guard`.
     @Sendable static func named(_ name: String) throws -> GuardName {
         guard let known = GuardName(rawValue: name) else {
-            throw ValidationError("no such guard; there are \(offered.joined(separator: ", "))")
+            throw ValidationError("no such guard; use one of \(offered.joined(separator: ", "))")
         }
         return known
     }
@@ -250,7 +254,7 @@ enum Waiting: EnumerableFlag {
 
     static func help(for value: Waiting) -> ArgumentHelp? {
         switch value {
-        case .wait: "Wait also for a process that has the run and is no daemon."
+        case .wait: "Wait also if a process other than a daemon sends the run."
         case .noWait: "Hand the run to the daemon and exit immediately."
         }
     }
@@ -306,7 +310,7 @@ struct RunDueOnce: Sendable {
             }
             group.addTask {
                 for await _ in signals {
-                    Console.note("stopping: nothing more is sent, waiting for the answers on their way")
+                    Console.note("stopping: nothing more is sent, waiting for the requests in flight")
                     break
                 }
                 return nil
@@ -328,7 +332,7 @@ extension RunDueOnce {
         try await session.recoverAbandoned()
         try await session.runs.requireNoStop(campaign: nil)
         if let daemon = try await session.runs.daemon() {
-            Console.note("the daemon does this already: \(daemon.holder.summary)")
+            Console.note("the daemon already starts due runs: \(daemon.holder.summary)")
             if json { Console.print(try ResultJSON.text(DueResult(ended: []))) }
             return
         }

@@ -10,22 +10,23 @@ import WebClient
 
 struct ScheduleCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "schedule", abstract: "List what starts by itself next, or rehearse a day.",
+        commandName: "schedule", abstract: "List the next automatic starts, or rehearse a day.",
         discussion: """
-            Times are those of this machine's zone (set TZ for another) and of UTC. What is listed starts by itself while \
-            `fanfare serve` is running, or when a timer runs `fanfare run --due`. What is due now stands first: the next of \
-            them starts it. Runs that began and wait for a person, late or stopped by a breaker, are named below.
+            Times are in this machine's zone (set TZ for another) and in UTC. Listed occurrences start automatically \
+            while `fanfare serve` is running, or when a timer runs `fanfare run --due`. Due occurrences are listed \
+            first: the next of them starts it. Runs that began and wait for a person, late or stopped by a breaker, \
+            are named below.
             """)
 
     @OptionGroup var settings: Settings
     @Argument(help: "Only these campaigns.", completion: .custom(CampaignNames.completions)) var campaigns: [String] =
         []
-    @Option(help: "How many occurrences of each campaign.") var count = 1
-    @Option(help: "Everything that starts on this day, such as 2026-12-24.") var on: String?
+    @Option(help: "The number of occurrences to list for each campaign.") var count = 1
+    @Option(help: "List everything that starts on this day, such as 2026-12-24.") var on: String?
     @Flag(help: "Print the result as JSON.") var json = false
 
     func validate() throws {
-        guard count > 0 else { throw ValidationError("--count: at least 1") }
+        guard count > 0 else { throw ValidationError("--count must be at least 1") }
         if let on, on.utf8.count != 10 || WallTime(on) == nil {
             throw ValidationError("--on \(on): write a date such as 2026-12-24")
         }
@@ -64,7 +65,8 @@ extension ScheduleCommand {
         } catch {
             let why = Failure(error)?.messages.joined(separator: "; ") ?? "\(error)"
             Console.note(
-                "warning: runs that wait for a person are not shown, and what is due may have its run already: \(why)")
+                "warning: runs that wait for a person are not shown, and due occurrences may already have a run: \(why)"
+            )
             return ([], try schedule.due(campaigns, marks: [:], now: now))
         }
     }
@@ -102,7 +104,7 @@ struct ScheduleList {
         guard !listed.isEmpty else {
             return scheduled == 0
                 ? "no campaign has a schedule; give a campaign a `schedule` with cron or at"
-                : "nothing is to start: each scheduled start has its run, is over or is on another day"
+                : "nothing will start: each scheduled start has its run, is over or is on another day"
         }
         let shown = zone.identifier
         let width = max(20, shown.count) + 2
@@ -131,10 +133,10 @@ struct FeedsCommand: ParsableCommand {
 
 struct FeedsPollCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "poll", abstract: "Ask the feeds that are due once, send what is new, and exit.",
+        commandName: "poll", abstract: "Poll the due feeds once, send the new items, and exit.",
         discussion: """
-            For a timer where no daemon runs. The first poll of a feed sends nothing: what stands in it is the back \
-            catalogue. A run that was cut short goes on where it stood.
+            Use this in a timer if no daemon runs. The first poll of a feed sends nothing, as its items are the back \
+            catalogue. An interrupted run continues where it stopped.
             """)
 
     @OptionGroup var settings: Settings
@@ -214,14 +216,14 @@ struct FeedsPollCommand: AsyncParsableCommand {
 
 struct FeedsShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Fetch a campaign's feed and show what its items would give; nothing is sent.")
+        commandName: "show", abstract: "Fetch a campaign's feed and show the variables of its items; nothing is sent.")
 
     @OptionGroup var settings: Settings
 
     @Argument(help: "The campaign's name, or the path of its file.", completion: .custom(CampaignNames.completions))
     var campaign: String
 
-    @Option(help: "How many items.") var limit = 5
+    @Option(help: "The number of items to show.") var limit = 5
 
     func run() async throws {
         let configuration = try settings.configuration()
@@ -273,12 +275,13 @@ enum FeedPollText {
         switch poll.found {
         case .unchanged: "nothing has changed"
         case .catalogue(let items):
-            "polled for the first time; its \(items.counted("item is", "items are")) the back catalogue"
+            "polled for the first time; its \(items.counted("item is", "items are")) treated as old and not sent"
         case .items(let count): "\(count.counted("item")), \((poll.runs.count + poll.ended.count).grouped) new"
         case .tooManyNew(let count, let max):
-            "\(count.counted("item is", "items are")) new at once, max_new is \(max); none is sent, `fanfare run` sends one by hand"
+            "\(count.counted("item is", "items are")) new in one poll, above max_new (\(max)); none is sent: to send "
+                + "one, use `fanfare run`"
         case .failed(let reason): reason
-        case .overtaken: "another process has just polled it"
+        case .overtaken: "another process has just polled this feed"
         }
     }
 }

@@ -6,7 +6,7 @@ import Store
 
 struct SegmentsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "segments", abstract: "Import, define, delete and look at named sets of devices.",
+        commandName: "segments", abstract: "Import, define, delete and show named sets of devices.",
         subcommands: [
             SegmentsImportCommand.self, SegmentsDefineCommand.self, SegmentsListCommand.self, SegmentsShowCommand.self,
             SegmentsDeleteCommand.self,
@@ -42,7 +42,7 @@ struct SegmentsDefineCommand: AsyncParsableCommand {
         discussion: """
             Such a segment is dynamic: it holds the devices that the expression selects when a run starts. It may name \
             other segments. locale in ("zh-Hant") selects the devices that a text in zh-Hant is for, such as those set to zh-TW. \
-            attribute("plan") = "pro" compares an imported attribute, and takes !=, in and is null as well.
+            attribute("plan") = "pro" compares an imported attribute, and also allows !=, in and is null.
 
               fanfare segments define lapsed 'last_seen within 90 days and not last_seen within 30 days'
             """)
@@ -69,7 +69,7 @@ struct SegmentsShowCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @Argument(help: "The segment's name.") var name: String
-    @Option(help: "How many devices to show.") var sample = 5
+    @Option(help: "The number of devices to show.") var sample = 5
     @Flag(help: "Print the result as JSON.") var json = false
 
     func validate() throws {
@@ -98,23 +98,23 @@ struct SegmentsImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Set a segment's members from a file.",
         discussion: """
-            The file is CSV with one column named installation_id, user_id or token, or one installation id a line. \
+            The file is CSV with one column named installation_id, user_id or token, or one installation id per line. \
             The segment changes as a whole or not at all.
             """)
 
     @OptionGroup var settings: Settings
     @Argument(help: "The segment's name.") var name: String
     @Argument(help: "A file of members; - for standard input.", completion: .file()) var file: String
-    @Flag(help: "Make the members exactly those of the file (default), add them, or remove them.")
+    @Flag(help: "Replace the members with those of the file (default), add them, or remove them.")
     var mode = SegmentImportMode.replace
     @Option(help: "Only devices of this topic.") var topic: String?
-    @Option(help: "Where bad lines go (default: FILE.rejects.csv).") var rejects: String?
+    @Option(help: "The file for bad lines (default: FILE.rejects.csv).") var rejects: String?
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
         let session = try await settings.session(.making)
         let segments = session.useCases.segments
-        let result = try await Interruptible.run("segment \(name) is as it was; give the same command again") {
+        let result = try await Interruptible.run("segment \(name) is unchanged; run the same command again") {
             try await segments.importMembers(
                 of: name, path: file, mode: mode, topic: topic, rejects: rejects, now: session.clock.now)
         }
@@ -126,7 +126,7 @@ struct SegmentsImportCommand: AsyncParsableCommand {
 
     private static func summary(_ result: SegmentImportResult) -> String {
         "\(result.read.counted("line")), \(result.added.counted("device")) added, "
-            + "\(result.alreadyIn.counted("was", "were")) in it, \(result.removed.grouped) removed, "
+            + "\(result.alreadyIn.counted("was", "were")) already members, \(result.removed.grouped) removed, "
             + "\(result.unmatched.counted("line")) without a device, \(result.rejected.grouped) rejected"
     }
 
@@ -140,8 +140,9 @@ struct SegmentsDeleteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete", abstract: "Delete a segment that nothing uses.",
         discussion: """
-            The devices stay. A segment is in use while a campaign, the seeds of a stage, another segment, test_devices or a \
-            run that has not chosen its devices yet names it; the command then changes nothing and names them.
+            Its devices are not deleted. A segment is in use while a campaign, the seeds of a stage, another segment, \
+            test_devices or a run that has not chosen its devices yet names it; the command then changes nothing and \
+            names them.
             """)
 
     @OptionGroup var settings: Settings
@@ -162,7 +163,7 @@ struct SegmentsDeleteCommand: AsyncParsableCommand {
     private func confirm(_ deletion: String) throws {
         if yes { return }
         guard Console.isInteractive else {
-            throw Failure(.refused, "this would delete \(deletion); nothing was deleted, give --yes to do it")
+            throw Failure(.refused, "this would delete \(deletion); nothing was deleted; give --yes to delete")
         }
         guard Console.confirms("Delete \(deletion)?") else { throw Failure(.refused, "nothing was deleted") }
     }
@@ -171,9 +172,9 @@ struct SegmentsDeleteCommand: AsyncParsableCommand {
 extension SegmentImportMode: EnumerableFlag {
     static func help(for value: SegmentImportMode) -> ArgumentHelp? {
         switch value {
-        case .replace: "The listed devices become the members; others leave."
-        case .add: "The listed devices become members besides those there are."
-        case .remove: "The listed devices leave."
+        case .replace: "Replace the members with the listed devices."
+        case .add: "Add the listed devices to the members."
+        case .remove: "Remove the listed devices."
         }
     }
 }

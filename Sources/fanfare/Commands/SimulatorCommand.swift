@@ -8,10 +8,10 @@ import UnixSignals
 
 struct SimulatorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "simulator", abstract: "Run an HTTP/2 server that behaves as APNs does, for rehearsals and tests.",
+        commandName: "simulator", abstract: "Run an HTTP/2 server that behaves like APNs, for rehearsals and tests.",
         discussion: """
-            It prints its ports and the CA file to trust, and works until Ctrl-C. What goes wrong on purpose is written in \
-            a script, each rule with the requests it takes and one fault:
+            The simulator prints its ports and the CA file to trust, and runs until Ctrl-C. The faults to inject are \
+            in a script, where each rule selects requests and names one fault:
 
               faults:
                 - {rate: 1%, answer_lost: close}
@@ -24,8 +24,8 @@ struct SimulatorCommand: AsyncParsableCommand {
             answer, answer_lost, delay, silence, reset, cut_answer, goaway, stream_limit, close, outage and connect.
             """)
 
-    @Option(help: "Port of the production side; 0 takes a free one.") var port = 8443
-    @Option(help: "Port of the sandbox side; 0 takes a free one.") var sandboxPort = 8444
+    @Option(help: "Port of the production side; 0 chooses a free one.") var port = 8443
+    @Option(help: "Port of the sandbox side; 0 chooses a free one.") var sandboxPort = 8444
     @Option(help: "Address to listen on.") var host = "127.0.0.1"
     @Option(help: "A signing key it accepts, KEYID:TEAMID:PATH; may be repeated.") var key: [String] = []
     @Option(help: "A topic it knows; may be repeated (default: those of the registry).") var topic: [String] = []
@@ -35,19 +35,19 @@ struct SimulatorCommand: AsyncParsableCommand {
             delay_ms.
             """)
     var registry: String?
-    @Option(help: "Where it writes its CA certificate, a new one at each start: reload the daemon then.")
+    @Option(help: "The folder for its CA certificate, which is new at each start: reload the daemon then.")
     var directory = "."
     @Option(help: "Write every request to this file, as JSON Lines.") var log: String?
-    @Option(help: "Answer this many milliseconds late.") var answerDelay = 0
-    @Option(help: "Requests that a connection may have open at once.") var streams = 1000
+    @Option(help: "Delay every response by this many milliseconds.") var answerDelay = 0
+    @Option(help: "The number of requests that a connection may have open concurrently.") var streams = 1000
     @Option(
-        help: "What goes wrong on purpose: a YAML file with faults.", completion: .file(extensions: ["yaml", "yml"]))
+        help: "A YAML file with the faults to inject.", completion: .file(extensions: ["yaml", "yml"]))
     var script: String?
-    @Option(help: "One more fault, as in a script: '{rate: 1%, answer_lost: close}'; may be repeated.")
+    @Option(help: "Another fault, as in a script: '{rate: 1%, answer_lost: close}'; may be repeated.")
     var fault: [String] = []
-    @Option(help: "For faults at a rate: the same seed and order of requests give the same faults.") var seed: UInt64 =
+    @Option(help: "The seed: the same seed and order of requests give the same faults.") var seed: UInt64 =
         1
-    @Flag(help: "Answer 200 to everything, unchecked and as fast as possible.") var acceptAll = false
+    @Flag(help: "Respond 200 to every request, without checks, as fast as possible.") var acceptAll = false
     @Flag(help: "Accept any well-formed token, registered or not.") var anyToken = false
 
     func run() async throws {

@@ -7,18 +7,18 @@ import Store
 
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "verify", abstract: "Check everything the store promises, row by row, without changing it.",
+        commandName: "verify", abstract: "Check the consistency of the store, row by row, without changing it.",
         discussion: """
-            May be used while a run is on. Looks for deliveries without an account, accepted ones on their way again, \
-            leases without an owner, background pushes beyond the silent budget, tokens held twice, damage of the \
+            You may run this during a run. It looks for uncounted deliveries, accepted deliveries in flight again, \
+            leases without an owner, background pushes beyond the silent budget, duplicate tokens, and damage to the \
             file.
-            Exit codes: 0 every promise holds; 65 one is broken, with the rows that break it.
+            Exit codes: 0 every check passed; 65 a check failed, with the rows that fail it.
             """)
 
     @OptionGroup var settings: Settings
     @Option(help: "The store to check: a path or a URL (default: the configured one).", completion: .file()) var store:
         String?
-    @Option(help: "How many offending rows to list for each promise.") var limit = 20
+    @Option(help: "The number of offending rows to list for each check.") var limit = 20
     @Flag(help: "Print the result as JSON.") var json = false
 
     func validate() throws {
@@ -59,8 +59,8 @@ struct VerificationPage {
         let broken = checks.count { $0.faultCount > 0 }
         let verdict =
             broken == 0
-            ? "\(path): all \(checks.count) promises hold"
-            : "\(path): \(broken) OF \(checks.count) PROMISES ARE BROKEN"
+            ? "\(path): all \(checks.count) checks passed"
+            : "\(path): \(broken) OF \(checks.count) CHECKS FAILED"
         return (checks.flatMap(Self.lines) + ["", "\(verdict)\(budget)."]).joined(separator: "\n")
     }
 
@@ -90,17 +90,17 @@ struct VerificationPage {
 
 struct BackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "backup", abstract: "Copy the store as it is now to a file, also while it is in use.",
+        commandName: "backup", abstract: "Copy the current store to a file, even while it is in use.",
         discussion: """
-            The copy is of one moment, is checked for damage, and has its name only once it is whole and on disk. It holds \
-            whole tokens: it is readable by its owner only. `fanfare restore FILE` goes back to it. \
-            A device or a pipe (/dev/stdout) is written through. A store on PostgreSQL is copied by pg_dump: this \
-            command then says how, and exits with 78.
+            The copy is consistent and checked for damage. It gets its name only when it is complete and on disk. It \
+            holds complete tokens, so only its owner can read it. `fanfare restore FILE` restores it. A device or a \
+            pipe (/dev/stdout) is written through. A store on PostgreSQL is copied by pg_dump: this command then says \
+            how, and exits with 78.
             """)
 
     @OptionGroup var settings: Settings
-    @Argument(help: "Where to; its folder must exist.", completion: .file()) var file: String
-    @Flag(help: "Replace a file that is there.") var force = false
+    @Argument(help: "The path of the copy; its folder must exist.", completion: .file()) var file: String
+    @Flag(help: "Replace an existing file.") var force = false
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {
@@ -131,18 +131,21 @@ struct BackupCommand: AsyncParsableCommand {
 
 struct PruneOutcomesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "prune-outcomes", abstract: "Delete the outcomes by device of runs that are long over.",
+        commandName: "prune-outcomes", abstract: "Delete the outcomes by device of old runs.",
         discussion: """
-            Reports stay as they are, kept with the run; what is lost is `report --format csv` of these runs and their \
+            Reports are kept with the run. Lost are only `report --format csv` of these runs and their \
             part in the history of each device. The outcomes are counted first and deleted after a confirmation, or with \
-            --yes. Their space in the store is used again; --shrink gives it back to the disk.
+            --yes. The store reuses their space; --shrink returns it to the disk.
             """)
 
     @OptionGroup var settings: Settings
 
-    @Option(help: "Of runs over for longer than this, such as 90d (default: `retention` in the configuration).")
+    @Option(help: "The minimum age since the end of a run, such as 90d (default: `retention` in the configuration).")
     var olderThan: String?
-    @Flag(help: "Rewrite the store without its free space; senders wait, and as much disk again is needed meanwhile.")
+    @Flag(
+        help:
+            "Rewrite the store without its free space. Senders wait, and free disk space of the store's size is needed."
+    )
     var shrink = false
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation.") var yes = false
     @Flag(help: "Print the result as JSON.") var json = false
@@ -179,7 +182,7 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
         if yes { return }
         let summary = Self.summary(found, age)
         guard Console.isInteractive else {
-            throw Failure(.refused, "this would delete \(summary); nothing was deleted, give --yes to do it")
+            throw Failure(.refused, "this would delete \(summary); nothing was deleted; give --yes to delete")
         }
         guard Console.confirms("Delete \(summary)?") else { throw Failure(.refused, "nothing was deleted") }
     }
@@ -194,9 +197,9 @@ struct PruneOutcomesCommand: AsyncParsableCommand {
         let done =
             counts.runs > 0
             ? "deleted \(Self.summary(counts, age))"
-            : "no run is over for more than \(WrittenDuration.text(age)); nothing was deleted"
+            : "no run ended more than \(WrittenDuration.text(age)) ago; nothing was deleted"
         let megabytes = (size.bytes / 1_000_000).grouped
         Console.print(
-            "\(done)\nthe store takes \(megabytes) MB, of which \((size.freeBytes / 1_000_000).grouped) MB are free")
+            "\(done)\nthe store uses \(megabytes) MB, of which \((size.freeBytes / 1_000_000).grouped) MB are free")
     }
 }

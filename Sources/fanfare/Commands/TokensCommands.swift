@@ -6,15 +6,15 @@ import Store
 
 struct TokensCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "tokens", abstract: "Make, list and revoke access tokens for the web pages and the API.",
+        commandName: "tokens", abstract: "Create, list and revoke access tokens for the web pages and the API.",
         subcommands: [TokensCreateCommand.self, TokensListCommand.self, TokensRevokeCommand.self])
 }
 
 struct TokensCreateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "create", abstract: "Make an access token, and show its secret once.",
+        commandName: "create", abstract: "Create an access token, and show its secret once.",
         discussion: """
-            Roles: viewer looks at everything; author writes campaigns and segments and tries them on one device; sender \
+            Roles: viewer reads everything; author writes campaigns and segments and tests them on one device; sender \
             starts, pauses, resumes and cancels runs; approver approves plans and stops runs; registrar registers and \
             removes devices and sees nothing else; admin may do everything.
 
@@ -22,10 +22,10 @@ struct TokensCreateCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var settings: Settings
-    @Argument(help: "Whose it is or what for: the name of what is done with it in the audit.") var name: String
-    @Option(help: "What its holder may do.") var role: AccessRole
-    @Option(help: "Only for the app of this topic.") var topic: String?
-    @Option(help: "It ends after so long: 90d, 12h. Without it, when it is revoked.") var expires: String?
+    @Argument(help: "The name of the token's holder or purpose, as shown in the audit log.") var name: String
+    @Option(help: "The role: what the token's holder may do.") var role: AccessRole
+    @Option(help: "Restrict the token to the app of this topic.") var topic: String?
+    @Option(help: "The lifetime of the token, such as 90d or 12h (default: until it is revoked).") var expires: String?
     @Flag(help: "Print the result as JSON.") var json = false
 
     func validate() throws {
@@ -42,7 +42,7 @@ struct TokensCreateCommand: AsyncParsableCommand {
             by: session.actor, now: session.now)
         let result = AccessTokenResult(made.token, secret: made.secret, now: session.now)
         if json { return Console.print(try ResultJSON.text(result)) }
-        Console.note("this is shown once, and kept nowhere: put it where its holder finds it")
+        Console.note("this secret is shown once and is not stored: copy it now and give it to its holder")
         Console.print(made.secret)
     }
 }
@@ -59,7 +59,7 @@ struct TokensListCommand: AsyncParsableCommand {
             .map { AccessTokenResult($0, now: session.now) }
         if json { return Console.print(try ResultJSON.text(tokens)) }
         if tokens.isEmpty {
-            return Console.print("no access tokens; make one with `fanfare tokens create NAME --role ROLE`")
+            return Console.print("no access tokens; create one with `fanfare tokens create NAME --role ROLE`")
         }
         for token in tokens { Console.print(text(token)) }
     }
@@ -79,10 +79,10 @@ struct TokensListCommand: AsyncParsableCommand {
 
 struct TokensRevokeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "revoke", abstract: "End an access token, and the sessions that were opened with it.")
+        commandName: "revoke", abstract: "Revoke an access token, and the sessions that were opened with it.")
 
     @OptionGroup var settings: Settings
-    @Argument(help: "Its number in the list, or its name.") var token: String
+    @Argument(help: "The token's number in the list, or its name.") var token: String
     @Flag(help: "Print the result as JSON.") var json = false
 
     func run() async throws {

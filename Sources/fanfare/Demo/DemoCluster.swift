@@ -19,7 +19,7 @@ struct PostgresPrograms: Sendable {
         guard owner == nil || getpwnam("postgres") != nil else {
             throw Failure(
                 .configuration,
-                "there is no user postgres, as whom the server would run; run the demo as a user other than root")
+                "the server needs the user postgres, which does not exist; run the demo as a user other than root")
         }
     }
 
@@ -97,8 +97,8 @@ struct DemoCluster: Sendable {
         } catch is Failure {
             throw Failure(
                 .configuration,
-                "the user \(owner), as whom the server runs, cannot reach \(folder); name a folder with --dir that it can, "
-                    + "below /tmp for instance")
+                "the server's user \(owner) cannot reach \(folder); name a folder with --dir that this user can reach, "
+                    + "for example below /tmp")
         }
     }
 
@@ -255,7 +255,7 @@ final class DemoProcesses: Sendable {
     private func failed(_ name: String, _ log: String?, after bytes: Int) -> Failure {
         let added = log.map { String(decoding: text(ofLog: $0).utf8.dropFirst(bytes), as: UTF8.self) } ?? ""
         let said = ToolError.lines(of: added)
-        guard !said.isEmpty else { return Failure(.internalError, "\(name) failed, see its log in \(logs)") }
+        guard !said.isEmpty else { return Failure(.internalError, "\(name) failed; see its log in \(logs)") }
         return Failure(.internalError, "\(name) failed:\n  " + said.joined(separator: "\n  "))
     }
 }

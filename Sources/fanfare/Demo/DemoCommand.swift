@@ -12,14 +12,15 @@ struct DemoCommand: AsyncParsableCommand {
         commandName: "demo", abstract: "The whole product in a minute: simulator, devices, a broadcast and its report.",
         discussion: """
             Every step is one of the ordinary commands, printed before it runs; only the devices are made up. \
-            With --postgres, where that is installed, two senders share a server of the demo's own, and one of them is \
-            killed in the middle; of that nothing is left, but for files in a folder that was named.
+            With --postgres, if it is installed, two senders share the demo's own server, and one of them is \
+            killed in the middle. Nothing of that remains, except the files in a folder that you named.
             """)
 
-    @Option(help: "A new or empty folder (default: one among the temporary files).") var dir: String?
-    @Option(help: "How many devices to make.") var devices = 20_000
-    @Flag(help: "Stay until Ctrl-C, with the simulator and the pages, to try them and other commands.") var stay = false
-    @Flag(help: "Two senders on a PostgreSQL server of the demo's own, and what becomes of a run when one dies.")
+    @Option(help: "A new or empty folder (default: a temporary folder).") var dir: String?
+    @Option(help: "The number of devices to create.") var devices = 20_000
+    @Flag(help: "Keep the simulator and the pages running until Ctrl-C, to try them and other commands.") var stay =
+        false
+    @Flag(help: "Run two senders on a PostgreSQL server of the demo, and show a takeover when one is killed.")
     var postgres = false
 
     func validate() throws {
@@ -54,7 +55,7 @@ struct DemoCommand: AsyncParsableCommand {
         let names = ProcessInfo.processInfo.environment.keys.sorted()
         let ours = names.filter { $0.hasPrefix("FANFARE_") }
         if !ours.isEmpty {
-            Console.print("# Set in the environment, and not obeyed here: \(ours.joined(separator: ", "))")
+            Console.print("# Set in the environment, and ignored here: \(ours.joined(separator: ", "))")
         }
         let ofServices = ["STATE_DIRECTORY", "CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"]
         for name in ours + ofServices + names.filter({ $0.hasPrefix("PG") }) { unsetenv(name) }
@@ -66,8 +67,8 @@ struct DemoCommand: AsyncParsableCommand {
         Console.print(
             """
 
-            # The simulator stays up, and the daemon has the pages: open the link below in a browser. Broadcasts now go at
-            # 1,000 a second, so that they can be watched. Ctrl-C ends it.
+            # The simulator and the daemon keep running: open the link below in a browser. Broadcasts are now sent at
+            # 1,000 per second, so that you can watch them. Press Ctrl-C to stop.
             """)
         try await DemoScene(simulator: simulator).play("serve", "--link", "--log-level", "warning")
     }
@@ -190,7 +191,7 @@ struct DemoFolder {
     private static func temporary() throws -> String {
         var template = Array("\(NSTemporaryDirectory())/fanfare-demo-XXXXXX".replacing("//", with: "/").utf8CString)
         guard mkdtemp(&template) != nil else {
-            throw Failure(.configuration, "cannot make a folder in \(NSTemporaryDirectory()); name one with --dir")
+            throw Failure(.configuration, "cannot create a folder in \(NSTemporaryDirectory()); name one with --dir")
         }
         return String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
     }

@@ -31,8 +31,8 @@ struct FailoverDemo: Sendable {
         }
         let left = "campaigns/, devices.csv, simulator.jsonl, and the logs of the senders and the server"
         Console.print(
-            "\n# Server and senders have ended; "
-                + (isNamed ? "left in \(folder.path): \(left)" : "nothing of them is left"))
+            "\n# Server and senders have exited; "
+                + (isNamed ? "left in \(folder.path): \(left)" : "nothing of them remains"))
     }
 
     private func play(_ processes: DemoProcesses) async throws {
@@ -41,7 +41,7 @@ struct FailoverDemo: Sendable {
         let cluster = try DemoCluster(programs, in: server, processes)
         let simulator = try folder.prepare(devices: devices)
         defer { simulator.stop() }
-        Console.print("# A PostgreSQL server, reached over a socket in \(server) alone")
+        Console.print("# A PostgreSQL server, reachable only over a socket in \(server)")
         try await cluster.start()
         // The pace is slow enough to kill a sender in the middle of the run.
         try folder.writeConfiguration(
@@ -107,12 +107,12 @@ private struct Failover: Sendable {
         let victim = try await leadInTheMiddle()
         let name = ProcessName.shown(victim)
         guard let pid = name.split(separator: ":").last.flatMap({ Int32($0) }), try await processes.kill(pid) else {
-            throw Failure(.internalError, "\(name) has the run, and is no sender of the demo's")
+            throw Failure(.internalError, "\(name) owns the run, and is not a sender of the demo")
         }
         let killedAt = ContinuousClock.now
         Console.print(
             "\n# kill -9 \(pid): it led the run, after \(scene.simulator.log().count.grouped) requests; "
-                + "the other one goes on, and takes over what it left when it was silent for 10 s")
+                + "the other sender continues, and takes over its leases after 10 s without a heartbeat")
         try await scene.play("status")
         while ContinuousClock.now - killedAt < Self.takeoverTime {
             let overview = try await session.runs.overview(limit: 1)
@@ -120,7 +120,7 @@ private struct Failover: Sendable {
             if let coordinator, coordinator != victim, overview.runs.first?.run.owner != victim {
                 let waited = (ContinuousClock.now - killedAt) / .seconds(1)
                 return Console.print(
-                    "\n# \(Int(waited.rounded())) s later \(ProcessName.shown(coordinator)) has taken its place")
+                    "\n# \(Int(waited.rounded())) s later \(ProcessName.shown(coordinator)) has taken over")
             }
             try await Task.sleep(for: Self.lookEvery)
         }
@@ -149,13 +149,15 @@ private struct Failover: Sendable {
         let report = try await session.useCases.reports.result(of: run)
         Console.print("\n# APNs' side: " + wire.text)
         Console.print(
-            "# On record: \(report.counts.accepted.grouped) accepted, "
-                + "\(report.possibleDuplicates.grouped) of them possibly twice: the answer before died with the sender")
+            "# Recorded: \(report.counts.accepted.grouped) accepted, "
+                + "\(report.possibleDuplicates.grouped) of them possibly twice: the sender died before recording a "
+                + "response"
+        )
         guard report.counts.accepted == wire.accepted, wire.twice <= report.possibleDuplicates else {
             throw Failure(
                 .internalError,
-                "APNs' side accepted \(wire.accepted.grouped) tokens, \(wire.twice.grouped) of them twice: not what is "
-                    + "on record")
+                "APNs accepted \(wire.accepted.grouped) tokens, \(wire.twice.grouped) of them twice: not what "
+                    + "was recorded")
         }
         Console.print("# Both sides agree.")
     }

@@ -25,7 +25,8 @@ struct FileManualPages {
             page(
                 "fanfare.yaml", "configuration of fanfare(1)", .configuration,
                 "\(settings)/fanfare.yaml, or the file that --config or FANFARE_CONFIG names. Each key may also come from the "
-                    + "environment, which wins: FANFARE_HTTP_LISTEN for http.listen, FANFARE_APPS_0_KEY_PATH for the first app."
+                    + "environment, which overrides the file: FANFARE_HTTP_LISTEN for http.listen, "
+                    + "FANFARE_APPS_0_KEY_PATH for the first app."
             ),
             page(
                 "fanfare-campaign", "campaign files of fanfare(1)", .campaign,
@@ -33,7 +34,7 @@ struct FileManualPages {
                     + "it, `fanfare plan` shows what it would do, `fanfare schema campaign` is for editors."),
             page(
                 "fanfare-template", "template files of fanfare(1)", .template,
-                "A YAML file in \(settings)/templates: what a push says, in which languages."),
+                "A YAML file in \(settings)/templates: the texts of a push, by language."),
             devices,
         ]
     }
@@ -79,8 +80,9 @@ struct FileManualPages {
         let body = [
             ".SH DESCRIPTION",
             Roff.line(
-                "What `fanfare devices import` reads: CSV with a header, or JSON Lines with these names as keys (a file named "
-                    + "*.jsonl). Columns may stand in any order. `fanfare devices export` writes the same."),
+                "The files that `fanfare devices import` reads: CSV with a header, or JSON Lines with these names as "
+                    + "keys (a file named *.jsonl). Columns may be in any order. `fanfare devices export` writes the "
+                    + "same."),
             ".SH COLUMNS",
         ]
         let columns = DeviceColumns.all.flatMap { column -> [String] in
@@ -94,16 +96,16 @@ struct FileManualPages {
     static let columns = [
         "token": "The device token of APNs, in hex.",
         "environment": "production or sandbox.",
-        "topic": "The bundle id of the app, with its suffix where the token is of one, such as .voip.",
+        "topic": "The bundle id of the app, with a suffix if the token needs one, such as .voip.",
         "installation_id":
-            "The app's own name for this installation. A new token of the same one replaces the old token.",
-        "user_id": "Whose device it is: for segments of users, one push for each user, and caps for each user.",
+            "The app's own name for this installation. A new token of the same installation replaces the old token.",
+        "user_id": "The user of the device, for segments of users, one push per user, and caps per user.",
         "locale": "A language tag such as de-AT.", "time_zone": "A name of the IANA database, such as Europe/Vienna.",
-        "country": "Two letters, such as AT.", "app_version": "Such as 4.5.1.", "os_version": "Such as 18.1.",
-        "model": "Such as iPhone16,1.", "alerts_allowed": "Whether the person lets the app show alerts: true or false.",
-        "registered_at": "When the token was registered, as 2026-11-24T09:00:00Z.",
-        "last_seen_at": "When the app was last opened, in the same form.",
-        "tags": "Words for audiences, with semicolons between them; a list in JSON Lines.",
+        "country": "A two-letter code, such as AT.", "app_version": "Such as 4.5.1.", "os_version": "Such as 18.1.",
+        "model": "The model, such as iPhone16,1.", "alerts_allowed": "The user's permission for alerts: true or false.",
+        "registered_at": "The time of registration, such as 2026-11-24T09:00:00Z.",
+        "last_seen_at": "The time when the app was last opened, in the same format.",
+        "tags": "Words that audiences select by, separated by semicolons; a list in JSON Lines.",
         "attributes": "In CSV a column attributes.NAME for each, in JSON Lines an object with all of them.",
     ]
 }

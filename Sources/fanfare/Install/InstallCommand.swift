@@ -8,29 +8,30 @@ import PostgresStore
 struct InstallCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "install",
-        abstract: "Put this program, its manual page, completions, systemd units and examples in place.",
+        abstract: "Install this program, its manual page, completions, systemd units and examples.",
         discussion: """
-            What is there is replaced, but for a configuration, which is left alone. Where that names a database as the \
-            store, the services start after postgresql.service; every machine that sends has the same units and the same \
-            configuration, and its own password of the database in keys/pgpass beside it, which only root can read.
+            Existing files are replaced, except a configuration, which is kept. If the configuration names a database \
+            as the store, the services start after postgresql.service; every machine that sends has the same units and \
+            the same configuration, and its own password of the database in keys/pgpass beside it, which only root can \
+            read.
             Configuration goes to /etc/fanfare, with a prefix other than /usr and /usr/local to PREFIX/etc/fanfare.
-            With --postgres it puts nothing in place: it prints the SQL by which an administrator of the store's \
-            database makes the roles of the store and gives them their rights, to be run once before the store is made, \
+            With --postgres the command installs nothing: it prints the SQL by which an administrator of the store's \
+            database creates the roles of the store and grants their rights. Run it once before the store is created, \
             and again after that and after each upgrade: fanfare install --postgres | psql -d DATABASE
             """)
 
-    @Option(help: "Where to install.", completion: .directory) var prefix = "/usr/local"
-    @Option(help: "A folder to put in front of every path, to make a package of.", completion: .directory)
+    @Option(help: "The installation prefix.", completion: .directory) var prefix = "/usr/local"
+    @Option(help: "A folder to put before every path, for building a package.", completion: .directory)
     var root = ""
     @Flag(help: "Print the SQL for the administrator of a store on PostgreSQL, and do nothing else.")
     var postgres = false
-    @Option(help: "With --postgres: the role that makes the store and sends from it.") var owner = "fanfare"
+    @Option(help: "With --postgres: the role that creates the store and sends from it.") var owner = "fanfare"
     @Option(help: "With --postgres: the role that may only read it.") var reader = "fanfare_reader"
     @Option(help: "With --postgres: the schema of the store's tables.") var schema = "public"
 
     func validate() throws {
         guard prefix.hasPrefix("/"), !prefix.contains(where: { $0.isWhitespace || $0 == "%" }) else {
-            throw ValidationError("--prefix \(prefix): give an absolute path without blanks")
+            throw ValidationError("--prefix \(prefix): give an absolute path without spaces")
         }
     }
 
@@ -81,7 +82,7 @@ struct InstallCommand: ParsableCommand {
         try make((binary as NSString).deletingLastPathComponent, mode: 0o755)
         let target = OutputPath(path)
         do {
-            guard try target.entry() != .stream else { throw Failure(.cannotMake, "\(path) is no file; remove it") }
+            guard try target.entry() != .stream else { throw Failure(.cannotMake, "\(path) is not a file; remove it") }
             let fresh = try target.draftPath()
             try FileManager.default.copyItem(atPath: own.path, toPath: fresh)
             do {
@@ -111,7 +112,7 @@ struct InstallCommand: ParsableCommand {
         """
 
         Next:
-          systemd-sysusers && systemctl daemon-reload       # makes the user of the services
+          systemd-sysusers && systemctl daemon-reload       # creates the user of the services
           put the signing key into \(layout.settings)/keys, your topic and ids into \(layout.settings)/fanfare.yaml,
           and campaigns and templates beside it; \(layout.examples) has examples\(layout.hasDatabase ? password(layout) : "")
           fanfare validate --config \(layout.settings)/fanfare.yaml

@@ -42,12 +42,12 @@ struct ManualPage {
         [
             ".SH ENVIRONMENT", ".TP", ".B FANFARE_CONFIG", "The configuration file, unless --config names one.",
             ".TP", ".BR FANFARE_STORE \", \" FANFARE_CAMPAIGNS \", ...\"",
-            "A key of the configuration in capitals, which wins over the file.",
-            ".TP", ".B PGPASSFILE", "The file with the password of a store on PostgreSQL, where its URL names none.",
+            "A configuration key in capitals; it overrides the file.",
+            ".TP", ".B PGPASSFILE", "The file with the password of a store on PostgreSQL, if its URL names none.",
             ".TP", ".BR STATE_DIRECTORY \", \" XDG_STATE_HOME",
-            "Where the senders of a store on PostgreSQL keep their locks and journals on this machine; else "
-                + "/var/lib/fanfare if it may be written to, or ~/.local/state/fanfare.",
-            ".TP", ".B https_proxy", "Obeyed with \"transport: curl\"; the native transport refuses to go past it.",
+            "The folder for the locks and journals of the senders of a PostgreSQL store (default: "
+                + "/var/lib/fanfare if it is writable, or ~/.local/state/fanfare).",
+            ".TP", ".B https_proxy", "Used with \"transport: curl\"; the native transport refuses to bypass it.",
         ]
     }
 
@@ -55,7 +55,7 @@ struct ManualPage {
         [
             ".SH FILES", ".TP", ".I \(Roff.text("\(settings)/fanfare.yaml"))",
             "The configuration, with every key explained.", ".TP", ".I \(Roff.text("\(settings)/keys"))",
-            "Signing keys, for root's eyes only; systemd hands the services copies.",
+            "Signing keys, readable by root only; systemd gives the services copies.",
             ".TP", ".I /var/lib/fanfare/fanfare.sqlite", "The store, unless the configuration names a database.",
         ]
     }

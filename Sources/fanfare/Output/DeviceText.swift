@@ -59,11 +59,12 @@ struct SuspendedDevices {
         guard count > 0 else { return Console.print("no device is suspended") }
         let reasons = counts.withLock { $0.sorted { $0.key < $1.key }.map { "\($0.value.grouped) \($0.key)" } }
         Console.note(
-            "\(count.grouped) suspended: \(reasons.joined(separator: ", ")). Each is active again when it registers with a "
-                + "new token, or at a later time than the one shown; `fanfare explain` tells which run suspended it.")
+            "\(count.grouped) suspended: \(reasons.joined(separator: ", ")). A device becomes active again when it "
+                + "registers with a new token, or at a later time than the one shown; `fanfare explain` shows which "
+                + "run suspended it.")
     }
 
-    private static func reason(_ device: StoredDevice) -> String { device.statusReason ?? "no reason on record" }
+    private static func reason(_ device: StoredDevice) -> String { device.statusReason ?? "no recorded reason" }
 
     private static func line(_ device: StoredDevice) -> String {
         let record = device.record

@@ -19,7 +19,8 @@ final class OutputFile {
         }
         guard !OutputPath(path).begins(with: Array("SQLite format 3".utf8)) else {
             throw Failure(
-                .cannotMake, "\(path) is a database, and is not replaced; name another path, or remove it first")
+                .cannotMake,
+                "\(path) is a database and will not be replaced; name another path, or remove the file first")
         }
         do {
             writer = try OutputPath(path).open(mode: mode, privacy)
@@ -51,7 +52,7 @@ final class OutputFile {
 
     private static func failure(_ path: String, _ fault: OutputFault) -> Failure {
         let advice =
-            fault.isOfDisk ? "make room on the disk, or name another path" : "check the folder and its permissions"
+            fault.isOfDisk ? "free disk space, or name another path" : "check the folder and its permissions"
         return Failure(fault.isOfDisk ? .inputOutput : .cannotMake, "cannot write \(path): \(fault); \(advice)")
     }
 }

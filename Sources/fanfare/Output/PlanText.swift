@@ -80,7 +80,7 @@ struct PlanText {
 
     private static func summary(_ quiet: QuietForecast) -> String {
         let waiting = quiet.lastEnd.map {
-            "\(quiet.waiting.devices) wait for the end of theirs, the last until \($0.shown)"
+            "\(quiet.waiting.devices) wait for the end of their quiet hours, the last until \($0.shown)"
         }
         let suppressed = quiet.suppressed > 0 ? "\(quiet.suppressed.devices) get nothing" : nil
         let parts = [waiting, suppressed].compactMap(\.self)
@@ -89,7 +89,7 @@ struct PlanText {
 
     private static func summary(_ silent: SilentForecast) -> String {
         let budget = "\(silent.budget.limit) background pushes in \(WrittenDuration.text(silent.budget.window))"
-        if silent.usedUp == 0 { return "every device has room for one more (\(budget))" }
+        if silent.usedUp == 0 { return "every device can get one more (\(budget))" }
         return "\(silent.usedUp.devices) had their \(budget): "
             + (silent.allCanWait
                 ? "they wait for their next slot"
@@ -101,9 +101,9 @@ struct PlanText {
         let waiting = devices.lastSlotAt.map {
             "\(devices.waiting.devices) wait for a slot, the last until \($0.shown)"
         }
-        let leftOut = "\(devices.leftOut.devices) are left out (frequency_cap): theirs would come too late"
+        let leftOut = "\(devices.leftOut.devices) are left out (frequency_cap): their slot would come too late"
         let parts = [waiting, devices.leftOut > 0 ? leftOut : nil].compactMap(\.self)
-        return parts.isEmpty ? "every device has room for one more" : parts.joined(separator: "; ")
+        return parts.isEmpty ? "no device has reached its cap" : parts.joined(separator: "; ")
     }
 
     private static func clock(_ minute: Int) -> String {
@@ -131,20 +131,20 @@ struct PlanText {
         for refusal in plan.refusals { page.row("Refused", refusal.description) }
         for name in plan.emptyExclusions {
             page.row(
-                "Leaves out", "no device by segment \(name): it is empty",
-                "an opt-out list that was emptied lets all in")
+                "Leaves out", "segment \(name) is empty and selects no device",
+                "an empty opt-out list excludes no device")
         }
         if let brake = plan.brake {
-            page.row("Brake", brake, "it would be made paused, and wait for `fanfare resume`")
+            page.row("Brake", brake, "the run would be created paused, and wait for `fanfare resume`")
         }
         let name = plan.definition.campaign.name
         if let approval = plan.approval {
-            page.row("Approval", approval, "`fanfare plan \(name) --for-approval` asks for signatures")
+            page.row("Approval", approval, "`fanfare plan \(name) --for-approval` requests signatures")
         }
         guard unset.isEmpty else {
             return page.row(
                 "To run it", "give " + unset.map { "--var \($0)=..." }.joined(separator: " "),
-                "`plan` with them prints a hash to hold the run to")
+                "`plan` with them prints a hash; `run --plan` with that hash sends exactly this plan")
         }
         page.row("Plan", plan.token.description)
         if plan.refusals.isEmpty {
@@ -193,7 +193,7 @@ struct PlanWavesText {
     private func summary(_ wave: Wave) -> String {
         let start = (wave.startsAt <= plan.madeAt ? "now, " : "") + wave.startsAt.shown
         guard let rate = wave.rate, wave.endsAt != nil, wave.devices > 0 else {
-            return start + ", as fast as APNs takes it"
+            return start + ", as fast as APNs accepts it"
         }
         let speed =
             switch wave.basis {
@@ -217,8 +217,8 @@ struct PlanWavesText {
 
     private func lateness(_ wave: Wave) -> String {
         guard wave.lateDevices > 0, let life = plan.definition.campaign.expiresAfter else { return "" }
-        return "\(wave.lateDevices.devices) would have their turn later than expires_after "
-            + "(\(WrittenDuration.text(life))) and get nothing: expired"
+        return "\(wave.lateDevices.devices) would be sent later than expires_after "
+            + "(\(WrittenDuration.text(life))) and expire unsent"
     }
 
     private static func rate(_ rate: Double) -> String {

@@ -50,12 +50,13 @@ struct ProgressPrinter: Sendable {
             + "\(counts.unknown.grouped) unknown"
         let left = counts.audience - counts.settled
         // All remaining deliveries are in flight, so the rate so far does not predict when the responses come.
-        let awaited = counts.leased == left ? ["\(left.grouped) \(left == 1 ? "waits" : "wait") for APNs' answer"] : []
+        let awaited =
+            counts.leased == left ? ["\(left.grouped) \(left == 1 ? "waits" : "wait") for APNs' response"] : []
         let rest = waits.isEmpty ? awaited : waits
         guard left == 0 || rest.isEmpty else { return (["\(settled), \(outcomes)"] + rest).joined(separator: "; ") }
         let rate = Double(counts.settled - settledBefore) / max(elapsed.inSeconds, 0.001)
         let timeLeft = rate > 0 ? WrittenDuration.text(.seconds(Int64((Double(left) / rate).rounded(.up)))) : "-"
-        return "\(settled), \(Int(rate.rounded()).grouped)/s, \(outcomes), \(timeLeft) left"
+        return "\(settled), \(Int(rate.rounded()).grouped)/s, \(outcomes), \(timeLeft) remaining"
     }
 }
 

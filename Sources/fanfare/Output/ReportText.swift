@@ -72,11 +72,13 @@ struct ReportText {
             sections += ["", "Stages"] + stages.map { "  \($0.stage). \($0.members): \($0.summary)" }
         }
         if report.possibleDuplicates > 0 {
-            sections += ["", "Possible duplicates: \(report.possibleDuplicates.grouped) accepted after a lost answer"]
+            sections += [
+                "", "Possible duplicates: \(report.possibleDuplicates.grouped) accepted after a lost response",
+            ]
         }
         if let count = report.mayHaveArrived, count > 0 {
             sections += [
-                "", "May have arrived: \(count.grouped) that ended rejected or suppressed after a lost answer",
+                "", "May have arrived: \(count.grouped) that ended rejected or suppressed after a lost response",
             ]
         }
         if report.devicesGone + report.devicesSuspended > 0 {
@@ -128,10 +130,10 @@ struct SumProof {
             ("rejected", counts.rejected), ("unknown", counts.unknown), ("suppressed", counts.suppressed),
         ]
         let sum = parts.map { "\($0.1.grouped) \($0.0)" }.joined(separator: " + ")
-        let verdict = check.closes ? "The sums close" : "THE SUMS DO NOT CLOSE"
+        let verdict = check.closes ? "The counts balance" : "THE COUNTS DO NOT BALANCE"
         let compared =
             check.prunedAt.map {
-                ": the account and its summary were compared; no delivery was counted, since they were pruned on "
+                ": the counts and the summary were compared; no delivery was counted, because they were pruned on "
                     + $0.iso8601.prefix(10)
             } ?? ""
         return

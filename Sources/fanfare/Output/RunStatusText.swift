@@ -23,8 +23,8 @@ struct RunStatus {
         guard let owner = changed.busyOwner else { return }
         let holder = runs.holder(owner)
         // The sender waits for responses, or it is stopped and obeys as soon as it continues.
-        let state = holder.state == .stopped ? "has not heard it yet" : "still waits for answers on their way"
-        Console.note("\(holder.summary) was told, and \(state)")
+        let state = holder.state == .stopped ? "has not confirmed it yet" : "still waits for responses"
+        Console.note("\(holder.summary) was notified, and \(state)")
     }
 
     /// Prints the run after a change, and names a sender that still waits for responses.
@@ -44,17 +44,19 @@ struct RunStatus {
         page.row("State", Self.state(run))
         if let broken = held.emergencyOverride { page.row("Unsigned", broken.summary) }
         if let holder = held.holder {
-            let heard = run.heartbeatAt.map { ", heard of at \($0.iso8601)" } ?? ""
+            let heard = run.heartbeatAt.map { ", last heartbeat at \($0.iso8601)" } ?? ""
             page.row("Process", holder.summary + heard)
         } else if held.isLeft {
-            page.row("Process", "no process sends it; a daemon or `fanfare run` with its occurrence continues it")
+            page.row(
+                "Process", "no process sends it; start the daemon, or continue it with `fanfare run` and its occurrence"
+            )
         }
         page.row(
             "Settled",
             "\(counts.settled.grouped) of \(counts.audience.grouped)\(run.isFrozen ? "" : " so far"): "
                 + "\(counts.accepted.grouped) accepted, \(counts.rejected.grouped) rejected, "
                 + "\(counts.unknown.grouped) unknown, \(counts.suppressed.grouped) suppressed")
-        page.row("Left", "\(counts.pending.grouped) pending, \(counts.leased.grouped) in flight")
+        page.row("Remaining", "\(counts.pending.grouped) pending, \(counts.leased.grouped) in flight")
         for stage in held.result.stages ?? [] { page.row("Stage \(stage.stage)", stage.summary) }
         page.row("Waiting", WaitsText(held.waits, held.holder?.storeWait, now: now).sentences)
         if let recovery = held.recovery { page.row("Recovered", "\(recovery.at.iso8601), \(recovery.detail)") }
@@ -168,7 +170,7 @@ extension FollowRuns.Daemon {
         let status = heartbeat.status
         let problems = status.problems.flatMap { problem in
             problem.messages.map { "  " + $0 }
-                + (problem.keepsOld ? ["  \(problem.path): the version before holds"] : [])
+                + (problem.keepsOld ? ["  \(problem.path): the previous version stays in force"] : [])
         }
         let state = holder.state == .running ? "" : " (\(holder.state.rawValue))"
         return (["daemon \(holder.process)\(state): \(status.line)"] + problems).joined(separator: "\n")
@@ -235,6 +237,6 @@ struct StatusWatch {
     private static func timeLeft(_ run: Run, _ rate: Int) -> String {
         let left = run.counts.pending + run.counts.leased
         guard run.isFrozen, rate > 0, left > 0 else { return "" }
-        return ", \(WrittenDuration.text(.seconds(left / rate + 1))) left"
+        return ", \(WrittenDuration.text(.seconds(left / rate + 1))) remaining"
     }
 }

@@ -84,7 +84,7 @@ enum Operations {
 
     private static func tokenAges(_ ages: [(key: ProviderKey, age: Duration)]) -> GaugeFamily {
         GaugeFamily(
-            "fanfare_provider_token_age_seconds", "Age of the provider token in use, by its key.",
+            "fanfare_provider_token_age_seconds", "The age of the provider token in use, by key.",
             ages.map { key, age in
                 let labels = [
                     MetricLabel("team_id", key.teamID), MetricLabel("key_id", key.keyID),
@@ -125,13 +125,13 @@ enum Operations {
 
     private static func coordinator(_ isCoordinator: Bool) -> GaugeFamily {
         GaugeFamily(
-            "fanfare_coordinator", "1 while this process starts what is due, polls feeds and tidies up; else 0.",
+            "fanfare_coordinator", "1 while this process starts what is due, polls feeds and does maintenance; else 0.",
             [MetricSample([], isCoordinator ? 1 : 0)])
     }
 
     private static func stopped(_ stops: StopOrders) -> GaugeFamily {
         GaugeFamily(
-            "fanfare_stop_in_force", "How many stops of everything, a campaign or a run are in force.",
+            "fanfare_stop_in_force", "The number of stops of everything, a campaign or a run in force.",
             [MetricSample([], Double(stops.orders.count))])
     }
 
@@ -154,8 +154,8 @@ enum Operations {
         guard host != "::1", !host.hasPrefix("127."), try await !cases.access.hasTokens() else { return }
         throw Failure(
             .configuration,
-            "http.listen \(configuration.http.listen): without an access token pages and API are for this machine alone; "
-                + "make one with `fanfare tokens create NAME --role admin`, or listen on 127.0.0.1")
+            "http.listen \(configuration.http.listen): pages and API are open only to this machine until there is an "
+                + "access token; create one with `fanfare tokens create NAME --role admin`, or listen on 127.0.0.1")
     }
 
     /// Parses `127.0.0.1:8787` or `[::1]:8787`.
@@ -164,7 +164,7 @@ enum Operations {
             (0...65535).contains(port)
         else {
             throw Failure(
-                .configuration, "http.listen \"\(text)\" is not address:port; write for instance 127.0.0.1:8787")
+                .configuration, "http.listen \"\(text)\" is not address:port; write for example 127.0.0.1:8787")
         }
         return (text[..<colon].trimmingCharacters(in: ["[", "]"]), port)
     }

@@ -16,16 +16,16 @@ import WebClient
 
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "serve", abstract: "Obey the schedules of the campaign files until stopped.",
+        commandName: "serve", abstract: "Start campaigns by their schedules and feeds until stopped.",
         discussion: """
-            Changed files are read again by themselves, or on SIGHUP; a file that is wrong keeps what it said before, and \
-            `fanfare status` says so. `fanfare run` hands its run over to this process. SIGTERM lets what is on its way \
-            arrive, records it and exits 0; the next start goes on from there.
+            Changed files are reloaded automatically, or on SIGHUP. A file with errors keeps its last good version, \
+            and `fanfare status` says so. `fanfare run` hands its run over to this process. SIGTERM waits for requests \
+            in flight, records them and exits 0; the next start continues from there.
             """)
 
     @OptionGroup var settings: Settings
-    @Flag(help: "Make the store where there is none; otherwise a path that is wrong is said.") var create = false
-    @Flag(help: "Print a link that opens the pages once, also where there are access tokens or no terminal.")
+    @Flag(help: "Create the store if there is none (default: report a missing store).") var create = false
+    @Flag(help: "Print a link that opens the pages once, even if there are access tokens or no terminal.")
     var link = false
     @OptionGroup var log: LogOptions
 
@@ -103,12 +103,12 @@ struct ServeCommand: AsyncParsableCommand {
                 observer: cases.observing, now: { cases.now },
                 scrape: scrape, logger: logger, isCoordinator: { daemon.isCoordinator },
                 stops: { daemon.stopsInForce }, outages: { daemon.outages },
-                health: { daemon.isAlive ? nil : "the daemon's loop has not turned for a while" },
+                health: { daemon.isAlive ? nil : "the daemon's event loop is blocked" },
                 readiness: { daemon.unready })
             return OperationsService(server: server, supervisor: supervisor, logger: logger) { address in
                 guard let code else { return }
                 Console.note(
-                    "open the pages, once and within 15 minutes by this link: http://\(address)/sign-in?link=\(code)")
+                    "open the pages with this link, once and within 15 minutes: http://\(address)/sign-in?link=\(code)")
             }
         } catch {
             logger.error("no pages, API, metrics and health checks", metadata: .facts([.error: "\(error)"]))

@@ -23,7 +23,7 @@ enum ServiceGauges {
             GaugeFamily("fanfare_build_info", "1, by the version of this program.", [version]),
             GaugeFamily(
                 "fanfare_last_good_verify_timestamp_seconds",
-                "When `fanfare verify` last found every promise kept on this machine; 0: never.", verified),
+                "When `fanfare verify` last passed every check on this machine; 0 if never.", verified),
         ] + disk(folder) + process()
     }
 
@@ -36,7 +36,7 @@ enum ServiceGauges {
                 "fanfare_credential_usable", "1 if the app's key or certificate can be loaded; else 0.",
                 states.map { MetricSample(labels($0), $0.problem == nil ? 1 : 0) }),
             GaugeFamily(
-                "fanfare_certificate_expiry_timestamp_seconds", "When an app's certificate ends; absent for keys.",
+                "fanfare_certificate_expiry_timestamp_seconds", "When an app's certificate expires; absent for keys.",
                 states.compactMap { state in
                     state.expiresAt.map { MetricSample(labels(state), Double($0.milliseconds) / 1000) }
                 }),
@@ -58,13 +58,13 @@ enum ServiceGauges {
         let process = OwnProcess.now
         return [
             GaugeFamily(
-                "process_cpu_seconds_total", "Processor time that the process has used.", process.cpuSeconds,
+                "process_cpu_seconds_total", "The processor time that the process has used.", process.cpuSeconds,
                 isCounter: true),
             GaugeFamily("process_virtual_memory_bytes", "Size of the address space.", process.virtualBytes),
             GaugeFamily("process_resident_memory_bytes", "Memory that the process has in use.", process.residentBytes),
             GaugeFamily("process_open_fds", "Open file descriptors.", process.openFiles),
             GaugeFamily("process_max_fds", "The most file descriptors that may be open.", process.openFilesMax),
-            GaugeFamily("process_start_time_seconds", "When the process started.", process.startedAt),
+            GaugeFamily("process_start_time_seconds", "The start time of the process.", process.startedAt),
         ]
     }
 }

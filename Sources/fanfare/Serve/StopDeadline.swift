@@ -41,7 +41,7 @@ final class StopDeadline {
     private static func say(_ logger: Logger) {
         let isSaid = DispatchSemaphore(value: 0)
         let thread = Thread {
-            logger.warning("stopped before everything had ended; the next start recovers what was in flight")
+            logger.warning("stopped before all work had finished; the next start recovers the requests in flight")
             isSaid.signal()
         }
         thread.start()

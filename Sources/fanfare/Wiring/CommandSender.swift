@@ -194,7 +194,9 @@ struct ForegroundRun: Sendable {
             if isSecond { Self.leaveAtOnce() }
             isSecond = true
             Console.note(
-                "stopping: nothing more is sent, waiting for the answers on their way; once more to stop at once")
+                "stopping: nothing more is sent, waiting for the requests in flight; press Ctrl-C again to stop "
+                    + "immediately"
+            )
             stop.ask()
         }
     }
@@ -202,7 +204,7 @@ struct ForegroundRun: Sendable {
     /// Exits immediately, which is as safe as a crash: requests in flight are in doubt, and the next start says so.
     /// Uses `_exit`, because threads that use the libraries must not see the libraries shut down.
     private static func leaveAtOnce() -> Never {
-        Console.note("stopped at once; the next start puts in order what was on its way")
+        Console.note("stopped immediately; the next start recovers the requests in flight")
         ThisProcess.exitImmediately(ExitStatus.tryAgain.rawValue)
     }
 }

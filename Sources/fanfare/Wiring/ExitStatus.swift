@@ -24,7 +24,7 @@ enum ExitStatus: Int32, CaseIterable {
     case inputOutput = 74
     /// Busy, or stopped early: run the same command again.
     case tryAgain = 75
-    /// A breaker is open, or the run is late: a person must look, and no timer continues the run.
+    /// A breaker is open, or the run is late: a person must decide, and no timer continues the run.
     case halted = 76
     /// APNs refuses the credential.
     case credentialRefused = 77
@@ -53,15 +53,15 @@ enum ExitStatus: Int32, CaseIterable {
         switch self {
         case .done: "done"
         case .refused:
-            "refused by a guard, missed, or finished without reaching a device, unless it was left out on purpose"
+            "refused by a guard, missed, or finished without reaching a device, unless its devices were left out on purpose"
         case .invalidData: "invalid file or data"
         case .notFound: "no such campaign or run"
         case .unavailable: "APNs unreachable"
         case .internalError: "internal error"
-        case .cannotMake: "a file cannot be written there"
+        case .cannotMake: "an output file cannot be created"
         case .inputOutput: "the disk failed"
         case .tryAgain: "busy or stopped early: run it again"
-        case .halted: "stopped, a breaker is open, or the run is late: a person must look"
+        case .halted: "stopped, a breaker is open, or the run is late: a person must decide"
         case .credentialRefused: "credential refused"
         case .configuration: "configuration"
         }

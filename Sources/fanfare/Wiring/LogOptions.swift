@@ -5,9 +5,9 @@ import Model
 
 /// The level and format of the log. The configuration supplies what a command does not set.
 struct LogOptions: ParsableArguments {
-    @Option(help: "What to log on standard error (default: log.level of the configuration, or warning).")
+    @Option(help: "The log level on standard error (default: log.level of the configuration, or warning).")
     var logLevel: Configuration.Log.Level?
-    @Option(help: "How a line of the log is written (default: log.format of the configuration, or text).")
+    @Option(help: "The format of a log line (default: log.format of the configuration, or text).")
     var logFormat: Configuration.Log.Format?
 
     /// Returns a logger to standard error. Other messages of the process go there in the same format.

@@ -89,7 +89,7 @@ extension SendingSetup {
     private static func endpoint(_ text: String?) throws -> PushEndpoint? {
         guard let text else { return nil }
         guard let endpoint = PushEndpoint(parsing: text) else {
-            throw Failure(.configuration, "endpoint \"\(text)\" is not host:port; write for instance 127.0.0.1:8443")
+            throw Failure(.configuration, "endpoint \"\(text)\" is not host:port; write for example 127.0.0.1:8443")
         }
         return endpoint
     }
@@ -198,8 +198,8 @@ enum ProxySetting {
     /// Returns why the native transport cannot connect to a host, or `nil` if it can.
     static func refusal(of host: String, in environment: [String: String]) -> String? {
         variable(for: host, in: environment).map { variable in
-            "\(variable) is set, and the native transport knows no proxy; write transport: curl in the configuration, or "
-                + "name \(host) in no_proxy if the way to it is open"
+            "\(variable) is set, and the native transport supports no proxy; write transport: curl in the "
+                + "configuration, or name \(host) in no_proxy if this machine reaches it directly"
         }
     }
 

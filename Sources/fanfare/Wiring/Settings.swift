@@ -49,7 +49,7 @@ struct Settings: ParsableArguments {
         do {
             return try await body(try await Session(configuration, .writing))
         } catch StoreError.noStore(let path, _) {
-            Console.note("there is no store at \(path) (\(source.storeNamedBy) says so): counted as for a new one")
+            Console.note("there is no store at \(path) (\(source.storeNamedBy) says so): counted as for an empty store")
         } catch let error as StoreError {
             throw named(error)
         }
@@ -104,7 +104,7 @@ struct Session: Sendable {
         now = clock.now()
         useCases = UseCases(store: opened.store, senders: opened.senders, clock: clock) { configuration }
         if access == .reading, let move = opened.store.departed {
-            Console.note("note: \(move.refusal(at: opened.store.path)); what follows is as it was then")
+            Console.note("note: \(move.refusal(at: opened.store.path)); the output shows the old store's state")
         }
     }
 

@@ -51,8 +51,9 @@ enum StoreOpening {
         guard !left.isEmpty else { return }
         throw Failure(
             .configuration,
-            "no store was made at \(path), since there was one: it left \(left.joined(separator: ", ")). Put the store back, "
-                + "with `fanfare restore FILE` for instance; to start with an empty one, move these away first")
+            "no store was created at \(path), because an earlier one left \(left.joined(separator: ", ")). Put the "
+                + "store back, with `fanfare restore FILE` for instance; to start with an empty store, move these "
+                + "files away first")
     }
 
     /// Opens a store together with its senders.
@@ -94,7 +95,8 @@ enum StoreOpening {
             }
             guard names.count == 1, let high = UInt64(names[0].dropFirst(SenderFolder.namePrefix.count), radix: 16)
             else {
-                throw failure.with(names.map { "`touch \(state)/\($0)/\(StopFile.name)` stops what sends from there" })
+                throw failure.with(
+                    names.map { "`touch \(state)/\($0)/\(StopFile.name)` stops every process that sends from there" })
             }
             return SenderFolder(
                 ofStoreElsewhere: (high << 32, 0), in: state, command: command, now: WallClock.system.now)

@@ -190,7 +190,7 @@ enum Interruptible {
         for await _ in signals {
             if isSecond { ThisProcess.exitImmediately(ExitStatus.tryAgain.rawValue) }
             isSecond = true
-            Console.note("stopping; once more to stop at once")
+            Console.note("stopping; press Ctrl-C again to stop immediately")
             cancel()
         }
     }

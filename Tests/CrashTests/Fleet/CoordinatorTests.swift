@@ -173,7 +173,7 @@ private final class Succession {
 
     /// The one that says so last.
     private var successor: ChildProcess? {
-        daemons.dropFirst().first { $0.errors.contains("coordinates from now on") }
+        daemons.dropFirst().first { $0.errors.contains("this daemon now coordinates") }
     }
 
     /// How many milliseconds nobody coordinated, from the first one's last heartbeat on. When no daemon at all is heard of

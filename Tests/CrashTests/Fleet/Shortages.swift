@@ -35,11 +35,11 @@ extension Fleet {
         _ = try? cluster.sql("SELECT pg_logical_emit_message(false, 'full', 'disk'); SELECT pg_switch_wal()")
     }
 
-    /// Whether a sender's log says that the store takes nothing: every one's where the server is down. With full tables one that
-    /// finds room in pages that are there goes on.
+    /// Whether a sender's log says that the store accepts no writes: every one's where the server is down. With full
+    /// tables one that finds room in pages that are there goes on.
     private func isWaitSaid() throws -> Bool {
         said = senders.compactMap { $0.map { "\($0.errors.suffix(800))" } }.joined(separator: "\n")
-        let waiting = senders.count { $0?.errors.contains("the store takes nothing") == true }
+        let waiting = senders.count { $0?.errors.contains("the store accepts no writes") == true }
         return waiting == senders.count || waiting > 0 && cluster.options.small == .tables
     }
 

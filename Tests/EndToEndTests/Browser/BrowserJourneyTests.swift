@@ -73,7 +73,7 @@ struct `The pages in a browser` {
             // The link was good once.
             try await browser.open(demo.link)
             let again = try await browser.text("main")
-            #expect(again.contains("used already"))
+            #expect(again.contains("already used"))
         }
     }
 
@@ -139,7 +139,7 @@ struct `The pages in a browser` {
             let stopped = try await browser.text("p .state")
             #expect(stopped.contains("paused") && stopped.contains("stopped"))
             let banner = try await browser.text(".stopped")
-            #expect(banner.contains("run \(run)") && banner.contains("resumes it there"))
+            #expect(banner.contains("run \(run)") && banner.contains("resumes it on its page"))
             let settled = try await browser.text("[data-value=settled]")
 
             try await browser.open(demo.address + "/")

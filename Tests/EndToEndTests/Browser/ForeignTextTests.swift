@@ -15,7 +15,7 @@ extension `The pages in a browser` {
             // A test to that device: its name is told where it was sent.
             try await browser.open("\(demo.address)/campaigns/\(name)")
             try await browser.type(Self.marker, into: "#device")
-            try await browser.click(browser.named("Show it with these"))
+            try await browser.click(browser.named("Preview with these values"))
             try await expectText(browser, "the campaign with the device's data")
             try await browser.click(browser.named("Plan"))
             try await expectText(browser, "the plan")

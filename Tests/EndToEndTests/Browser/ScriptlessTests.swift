@@ -37,7 +37,7 @@ extension `The pages in a browser` {
     /// In the campaign's file: told at its line, and not saved.
     private func tryMistake(_ browser: Browser) async throws {
         try await browser.type("prioritee: 3\n", into: "#campaign-new-podcast textarea")
-        for (button, words) in [("Check", "1 error"), ("Save", "Not saved: a file with errors would not be sent.")] {
+        for (button, words) in [("Check", "1 error"), ("Save", "Not saved: correct the errors first.")] {
             try await browser.follow(browser.named(button))
             let found = try await browser.text("#campaign-new-podcast .found")
             #expect(found.contains(words))
@@ -71,6 +71,6 @@ extension `The pages in a browser` {
         let number = run.split(separator: "/").last ?? ""
         let report = try await browser.download(
             "run-\(number)-report.html", endingWith: "</html>\n", by: browser.named("HTML"))
-        #expect(report.contains("<h1>new-podcast</h1>") && report.contains("The sum closes"))
+        #expect(report.contains("<h1>new-podcast</h1>") && report.contains("The counts balance"))
     }
 }

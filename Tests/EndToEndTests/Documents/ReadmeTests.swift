@@ -33,7 +33,7 @@ import Testing
 @Suite(.ownThread, .timeLimit(.minutes(10))) struct `The runbook` {
     @Test func `says of exit code 3 what --help says`() throws {
         let words =
-            "refused by a guard, missed, or finished without reaching a device, unless it was left out on purpose"
+            "refused by a guard, missed, or finished without reaching a device, unless its devices were left out on purpose"
         let help = try Program.run(["--help"], in: try TemporaryDirectory()).output
         let runbook = try String(
             contentsOf: Installation.root.appending(path: "systemd/runbook.md"), encoding: .utf8)

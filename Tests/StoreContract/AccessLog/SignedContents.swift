@@ -98,7 +98,7 @@ extension AccessLogContract {
             let run = try await signed(store, try campaign())
             #expect(try await refusal(store, same) == nil)
             try await set([4, 5, 6], store)
-            #expect(try await refusal(store, run)?.contains("other contents of segment vip") == true)
+            #expect(try await refusal(store, run)?.contains("planned before a change to segment vip") == true)
             #expect(try await store.run(run)?.counts.audience == 0)
             await #expect(throws: StoreError.grownBeyondApproval(run: run)) {
                 try await store.change(run, to: .running, reason: nil, now: noon, by: "ray")
@@ -112,7 +112,7 @@ extension AccessLogContract {
             #expect(try await refusal(store, run) == nil)
             try await set([7], mode: .add, store)
             let grown = try await signed(store, try campaign("seven"), reaches: [4, 5], now: 5)
-            #expect(try await refusal(store, grown)?.contains("approvals let 6 at most") == true)
+            #expect(try await refusal(store, grown)?.contains("approvals allow at most 6") == true)
         }
         Promise("a change held to the state that was seen leaves any other state as it is") { store in
             try await fill(store)

@@ -46,7 +46,7 @@ extension DeliveryQueueContract {
             _ = try await store.settle(run: run, [left.removeFirst()], now: noon)
             let decision = try #require(try await store.stages(of: run)[0].decision)
             #expect(decision.verdict == .halt && decision.answers.failed == 5 && decision.unanswered == 2)
-            #expect(try await store.run(run)?.stateReason?.contains("2 more were on their way") == true)
+            #expect(try await store.run(run)?.stateReason?.contains("2 more were in flight") == true)
             _ = try await store.settle(run: run, left, now: noon)
             #expect(try await store.verify(budgets: [:]).faultCount == 0)
         }
@@ -67,8 +67,8 @@ extension DeliveryQueueContract {
             let stopped = try #require(try await store.run(run))
             #expect(stopped.state == .paused && stopped.halt == .stage)
             let reason = try #require(stopped.stateReason)
-            #expect(reason.contains("proved itself: "))
-            #expect(reason.contains("; after that it was halted, too many were refused: "))
+            #expect(reason.contains("passed: "))
+            #expect(reason.contains("; later it was halted, too many pushes were rejected: "))
             #expect(reason.contains("fanfare resume \(run)"))
             #expect(try await store.leaseStaged(run, now: later).isPaused)
             #expect(try await store.verify(budgets: [:]).faultCount == 0)
@@ -153,7 +153,7 @@ extension DeliveryQueueContract {
             #expect(halted.halt == .stage)
             #expect(
                 halted.stateReason?.hasPrefix(
-                    "stage 1 (seeds) did not prove itself: nothing was answered, 3 of 3 seeds were left out: frequency_cap"
+                    "stage 1 (seeds) did not pass: no responses, 3 of 3 seeds were left out: frequency_cap"
                 )
                     == true)
             try await store.change(run, to: .running, reason: nil, now: noon, by: "ray")

@@ -75,7 +75,7 @@ extension DeviceRegistryContract {
             _ = try await store.importDevices([try record(1) { $0.tags = [] }], now: noon)
             #expect(try await store.device(1)?.record.tags == [])
         }
-        Promise("a text that is no language tag is kept as it is") { store in
+        Promise("a text that is not a language tag is kept as it is") { store in
             _ = try await store.importDevices([try record(1) { $0.locale = "klingon!" }], now: noon)
             #expect(try await store.device(1)?.record.locale == "klingon!")
         }

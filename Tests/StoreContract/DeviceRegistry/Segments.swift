@@ -92,8 +92,9 @@ extension DeviceRegistryContract {
                 occurrence: "1", now: noon, by: "test"
             ).run.id
             let users = [
-                "campaign spring", "segment \"most\"", "run \(waiting) of waits, which has not chosen its devices yet",
-                "run \(query) of query, which has not chosen its devices yet",
+                "campaign spring", "segment \"most\"",
+                "run \(waiting) of waits, which has not yet selected its devices",
+                "run \(query) of query, which has not yet selected its devices",
             ]
             await #expect(throws: StoreError.segmentIsUsed("fans", by: users)) {
                 try await store.removeSegment("fans", usedBy: ["campaign spring"], now: noon, by: "amy")

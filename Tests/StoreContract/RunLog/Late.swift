@@ -39,8 +39,8 @@ extension RunLogContract {
     }
 
     private static let reason =
-        "3 of 4 were due from 2027-01-15 08:00 UTC on and nobody has sent since 08:01, late_by_max is 10m; "
-        + "`fanfare resume 1` sends them, `fanfare cancel 1` does not"
+        "3 of 4 were due from 2027-01-15 08:00 UTC on, and no process has sent since 08:01; late_by_max is 10m; "
+        + "`fanfare resume 1` sends them, `fanfare cancel 1` ends the run"
 
     private typealias Gap = (wave: Duration, gap: Duration, isLate: Bool)
 

@@ -6,8 +6,8 @@ import Testing
 extension RunLogContract {
     private static let week = Duration.seconds(7 * 86_400)
     private static let reason =
-        "would send 20; usual of new-podcast on Fridays is 2 (median of the last 3), volume_brake lets 5 times as many go; "
-        + "`fanfare resume 4` sends it, `fanfare cancel 4` does not"
+        "would send 20; usual for new-podcast on Fridays is 2 (median of the last 3), volume_brake allows 5 times as many; "
+        + "`fanfare resume 4` sends it, `fanfare cancel 4` ends it"
 
     /// Five times the usual of two is ten.
     private static func request(
@@ -94,7 +94,7 @@ extension RunLogContract {
             try await usual(store)
             _ = try await store.startRun(try reaching(8), occurrence: "today")
             let more = try await make(store, try reaching(3), "o", request(3))
-            #expect(more.stateReason?.hasPrefix("would send 3, 11 with those of today before it; ") == true)
+            #expect(more.stateReason?.hasPrefix("would send 3, 11 with today's earlier pushes; ") == true)
             try await store.change(more.id, to: .cancelled, reason: nil, now: noon, by: "ray")
             #expect(try await make(store, try reaching(2), "p", request(2)).state == .scheduled)
         }
@@ -152,7 +152,7 @@ extension RunLogContract {
             #expect(grown?.reach == 30 && grown?.halt == .volume)
             let held = try #require(try await store.run(run.id))
             #expect(held.state == .paused && held.halt == .volume && held.counts == DeliveryCounts())
-            #expect(held.stateReason?.contains("30 devices by now, and was weighed with 10") == true)
+            #expect(held.stateReason?.contains("30 devices now, but was checked with 10") == true)
             try await store.release(run.id, by: "a", state: .running, reason: nil, now: noon)
             #expect(try await store.claim(run.id, by: "b", now: noon) == .halted(held.stateReason ?? ""))
             try await store.change(run.id, to: .running, reason: "it is right", now: noon, by: "ray")

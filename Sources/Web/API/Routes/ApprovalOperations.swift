@@ -29,24 +29,25 @@ struct ApprovalOperations: Sendable {
         [
             Operation(
                 method: .get, path: "/approvals", id: "listApprovals", subject: "Approvals",
-                about: "Plans that wait for signatures, newest first, with those they have.", permission: .read,
+                about: "Plans that wait for signatures, newest first, with the signatures they have.",
+                permission: .read,
                 parameters: [
                     .query(
-                        "all", "`true`: also those that were used, rejected, replaced or have lapsed.",
+                        "all", "`true`: also used, rejected, replaced and lapsed plans.",
                         allowed: ["true", "false"])
                 ],
                 answers: [.init(.ok, "The plans.", .json(ListPage<ApprovalResult>.self))],
                 problems: [.unprocessableContent], handle: list),
             Operation(
                 method: .get, path: "/approvals/{plan}", id: "getApproval", subject: "Approvals",
-                about: "A plan that waits, beside what its campaign sent the last time.", permission: .read,
+                about: "A waiting plan, compared with its campaign's last run.", permission: .read,
                 parameters: [Self.plan],
                 answers: [.init(.ok, "The plan.", .json(ApprovalDetailResult.self))], problems: Self.problems
             ) { try .json(try await cases.approval($0.path("plan"), for: $0.caller)) },
             Operation(
                 method: .post, path: "/approvals/{plan}/approve", id: "approvePlan", subject: "Approvals",
-                about: "Signs a plan, for as many devices as it was shown for: with its hash in the path or the body. "
-                    + "The person who wrote it, or asked for it, may not.",
+                about: "Signs a plan for the number of devices shown with it; give its hash in the path or the body. "
+                    + "The plan's author and the person who requested it may not sign it.",
                 permission: .approve, parameters: [Self.plan], body: .json(ApproveBody.self), needsBody: false,
                 answers: [.init(.ok, "The plan.", .json(ApprovalResult.self))], problems: Self.problems
             ) { request in
@@ -58,7 +59,7 @@ struct ApprovalOperations: Sendable {
             },
             Operation(
                 method: .post, path: "/approvals/{plan}/reject", id: "rejectPlan", subject: "Approvals",
-                about: "Says no to a plan: it is not sent, even if others have signed it.", permission: .approve,
+                about: "Rejects a plan: it is not sent, even if others have signed it.", permission: .approve,
                 parameters: [Self.plan], body: .json(RejectBody.self), needsBody: false,
                 answers: [.init(.ok, "The plan.", .json(ApprovalResult.self))], problems: Self.problems
             ) { request in

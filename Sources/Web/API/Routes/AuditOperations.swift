@@ -10,13 +10,13 @@ struct AuditOperations: Sendable {
         [
             Operation(
                 method: .get, path: "/audit", id: "listEvents", subject: "Audit",
-                about: "What was done and by whom, the latest first. A token of one app asks for one run of it.",
+                about: "The audit log, latest first. A token for one app must name one run of that app.",
                 permission: .read,
                 parameters: [
-                    .query("run", "Of one run, by its number.", .integer),
-                    .query("actor", "Of one actor, by the whole name."),
-                    .query("kind", "Of one kind.", allowed: EventKind.allCases.map(\.rawValue)),
-                    .query("since", "Not before a time, ISO 8601."), .limit, .cursor, .format,
+                    .query("run", "Only entries of one run, by its number.", .integer),
+                    .query("actor", "Only entries of one actor, by the full name."),
+                    .query("kind", "Only entries of one kind.", allowed: EventKind.allCases.map(\.rawValue)),
+                    .query("since", "Only events at or after a time, ISO 8601."), .limit, .cursor, .format,
                 ],
                 answers: [.init(.ok, "Events.", .json(ListPage<EventResult>.self), orTable: true)],
                 problems: [.notFound, .unprocessableContent], handle: list)

@@ -19,7 +19,7 @@ struct CampaignOperations: Sendable {
     /// The conditions of a write, which say what the caller has seen. The caller must send one of them.
     private static let conditions: [Operation.Parameter] = [
         .header("If-Match", "The ETag of the text that is replaced."),
-        .header("If-None-Match", "For a file that is not there yet.", allowed: ["*"]),
+        .header("If-None-Match", "For a file that does not exist yet.", allowed: ["*"]),
     ]
     private static let subject = "Campaigns"
     /// The problems of writing a file.
@@ -36,7 +36,7 @@ struct CampaignOperations: Sendable {
     private var listCampaigns: Operation {
         Operation(
             method: .get, path: "/campaigns", id: "listCampaigns", subject: Self.subject,
-            about: "The campaigns of the configured folder, right or wrong, with what comes next and their last run.",
+            about: "The campaigns of the configured folder, valid or not, with their next start and last run.",
             permission: .read, answers: [.init(.ok, "The campaigns.", .json(ListPage<CampaignResult>.self))]
         ) { request in
             let all = try await cases.files.campaigns(now: cases.now)
@@ -48,8 +48,8 @@ struct CampaignOperations: Sendable {
         Operation(
             method: .get, path: "/campaigns/{campaign}", id: "getCampaign", subject: Self.subject,
             about:
-                "A campaign's text, everything wrong with it as `fanfare validate` says it, and its templates. The ETag "
-                + "is to be given to what replaces the text.",
+                "A campaign's text, its errors and warnings as `fanfare validate` prints them, and its templates. The "
+                + "ETag must be sent when the text is replaced.",
             permission: .read, parameters: [Self.campaign],
             answers: [.init(.ok, "The campaign.", .json(CampaignDetailResult.self))], problems: [.notFound]
         ) { request in
@@ -66,8 +66,8 @@ struct CampaignOperations: Sendable {
     private var validateCampaign: Operation {
         Operation(
             method: .post, path: "/campaigns/{campaign}/validate", id: "validateCampaign", subject: Self.subject,
-            about: "Checks a text as if it stood in the campaign's file, beside the other files as they are. Writes "
-                + "nothing; the file need not be there.",
+            about: "Checks a text as if it were in the campaign's file, with the other files as they are. Writes "
+                + "nothing; the file need not exist.",
             permission: .plan, parameters: [Self.campaign], body: .json(TextBody.self),
             answers: [.init(.ok, "What was found.", .json(ValidationResult.self))],
             problems: [.notFound, .contentTooLarge, .unprocessableContent]
@@ -82,9 +82,9 @@ struct CampaignOperations: Sendable {
         Operation(
             method: .put, path: "/campaigns/{campaign}", id: "putCampaign", subject: Self.subject,
             about:
-                "Writes a campaign's file, whole or not at all, where `http.editing` is on. `If-Match` with the ETag of the "
-                + "text that is replaced, or `If-None-Match: *` for a new file. A text with errors is refused. If the "
-                + "campaign starts automatically, the text of an account without `run` waits for release.",
+                "Writes a campaign's file, whole or not at all, if `http.editing` is on. `If-Match` with the ETag of "
+                + "the text that is replaced, or `If-None-Match: *` for a new file. A text with errors is refused. If "
+                + "the campaign starts automatically, the text of an account without `run` waits for release.",
             permission: .edit, parameters: [Self.campaign] + Self.conditions, body: .text("application/yaml"),
             answers: Self.written, problems: Self.writingProblems
         ) { request in
@@ -95,10 +95,10 @@ struct CampaignOperations: Sendable {
     }
 
     private static let written: [Operation.Answer] = [
-        .init(.ok, "It was replaced.", .json(WrittenFileResult.self)),
-        .init(.created, "It is new.", .json(WrittenFileResult.self)),
+        .init(.ok, "The file was replaced.", .json(WrittenFileResult.self)),
+        .init(.created, "The file was created.", .json(WrittenFileResult.self)),
         .init(
-            .accepted, "The file stays as it is: the text waits as change `held` for an account with `run`.",
+            .accepted, "The file is unchanged: the text waits as change `held` for release by an account with `run`.",
             .json(WrittenFileResult.self)),
     ]
 
@@ -155,7 +155,7 @@ extension CampaignOperations {
     private var getTemplate: Operation {
         Operation(
             method: .get, path: "/templates/{template}", id: "getTemplate", subject: Self.subject,
-            about: "A template's text, and everything wrong with it, also what a campaign finds in it.",
+            about: "A template's text, with its errors and warnings, also those found through a campaign.",
             permission: .read, parameters: [Self.template],
             answers: [.init(.ok, "The template.", .json(TemplateDetailResult.self))], problems: [.notFound]
         ) { request in
@@ -177,7 +177,7 @@ extension CampaignOperations {
         Operation(
             method: .post, path: "/templates/{template}/validate", id: "validateTemplate", subject: Self.subject,
             about:
-                "Checks a text as if it stood in the template's file, with the campaigns that use it. Writes nothing.",
+                "Checks a text as if it were in the template's file, with the campaigns that use it. Writes nothing.",
             permission: .plan, parameters: [Self.template], body: .json(TextBody.self),
             answers: [.init(.ok, "What was found.", .json(ValidationResult.self))],
             problems: [.notFound, .contentTooLarge, .unprocessableContent]
@@ -191,7 +191,8 @@ extension CampaignOperations {
     private var putTemplate: Operation {
         Operation(
             method: .put, path: "/templates/{template}", id: "putTemplate", subject: Self.subject,
-            about: "Writes a template's file, as a campaign's. A text that would make a campaign wrong is refused.",
+            about:
+                "Writes a template's file, as a campaign's. A text that would cause an error in a campaign is refused.",
             permission: .edit, parameters: [Self.template] + Self.conditions, body: .text("application/yaml"),
             answers: Self.written, problems: Self.writingProblems
         ) { request in
@@ -245,7 +246,7 @@ struct CampaignAccess: Sendable {
             // The campaign does not exist yet.
         }
         guard caller.sees(new ?? "") else {
-            throw Problem.forbidden("\(caller.name) is for the app \(own) alone; write topic: \(own)")
+            throw Problem.forbidden("\(caller.name) is valid only for the app \(own); write topic: \(own)")
         }
         for name in templates.sorted() { try requireTemplate(name) }
     }
@@ -363,7 +364,8 @@ struct CampaignAccess: Sendable {
         if !isUnclear { try requireTemplate(name) }
         guard cases.files.topics(ofTemplate: name).allSatisfy(caller.sees), !isUnclear else {
             throw Problem.forbidden(
-                "campaigns of another app use template \"\(name)\", or one that cannot be read may; ask an admin to change it"
+                "campaigns of another app use template \"\(name)\", or an unreadable campaign may use it; ask an admin "
+                    + "to change it"
             )
         }
     }

@@ -17,7 +17,8 @@ struct ChangeOperations: Sendable {
         [
             Operation(
                 method: .get, path: "/changes", id: "listChanges", subject: "Campaigns",
-                about: "Texts of campaign and template files that wait for release: what an account without `run` "
+                about:
+                    "Texts of campaign and template files that wait for release: texts that an account without `run` "
                     + "writes for a campaign that starts automatically.",
                 permission: .read, answers: [.init(.ok, "The changes.", .json(ListPage<ChangeResult>.self))]
             ) { request in
@@ -25,7 +26,7 @@ struct ChangeOperations: Sendable {
             },
             Operation(
                 method: .get, path: "/changes/{change}", id: "getChange", subject: "Campaigns",
-                about: "A change that waits, with its text and the file's text now.", permission: .read,
+                about: "A waiting change, with its text and the file's current text.", permission: .read,
                 parameters: [Self.change],
                 answers: [.init(.ok, "The change.", .json(ChangeDetailResult.self))], problems: [.notFound]
             ) { request in
@@ -33,7 +34,7 @@ struct ChangeOperations: Sendable {
             },
             Operation(
                 method: .post, path: "/changes/{change}/release", id: "releaseChange", subject: "Campaigns",
-                about: "Puts the text in its file's place, if the file is still as its author has seen it.",
+                about: "Writes the text to its file, if the file is unchanged since its author read it.",
                 permission: .run, parameters: [Self.change],
                 answers: [.init(.ok, "The file was written.", .json(ChangeResult.self))],
                 problems: [.notFound, .conflict, .unprocessableContent, .internalServerError]
@@ -42,9 +43,9 @@ struct ChangeOperations: Sendable {
             },
             Operation(
                 method: .post, path: "/changes/{change}/reject", id: "rejectChange", subject: "Campaigns",
-                about: "Drops the text; the file stays as it is.", permission: .run, parameters: [Self.change],
+                about: "Rejects the text; the file stays unchanged.", permission: .run, parameters: [Self.change],
                 body: .json(RejectBody.self), needsBody: false,
-                answers: [.init(.ok, "The text was dropped.", .json(ChangeResult.self))],
+                answers: [.init(.ok, "The text was rejected.", .json(ChangeResult.self))],
                 problems: [.notFound, .unprocessableContent]
             ) { request in
                 let number = try request.number("change", of: "change")
@@ -75,7 +76,7 @@ extension UseCases {
         guard caller.topic != nil else { return detail }
         guard let kind = ManageFiles.Kind(rawValue: detail.change.kind),
             (try? CampaignAccess(self, caller).requireWriting(kind, detail.change.name, text: detail.text)) != nil
-        else { throw Problem.notFound("no change \(id) waits") }
+        else { throw Problem.notFound("no waiting change has the number \(id)") }
         return detail
     }
 

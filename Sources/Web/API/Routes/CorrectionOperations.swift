@@ -33,8 +33,9 @@ struct CorrectionOperations: Sendable {
         [
             Operation(
                 method: .post, path: "/runs/{run}/correct", id: "correctRun", subject: "Runs",
-                about: "Puts other words in the place of what a run has sent, for exactly those who got it, to the "
-                    + "last of them first. It is a run of its own, which the daemon sends.",
+                about:
+                    "Replaces a run's texts with others, on exactly the devices that got them, in reverse order: the "
+                    + "last device first. The correction is a run of its own, which the daemon sends.",
                 permission: .run, parameters: [Self.run], body: .json(CorrectBody.self), needsBody: false,
                 answers: [.init(.accepted, "The run was made; Location has it.", .json(StartedResult.self))],
                 problems: Self.problems
@@ -48,8 +49,8 @@ struct CorrectionOperations: Sendable {
             },
             Operation(
                 method: .post, path: "/runs/{run}/recall", id: "recallRun", subject: "Runs",
-                about: "Takes what a run has sent off the screens, where the app knows how: a background push with the "
-                    + "collapse id under `recall`, to exactly those who got it. The daemon sends it.",
+                about: "Removes a run's notifications from the screens, if the app can: a background push with the "
+                    + "collapse id under `recall`, to exactly the devices that got them. The daemon sends it.",
                 permission: .run, parameters: [Self.run], body: .json(RecallBody.self), needsBody: false,
                 answers: [.init(.accepted, "The run was made; Location has it.", .json(StartedResult.self))],
                 problems: Self.problems

@@ -7,9 +7,9 @@ struct DeviceOperations: Sendable {
     let cases: UseCases
 
     private static let topic = Operation.Parameter.path(
-        "topic", "The topic of its app, `com.example.app`, with a suffix for tokens of one.")
+        "topic", "The topic of its app, `com.example.app`, with a suffix if the token's push type has one.")
     private static let installation = Operation.Parameter.path(
-        "installation", "The installation's id, as the app made it.")
+        "installation", "The installation's id, as the app created it.")
     private static let device = Operation.Parameter.path("device", "The number of a device.", .integer)
     private static let answerModes = ["all", "rejected"]
 
@@ -19,12 +19,12 @@ struct DeviceOperations: Sendable {
         Operation(
             method: .put, path: "/devices/{topic}/{installation}", id: "registerDevice", subject: "Devices",
             about:
-                "Registers a device, or refreshes what is known of it, by the rules of `fanfare devices import`: fields "
-                + "that are left out stay as they are. Answered when it is stored.",
+                "Registers a device, or updates its data, by the rules of `fanfare devices import`: fields "
+                + "that are left out stay unchanged. Responds when the device is stored.",
             permission: .register, parameters: [Self.topic, Self.installation],
             body: .json(DeviceRegistrationBody.self),
             answers: [
-                .init(.ok, "Known already; the device as it is now.", .json(DeviceResult.self)),
+                .init(.ok, "The device was already registered; its current data.", .json(DeviceResult.self)),
                 .init(.created, "New.", .json(DeviceResult.self)),
             ],
             problems: [.conflict, .contentTooLarge, .unprocessableContent, .serviceUnavailable], handle: register)
@@ -34,26 +34,27 @@ struct DeviceOperations: Sendable {
         Operation(
             method: .post, path: "/devices", id: "registerDevices", subject: "Devices",
             about:
-                "Registers many devices, one JSON object a line of at most 64 KiB, and answers line by line while it "
-                + "reads: what is answered is stored. A bad line is answered and the rest goes on. Read the answers "
-                + "while you send, or ask for the rejected ones alone. The last line has the status `done` and the counts; "
-                + "without it the stream broke off, and lines that have no answer may be sent again.",
+                "Registers many devices, one JSON object of at most 64 KiB per line, and returns a result per line as "
+                + "it reads: a line with a result is stored or rejected. Bad lines do not stop the rest. Read results "
+                + "while you send, or request only the rejected ones. The last line has the status `done` and the "
+                + "counts; if it is missing, the stream broke off, and lines without a result may be sent again.",
             permission: .register,
             parameters: [
                 .query(
-                    "answers", "`rejected`: only of lines that were not stored; `all` if not given.",
+                    "answers", "`rejected`: only results of lines that were not stored (default: `all`).",
                     allowed: Self.answerModes)
             ],
             body: .jsonLines(DeviceRegistrationBody.self),
-            answers: [.init(.ok, "What became of each line.", .jsonLines(RegistrationLineResult.self))],
+            answers: [.init(.ok, "The result of each line.", .jsonLines(RegistrationLineResult.self))],
             problems: [.unprocessableContent], handle: registerMany)
     }
 
     private var remove: Operation {
         Operation(
             method: .delete, path: "/devices/{topic}/{installation}", id: "removeDevice", subject: "Devices",
-            about: "Removes a device. One that was sent background pushes lately keeps an empty row for a day, so that "
-                + "registering it again does not open its silent budget.",
+            about:
+                "Removes a device. A device that got background pushes recently keeps an empty row for a day, so that "
+                + "registering it again does not reset its silent budget.",
             permission: .register, parameters: [Self.topic, Self.installation],
             answers: [.init(.ok, "What was removed.", .json(DeviceRemovalResult.self))],
             problems: [.notFound, .serviceUnavailable], handle: remove)
@@ -62,22 +63,23 @@ struct DeviceOperations: Sendable {
     private var counts: Operation {
         Operation(
             method: .get, path: "/devices/counts", id: "countDevices", subject: "Devices",
-            about: "How many devices there are, by topic, environment and status. Many are counted now and then, and "
-                + "`counted_at` says when.",
-            permission: .read, answers: [.init(.ok, "The counts, and of when.", .json(DeviceCountsResult.self))],
+            about:
+                "How many devices there are, by topic, environment and status. Large numbers are counted at intervals; "
+                + "`counted_at` gives the time.",
+            permission: .read, answers: [.init(.ok, "The counts, with their time.", .json(DeviceCountsResult.self))],
             handle: counts)
     }
 
     private var find: Operation {
         Operation(
             method: .get, path: "/devices", id: "findDevices", subject: "Devices",
-            about: "The devices that a text may mean, at most 20; an old token finds the device that had it.",
+            about: "The devices that match a text, at most 20; an old token finds the device that had it.",
             permission: .read,
             parameters: [
                 .required("find", "An installation's id, a user's id, or the last 8 or more characters of a token."),
                 .format,
             ],
-            answers: [.init(.ok, "Those there are.", .json(ListPage<DeviceResult>.self), orTable: true)],
+            answers: [.init(.ok, "The devices found.", .json(ListPage<DeviceResult>.self), orTable: true)],
             problems: [.notFound, .unprocessableContent], handle: find)
     }
 
@@ -85,7 +87,7 @@ struct DeviceOperations: Sendable {
         Operation(
             method: .get, path: "/devices/{device}/explanation", id: "explainDevice", subject: "Devices",
             about:
-                "What happened to a device, run by run, and what would become of a push now, as `fanfare explain --json` "
+                "The history of a device by run, and the outcome of a push sent now, as `fanfare explain --json` "
                 + "has it.",
             permission: .read, parameters: [Self.device],
             answers: [.init(.ok, "Its story.", .json(ExplanationResult.self))], problems: [.notFound], handle: explain)
@@ -102,7 +104,7 @@ struct DeviceOperations: Sendable {
     }
 
     private static func foreign(_ topic: String, _ caller: Caller) -> Problem {
-        .forbidden("\(caller.name) is good for \(caller.topic ?? "nothing") and its suffixes, not for \(topic)")
+        .forbidden("\(caller.name) is valid for \(caller.topic ?? "nothing") and its suffixes, not for \(topic)")
     }
 
     @Sendable private func remove(_ request: APIRequest) async throws -> Response {

@@ -11,9 +11,9 @@ struct HealthOperations: Sendable {
             Operation(
                 method: .get, path: "/health", id: "getHealth", subject: "Service",
                 about:
-                    "How the service is: one sentence, what was looked at with the worst first, the daemon, and what waits. "
-                    + "For machines there are /healthz and /readyz, which ask for no token.",
-                permission: .read, answers: [.init(.ok, "How it is, well or not.", .json(HealthResult.self))],
+                    "The health of the service: a summary, the checks (worst first), the daemon, and the work that "
+                    + "waits. Programs use /healthz and /readyz, which need no token.",
+                permission: .read, answers: [.init(.ok, "The health of the service.", .json(HealthResult.self))],
                 handle: get)
         ]
     }

@@ -20,7 +20,7 @@ struct RunOperations: Sendable {
 
     private static let run = Operation.Parameter.path("run", "The number of a run.", .integer)
     private static let ifMatch = Operation.Parameter(
-        name: "If-Match", place: .header, about: "The `ETag` of the run as it was seen; another state by now is 412.")
+        name: "If-Match", place: .header, about: "The `ETag` of the run as last read; 412 if its state has changed.")
     private static let changeProblems: [HTTPResponse.Status] = [.notFound, .preconditionFailed, .conflict]
 
     var all: [Operation] { reading + changing }
@@ -30,57 +30,58 @@ struct RunOperations: Sendable {
             Operation(
                 method: .get, path: "/runs", id: "listRuns", subject: "Runs",
                 about:
-                    "Runs, newest first. A page may have fewer than asked for and still be followed by others. The first "
+                    "Runs, newest first. A page may be shorter than requested and still have a next page. The first "
                     + "page names the runs that cannot be read, which are left out.",
                 permission: .read,
                 parameters: [
-                    .query("campaign", "Of this campaign."),
-                    .query("state", "In this state.", allowed: RunState.allCases.map(\.rawValue)),
+                    .query("campaign", "Only runs of this campaign."),
+                    .query("state", "Only runs in this state.", allowed: RunState.allCases.map(\.rawValue)),
                     .query("since", "Created at or after this moment, ISO 8601."),
                     .query("until", "Created before this moment, ISO 8601."),
-                    .query("tests", "`true`: also those sent to one device by hand.", allowed: ["true", "false"]),
+                    .query("tests", "`true`: include tests sent to one device.", allowed: ["true", "false"]),
                     .cursor, .limit,
                 ], answers: [.init(.ok, "A page of runs.", .json(RunPageResult.self))], handle: list),
             Operation(
                 method: .get, path: "/runs/{run}/timeline", id: "getTimeline", subject: "Runs",
-                about: "What became of a run's pushes over time, by 10 s or a multiple of it.", permission: .read,
+                about: "The outcomes of a run's pushes over time, per 10 s or a multiple of it.", permission: .read,
                 parameters: [Self.run], answers: [.init(.ok, "The timeline.", .json(TimelineResult.self))],
                 problems: [.notFound], handle: timeline),
             Operation(
                 method: .get, path: "/runs/{run}/deliveries", id: "listDeliveries", subject: "Runs",
                 about:
-                    "Deliveries of a run in order of device, by what became of them. A page may have fewer than asked "
-                    + "for, or none, and still be followed by others.",
+                    "Deliveries of a run in order of device, with their outcomes. A page may be shorter than requested"
+                    + ", or empty, and still have a next page.",
                 permission: .read,
                 parameters: [
                     Self.run,
-                    .query("state", "Where they stand.", allowed: DeliveryStanding.allCases.map(\.rawValue)),
-                    .query("reason", "As APNs or Fanfare gives it."), .cursor, .limit,
+                    .query("state", "The state of the deliveries.", allowed: DeliveryStanding.allCases.map(\.rawValue)),
+                    .query("reason", "The reason, as APNs or Fanfare gives it."), .cursor, .limit,
                 ], answers: [.init(.ok, "A page of deliveries.", .json(DeliveryPageResult.self))],
                 problems: [.notFound], handle: deliveries),
             Operation(
                 method: .get, path: "/runs/{run}/deliveries.csv", id: "exportDeliveries", subject: "Runs",
                 about:
-                    "One line for each delivery, as `fanfare report RUN --format csv` has them; tokens by their last 8 "
-                    + "characters.",
+                    "One line for each delivery, as `fanfare report RUN --format csv` prints it; tokens by their last "
+                    + "8 characters.",
                 permission: .read, parameters: [Self.run],
                 answers: [.init(.ok, "The deliveries, a heading first.", .text("text/csv"))],
                 problems: [.notFound], handle: export),
             Operation(
                 method: .get, path: "/runs/{run}", id: "getRun", subject: "Runs",
-                about: "A run as it is now, as `fanfare status RUN --json` has it. Its `ETag` names its state.",
+                about:
+                    "A run as it is now, as `fanfare status RUN --json` prints it. Its `ETag` changes with its state.",
                 permission: .read, parameters: [Self.run], answers: [.init(.ok, "The run.", .json(RunResult.self))],
                 problems: [.notFound], handle: get),
             Operation(
                 method: .get, path: "/runs/{run}/report", id: "getReport", subject: "Runs",
-                about: "What became of a run, as `fanfare report RUN --format json` has it.", permission: .read,
+                about: "The report of a run, as `fanfare report RUN --format json` prints it.", permission: .read,
                 parameters: [Self.run], answers: [.init(.ok, "The report.", .json(ReportResult.self))],
                 problems: [.notFound], handle: report),
             Operation(
                 method: .get, path: "/runs/{run}/sums", id: "checkSums", subject: "Runs",
-                about: "Counts every delivery again, as `fanfare report RUN --check` does. Reads the whole run.",
+                about: "Recounts every delivery, as `fanfare report RUN --check` does. Reads the whole run.",
                 permission: .read, parameters: [Self.run],
-                answers: [.init(.ok, "The account, and whether it closes.", .json(SumCheckResult.self))],
+                answers: [.init(.ok, "The counts, and whether they balance.", .json(SumCheckResult.self))],
                 problems: [.notFound], handle: sums),
         ]
     }
@@ -89,7 +90,7 @@ struct RunOperations: Sendable {
         [
             Operation(
                 method: .post, path: "/runs/{run}/pause", id: "pauseRun", subject: "Runs",
-                about: "Stops a run until it is resumed. Answers when its sender has obeyed, or after 15 s.",
+                about: "Pauses a run until it is resumed. Responds when its sender has confirmed, or after 15 s.",
                 permission: .halt, parameters: [Self.run, Self.ifMatch], body: .json(Change.self), needsBody: false,
                 answers: [.init(.ok, "The run.", .json(RunResult.self))], problems: Self.changeProblems,
                 handle: { request in
@@ -97,7 +98,7 @@ struct RunOperations: Sendable {
                 }),
             Operation(
                 method: .post, path: "/runs/{run}/resume", id: "resumeRun", subject: "Runs",
-                about: "Lets a paused run go on: the daemon takes it up.", permission: .run,
+                about: "Resumes a paused run; the daemon continues it.", permission: .run,
                 parameters: [Self.run, Self.ifMatch], body: .json(Change.self), needsBody: false,
                 answers: [.init(.ok, "The run.", .json(RunResult.self))], problems: Self.changeProblems,
                 handle: { request in
@@ -106,7 +107,7 @@ struct RunOperations: Sendable {
             Operation(
                 method: .post, path: "/runs/{run}/approve", id: "approveStage", subject: "Runs",
                 about:
-                    "Lets the stage begin that a run is paused for: the daemon takes it up. The body names the stage.",
+                    "Starts the stage that a paused run waits for; the daemon sends it. The body names the stage.",
                 permission: .approve,
                 parameters: [Self.run, Self.ifMatch], body: .json(StageApproval.self),
                 answers: [.init(.ok, "The run.", .json(RunResult.self))],
@@ -115,7 +116,7 @@ struct RunOperations: Sendable {
                 handle: approve),
             Operation(
                 method: .post, path: "/runs/{run}/cancel", id: "cancelRun", subject: "Runs",
-                about: "Ends a run for good: what was not sent yet is suppressed.", permission: .halt,
+                about: "Cancels a run permanently: deliveries not sent yet are suppressed.", permission: .halt,
                 parameters: [Self.run, Self.ifMatch], body: .json(Change.self), needsBody: false,
                 answers: [.init(.ok, "The run.", .json(RunResult.self))], problems: Self.changeProblems,
                 handle: { request in
@@ -191,7 +192,7 @@ struct RunOperations: Sendable {
         guard seen == Self.tag(RunResult(run)) else {
             throw Problem(
                 412, "changed_meanwhile", "Changed meanwhile",
-                "run \(run.id) is \(RunResult(run).stateSummary) by now; look at it again before you change it")
+                "run \(run.id) is now \(RunResult(run).stateSummary); reload it before you change it")
         }
         return true
     }

@@ -11,15 +11,15 @@ struct ScheduleOperations: Sendable {
             Operation(
                 method: .get, path: "/schedule", id: "getSchedule", subject: "Campaigns",
                 about:
-                    "What starts by itself on the days from one to another, at most \(ListSchedule.daysMax): days of the "
-                    + "operator's zone, and of each device's clock where that decides. Clocks that leave a time out or show it "
-                    + "twice are named.",
+                    "The automatic starts from one day to another, at most \(ListSchedule.daysMax): days of the "
+                    + "operator's zone, or of each device's clock if the schedule uses it. Clock changes that skip or "
+                    + "repeat a start are named.",
                 permission: .read,
                 parameters: [
-                    .query("from", "The first day, such as 2026-12-01; today if not given."),
-                    .query("to", "The last day, included; two weeks after the first if not given."),
-                    .query("campaign", "Only this one."),
-                ], answers: [.init(.ok, "What starts when, in order.", .json(ScheduleResult.self))],
+                    .query("from", "The first day, such as 2026-12-01 (default: today)."),
+                    .query("to", "The last day, inclusive (default: two weeks after the first)."),
+                    .query("campaign", "Only this campaign."),
+                ], answers: [.init(.ok, "The starts, in order of time.", .json(ScheduleResult.self))],
                 problems: [.notFound, .unprocessableContent], handle: get)
         ].readingTexts
     }
@@ -53,7 +53,7 @@ extension APIRequest {
     fileprivate func day(_ name: String) throws -> CivilDay? {
         guard let text = text(name) else { return nil }
         guard let wall = WallTime(text), text.utf8.count == 10 else {
-            throw Problem.invalid(parameter: name, "\"\(name)\" is to be a date such as 2026-12-24")
+            throw Problem.invalid(parameter: name, "\"\(name)\" must be a date such as 2026-12-24")
         }
         return wall.day
     }

@@ -31,8 +31,8 @@ struct SegmentOperations: Sendable {
         Operation(
             method: .get, path: "/segments", id: "listSegments", subject: "Segments",
             about:
-                "All segments by name. Those with an expression are counted as of when they were defined; read one for "
-                + "its count of now. Who is confined to one app sees those with devices of it, and counts of these.",
+                "All segments by name. Those with an expression show the count from their definition; read one for "
+                + "its current count. A token for one app sees and counts only devices of that app.",
             permission: .read, parameters: [.format],
             answers: [.init(.ok, "The segments.", .json(ListPage<SegmentResult>.self), orTable: true)],
             problems: [.unprocessableContent], handle: list)
@@ -42,8 +42,8 @@ struct SegmentOperations: Sendable {
         Operation(
             method: .get, path: "/segments/{segment}", id: "getSegment", subject: "Segments",
             about:
-                "A segment, counted now, as `fanfare segments list --json` has it. One with an expression has an ETag, which "
-                + "tells this expression from another.", permission: .read,
+                "A segment, counted now, as `fanfare segments list --json` prints it. If it has an expression, its "
+                + "ETag changes with the expression.", permission: .read,
             parameters: [Self.name], answers: [.init(.ok, "The segment.", .json(SegmentResult.self))],
             problems: [.notFound], handle: read)
     }
@@ -62,12 +62,13 @@ struct SegmentOperations: Sendable {
     private var define: Operation {
         Operation(
             method: .put, path: "/segments/{segment}", id: "defineSegment", subject: "Segments",
-            about: "Names an audience expression, or gives another one to the name. With `If-Match` another user's "
-                + "expression is not replaced unseen.",
+            about:
+                "Names an audience expression, or replaces the expression of that name. With `If-Match` another user's "
+                + "expression is not overwritten by accident.",
             permission: .segments,
             parameters: [
                 Self.name,
-                .header("If-Match", "The ETag of the expression that is replaced; another one by now is 412."),
+                .header("If-Match", "The ETag of the expression to replace; 412 if it has changed."),
             ], body: .json(Definition.self),
             answers: [.init(.ok, "The segment, counted now.", .json(SegmentResult.self))],
             problems: [
@@ -79,7 +80,7 @@ struct SegmentOperations: Sendable {
         Operation(
             method: .post, path: "/segments/count", id: "countExpression", subject: "Segments",
             about:
-                "How many devices of an app an expression selects now, and how many of them a push would be sent to.",
+                "The number of an app's devices that an expression selects now, and that a push would reach.",
             permission: .plan, body: .json(Question.self),
             answers: [.init(.ok, "The counts.", .json(ExpressionCountResult.self))],
             problems: [.notFound, .contentTooLarge, .unprocessableContent, .serviceUnavailable], handle: count)
@@ -88,13 +89,14 @@ struct SegmentOperations: Sendable {
     private var change: Operation {
         Operation(
             method: .post, path: "/segments/{segment}/members", id: "changeSegmentMembers", subject: "Segments",
-            about: "Adds or removes members, or makes the members exactly those given: one JSON object a line, with an "
-                + "`installation_id`, a `user_id` or a `token`. As a whole or not at all; lines that are of no use are counted "
+            about:
+                "Adds or removes members, or makes the members exactly those given: one JSON object per line, with an "
+                + "`installation_id`, a `user_id` or a `token`. All or nothing; unusable lines are counted "
                 + "and left out.",
             permission: .segments,
             parameters: [
                 Self.name,
-                .query("mode", "`add` if not given.", allowed: ManageSegments.modes),
+                .query("mode", "The change of the members (default: `add`).", allowed: ManageSegments.modes),
                 .query("topic", "Only devices of this topic."),
             ],
             body: .jsonLines(Member.self),
@@ -107,7 +109,7 @@ struct SegmentOperations: Sendable {
             method: .delete, path: "/segments/{segment}", id: "removeSegment", subject: "Segments",
             about:
                 "Removes a segment; its devices stay. Refused while a campaign, the seeds of a stage, another segment, "
-                + "`test_devices` or a run that has not chosen its devices yet names it; the answer names them.",
+                + "`test_devices` or a run that has not chosen its devices yet uses it; the response lists the uses.",
             permission: .segments, parameters: [Self.name],
             answers: [.init(.ok, "What was removed.", .json(SegmentResult.self))],
             problems: [.notFound, .conflict, .serviceUnavailable], handle: remove)
@@ -166,7 +168,7 @@ struct SegmentOperations: Sendable {
         try requireRight(question.expression)
         guard let pushType = PushType(rawValue: question.pushType ?? PushType.alert.rawValue) else {
             let types = PushType.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Problem.invalid([.init(pointer: "/push_type", detail: "\"push_type\" is to be one of \(types)")])
+            throw Problem.invalid([.init(pointer: "/push_type", detail: "\"push_type\" must be one of \(types)")])
         }
         try await CampaignAccess(cases, request.caller).requireSegments(
             cases.counting.segments(in: question.expression))

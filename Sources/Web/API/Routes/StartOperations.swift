@@ -50,7 +50,8 @@ struct StartOperations: Sendable {
         Operation(
             method: .post, path: "/campaigns/{campaign}/plan", id: "planCampaign", subject: Self.subject,
             about:
-                "Who would get what and when, as `fanfare plan` says it; nothing is sent. `plan` is the hash to start with.",
+                "The devices, texts and times of a run, as `fanfare plan` prints them; nothing is sent. `plan` is the "
+                + "hash to start with.",
             permission: .plan, parameters: [CampaignOperations.campaign], body: .json(PlanBody.self),
             answers: [.init(.ok, "The plan.", .json(PlanResult.self))], problems: [.notFound, .unprocessableContent]
         ) { request in
@@ -67,9 +68,9 @@ struct StartOperations: Sendable {
     private var render: Operation {
         Operation(
             method: .post, path: "/campaigns/{campaign}/render", id: "renderCampaign", subject: Self.subject,
-            about: "One payload as it would be sent, for a language or a device, as `fanfare render` has it.",
+            about: "One payload as it would be sent, for a language or a device, as `fanfare render` prints it.",
             permission: .plan, parameters: [CampaignOperations.campaign], body: .json(RenderBody.self),
-            answers: [.init(.ok, "The payload and what goes with it.", .json(RenderingResult.self))],
+            answers: [.init(.ok, "The payload, its size and its headers.", .json(RenderingResult.self))],
             problems: [.notFound, .unprocessableContent]
         ) { request in
             let body = try await request.body(RenderBody.self)
@@ -92,10 +93,10 @@ struct StartOperations: Sendable {
         Operation(
             method: .post, path: "/campaigns/{campaign}/test-send", id: "testSendCampaign", subject: Self.subject,
             about:
-                "Sends the campaign to one device, whatever audience, guards and holdout say. It is a run of its own, "
-                + "which the daemon sends: what became of it is read there.",
+                "Sends the campaign to one device, regardless of audience, guards and holdout. It is a run of its own, "
+                + "which the daemon sends: read that run for the outcome.",
             permission: .testSend, parameters: [CampaignOperations.campaign], body: .json(TestBody.self),
-            answers: [.init(.accepted, "The run was made; Location has it.", .json(StartedResult.self))],
+            answers: [.init(.accepted, "The run was created; see Location.", .json(StartedResult.self))],
             problems: [.notFound, .unprocessableContent, .internalServerError]
         ) { request in
             let body = try await request.body(TestBody.self)
@@ -111,12 +112,13 @@ struct StartOperations: Sendable {
         Operation(
             method: .post, path: "/campaigns/{campaign}/runs", id: "startCampaign", subject: Self.subject,
             about:
-                "Starts a run, or finds the one that the occurrence has. An occurrence of the schedule is sent as the daemon "
-                + "would; any other name is a run of now. With `plan` nothing is sent that has changed since.",
+                "Starts a run, or returns the occurrence's existing run. An occurrence of the schedule is sent as the "
+                + "daemon would; any other name starts a run now. With `plan` nothing is sent if the plan has changed "
+                + "since.",
             permission: .run, parameters: [CampaignOperations.campaign], body: .json(StartBody.self),
             answers: [
-                .init(.ok, "The occurrence has this run already; nothing was done.", .json(StartedResult.self)),
-                .init(.accepted, "The run was made; Location has it.", .json(StartedResult.self)),
+                .init(.ok, "The occurrence already has this run; nothing was done.", .json(StartedResult.self)),
+                .init(.accepted, "The run was created; see Location.", .json(StartedResult.self)),
             ],
             problems: [.notFound, .conflict, .unprocessableContent, .serviceUnavailable, .internalServerError]
         ) { request in
@@ -149,7 +151,7 @@ struct StartOperations: Sendable {
                 problems.add(
                     .init(
                         pointer: "/override_guards/\(index)",
-                        detail: "\"\(text.shownShort)\" is none of \(Self.guardNames)"))
+                        detail: "\"\(text.shownShort)\" is not a guard; use one of \(Self.guardNames)"))
             }
         }
         try problems.throwIfAny()

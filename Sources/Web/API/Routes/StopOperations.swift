@@ -21,46 +21,46 @@ struct StopOperations: Sendable {
     private static let campaign = Operation.Parameter.path("campaign", "The name of a campaign.")
     private static let stopAnswers = [
         Operation.Answer(
-            .ok, "The stop in force, which may be an earlier one, and what was started in spite of it.",
+            .ok, "The stop in force, which may be an earlier one, and the number of requests started after it.",
             .json(StopResult.self))
     ]
     private static let liftAnswers = [
-        Operation.Answer(.ok, "The stop that ended, and those still in force.", .json(LiftResult.self))
+        Operation.Answer(.ok, "The stop that was lifted, and the stops still in force.", .json(LiftResult.self))
     ]
 
     var all: [Operation] {
         [
             Operation(
                 method: .get, path: "/stops", id: "listStops", subject: "Stops",
-                about: "The stops in force, on record or by the stop file alone, the oldest first.", permission: .read,
+                about: "The stops in force, in the store or only in the stop file, oldest first.", permission: .read,
                 answers: [.init(.ok, "The stops in force.", .json(StopsResult.self))], handle: list),
             Operation(
                 method: .post, path: "/stops", id: "stopEverything", subject: "Stops",
                 about:
-                    "Stops sending at once, as `fanfare stop --all` does. Answers when all senders have obeyed, or after "
-                    + "15 s, and also while the store takes nothing.",
+                    "Stops sending immediately, as `fanfare stop --all` does. Responds when all senders have "
+                    + "confirmed, or after 15 s, also while the store accepts no writes.",
                 permission: .halt, body: .json(Stop.self), needsBody: false, answers: Self.stopAnswers
             ) { try await stop(.all, $0) },
             Operation(
                 method: .post, path: "/campaigns/{campaign}/stop", id: "stopCampaign", subject: "Stops",
-                about: "The same for all runs of a campaign, those to come as well.", permission: .halt,
+                about: "Stops all runs of a campaign immediately, future ones included.", permission: .halt,
                 parameters: [Self.campaign], body: .json(Stop.self), needsBody: false, answers: Self.stopAnswers,
                 problems: [.notFound]
             ) { try await stop(.campaign($0.path("campaign")), $0) }.readingTexts,
             Operation(
                 method: .post, path: "/runs/{run}/stop", id: "stopRun", subject: "Stops",
-                about: "The same for one run, which then waits for its `resume`.", permission: .halt,
+                about: "Stops one run immediately; it then waits for `resume`.", permission: .halt,
                 parameters: [Self.run], body: .json(Stop.self), needsBody: false, answers: Self.stopAnswers,
                 problems: [.notFound]
             ) { try await stop(.run(try $0.number("run", of: "run")), $0) },
             Operation(
                 method: .post, path: "/stops/lift", id: "liftStop", subject: "Stops",
-                about: "Ends the stop of everything; runs go on where they were.", permission: .lift,
+                about: "Lifts the stop of everything; runs continue where they were.", permission: .lift,
                 body: .json(Lift.self), answers: Self.liftAnswers
             ) { try await lift(.all, $0) },
             Operation(
                 method: .post, path: "/campaigns/{campaign}/stop/lift", id: "liftStopOfCampaign", subject: "Stops",
-                about: "Ends the stop of a campaign; its runs go on where they were.", permission: .lift,
+                about: "Lifts the stop of a campaign; its runs continue where they were.", permission: .lift,
                 parameters: [Self.campaign], body: .json(Lift.self), answers: Self.liftAnswers, problems: [.notFound]
             ) { try await lift(.campaign($0.path("campaign")), $0) }.readingTexts,
         ]
@@ -107,7 +107,9 @@ extension UseCases {
     func lift(_ scope: StopOrder.Scope, reason: String, by caller: Caller) async throws -> LiftResult {
         try await require(scope, caller)
         guard reason.contains(where: { !$0.isWhitespace }) else {
-            throw Problem.invalid([.init(pointer: "/reason", detail: "say why it may go on: it goes on record")])
+            throw Problem.invalid([
+                .init(pointer: "/reason", detail: "give a reason for lifting the stop: it is recorded in the audit log")
+            ])
         }
         var result = try await stopping.lift(named(scope), reason: reason, by: caller.actor)
         let still = result.still

@@ -23,20 +23,20 @@ struct TokenOperations: Sendable {
         [
             Operation(
                 method: .get, path: "/tokens", id: "listTokens", subject: "Tokens",
-                about: "All access tokens there were, oldest first; their secrets are kept nowhere.",
+                about: "All access tokens, also expired and revoked ones, oldest first. Secrets are not stored.",
                 permission: .tokens,
                 parameters: [.format],
                 answers: [.init(.ok, "The tokens.", .json(ListPage<AccessTokenResult>.self), orTable: true)],
                 problems: [.unprocessableContent], handle: list),
             Operation(
                 method: .post, path: "/tokens", id: "createToken", subject: "Tokens",
-                about: "Makes an access token. Its `secret` is in this answer and never again.", permission: .tokens,
+                about: "Creates an access token. Only this response contains its `secret`.", permission: .tokens,
                 body: .json(Request.self),
                 answers: [.init(.created, "The token, with its secret.", .json(AccessTokenResult.self))],
                 problems: [.conflict, .contentTooLarge, .unprocessableContent, .serviceUnavailable], handle: create),
             Operation(
                 method: .delete, path: "/tokens/{token}", id: "revokeToken", subject: "Tokens",
-                about: "Ends a token, and the sessions that were opened with it.", permission: .tokens,
+                about: "Revokes a token, and the sessions that were opened with it.", permission: .tokens,
                 parameters: [Self.token], answers: [.init(.ok, "The token.", .json(AccessTokenResult.self))],
                 problems: [.notFound, .serviceUnavailable], handle: revoke),
         ]
@@ -63,11 +63,11 @@ struct TokenOperations: Sendable {
     static func create(_ request: Request, _ cases: UseCases, by actor: Actor) async throws -> AccessTokenResult {
         guard let role = AccessRole(rawValue: request.role) else {
             let roles = AccessRole.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Problem.invalid([.init(pointer: "/role", detail: "\"role\" is to be one of \(roles)")])
+            throw Problem.invalid([.init(pointer: "/role", detail: "\"role\" must be one of \(roles)")])
         }
         let expires = try request.expires.map { text in
             try WrittenDuration.parse(text).orThrow(
-                Problem.invalid([.init(pointer: "/expires", detail: "\"expires\" is to be a duration, such as 90d")]))
+                Problem.invalid([.init(pointer: "/expires", detail: "\"expires\" must be a duration, such as 90d")]))
         }
         let now = cases.now
         let made = try await cases.access.create(

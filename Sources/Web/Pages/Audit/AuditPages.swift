@@ -106,7 +106,7 @@ struct AuditQuestion: Sendable {
     init(run: String?, actor: String?, kind: String?, since: String?) throws {
         self.run = try run.map { text in
             guard let number = Int64(text) else {
-                throw Problem.invalid(parameter: "run", "\"run\" is to be a run's number")
+                throw Problem.invalid(parameter: "run", "\"run\" must be a run's number")
             }
             return number
         }
@@ -122,7 +122,7 @@ struct AuditQuestion: Sendable {
         self.kind = kind
         self.since = try since.map { text in
             try WrittenMoment.parse(text).orThrow(
-                Problem.invalid(parameter: "since", "\"since\" is to be a time such as 2026-12-01T09:00:00Z"))
+                Problem.invalid(parameter: "since", "\"since\" must be a time such as 2026-12-01T09:00:00Z"))
         }
     }
 
@@ -132,7 +132,7 @@ struct AuditQuestion: Sendable {
         if let topic = caller.topic {
             guard let run else {
                 throw Problem.forbidden(
-                    "\(caller.name) is good for \(topic) alone: ask for one of its runs, by its number")
+                    "\(caller.name) is valid only for \(topic): give the number of a run of that app")
             }
             _ = try await cases.run(run, for: caller)
         }

@@ -167,8 +167,8 @@ enum ClockSummary {
         changes.map { change in
             switch change.kind {
             case "skipped":
-                "in \(change.zone) the clocks leave its time out: it goes at \(time(change.startsAtLocal))"
-            default: "in \(change.zone) the clocks show its time twice: it goes the first time"
+                "in \(change.zone) the clocks skip its time: the run starts at \(time(change.startsAtLocal))"
+            default: "in \(change.zone) the clocks show its time twice: the run starts the first time"
             }
         }.joined(separator: "; ")
     }

@@ -74,7 +74,7 @@ struct CampaignPageBuilder: Sendable {
             page.phones = draft == nil ? [] : (try? await phones(input, draft: nil)) ?? []
             page.phonesReason =
                 if !page.phones.isEmpty {
-                    "As it was saved: the text that is being written has errors."
+                    "Shown as saved, because the text in the editor has errors."
                 } else if Failure(error)?.kind == .notFound {
                     summary(of: error)
                 } else {
@@ -145,9 +145,11 @@ struct CampaignPageBuilder: Sendable {
     /// Returns the reason why the caller may not change a file here, or `nil` if the caller may.
     private func reason(_ kind: ManageFiles.Kind, _ file: String) throws -> String? {
         guard cases.configuration().http.editing else {
-            return "Files are not changed from here: http.editing is off in the configuration."
+            return "Files cannot be edited here: set http.editing in the configuration, or edit the file on disk."
         }
-        guard caller.role.may(.edit) else { return "\(caller.name) is \(caller.role.rawValue): authors change files." }
+        guard caller.role.may(.edit) else {
+            return "\(caller.name) is \(caller.role.rawValue): only authors change files."
+        }
         guard kind == .template else { return nil }
         do {
             try CampaignAccess(cases, caller).requireWritingTemplate(file)
@@ -229,9 +231,9 @@ struct CampaignPageBuilder: Sendable {
         var view = PlanView(result, isNow: !isScheduled || page.nexts.isEmpty)
         if isScheduled {
             let summary = try scheduledSummary(hasNext: !page.nexts.isEmpty, reach: result.reach)
-            view.startReason = "\(summary) To send it at once, plan it as started now."
+            view.startReason = "\(summary) To send it immediately, plan it as started now."
         } else if !caller.role.may(.run) {
-            view.startReason = "\(caller.name) is \(caller.role.rawValue): senders start runs."
+            view.startReason = "\(caller.name) is \(caller.role.rawValue): only senders start runs."
         } else if let hash = view.hash {
             // The name is fixed here, so that sending the form again starts no second run.
             view.start = .init(plan: hash, occurrence: Self.occurrencePrefix + cases.now.iso8601)
@@ -244,14 +246,14 @@ struct CampaignPageBuilder: Sendable {
     /// Returns a sentence about the campaign's next time. That run uses the defaults of the file, not the values typed
     /// here.
     private func scheduledSummary(hasNext: Bool, reach: Int) throws -> String {
-        guard hasNext else { return "Nothing starts it any more." }
+        guard hasNext else { return "It has no further start." }
         let unset = try definition(CampaignPage.Input()).filledForShow().unset
-        guard unset.isEmpty else { return "It will fail then: no value for \(unset.joined(separator: ", "))." }
+        guard unset.isEmpty else { return "It will then fail: no value for \(unset.joined(separator: ", "))." }
         guard let needs = cases.configuration().approvals?.rule(forReach: reach)?.needs else {
-            return "It starts by itself then."
+            return "It then starts automatically."
         }
         let signatures = needs == 1 ? "the signature of 1 person" : "the signatures of \(needs.grouped) people"
-        return "It waits then for \(signatures), and asks for \(needs == 1 ? "it" : "them") by itself."
+        return "It then waits for \(signatures), and requests \(needs == 1 ? "it" : "them") automatically."
     }
 
     func definition(_ input: CampaignPage.Input) throws -> RunDefinition {

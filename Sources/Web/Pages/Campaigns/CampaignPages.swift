@@ -82,13 +82,13 @@ struct CampaignPages: Sendable {
         if case .changedMeanwhile(_, let etag) = refusal {
             let theirs = try await builder.theirs(insteadOf: draft, etag: etag)
             let waiting = theirs.author.map { author in
-                "\(author)'s text waits for release, and nothing is overwritten: compare the two texts, and save yours over "
-                    + "theirs if it is to wait in its place"
+                "\(author)'s text waits for release and was not overwritten: compare the two texts, and save yours "
+                    + "again to replace theirs"
             }
             page.files[index].conflict = .init(
                 waiting ?? refusal.description, yours: draft.text, theirs: theirs.text, etag: theirs.etag)
         } else if case .wrong = refusal {
-            page.files[index].refusal = ["Not saved: a file with errors would not be sent."]
+            page.files[index].refusal = ["Not saved: correct the errors first."]
         } else {
             page.files[index].refusal = refusal.description.split(separator: "\n").map(String.init)
         }
@@ -134,7 +134,7 @@ struct CampaignPages: Sendable {
             let given = fields["plan", default: ""]
             guard let plan = PlanToken(given) else {
                 if PlanToken.isOutdated(given) { throw PlanToken.fault(given) }
-                throw Failure(.invalidData, "plan it first: a start carries the hash of what you have seen")
+                throw Failure(.invalidData, "plan the run first: a start needs the hash of its plan")
             }
             let guards = GuardName.allCases.filter { fields["guard.\($0.rawValue)"] != nil }
             let order = StartCampaign.Order(
@@ -176,8 +176,8 @@ struct CampaignPages: Sendable {
     ) async throws -> Response {
         var page = try await builder.page(input)
         page.problem = [
-            "\(run.occurrence) was sent already as run \(run.id)\(isOther ? ", with other words" : ""); nothing was sent. "
-                + "Give another name."
+            "\(run.occurrence) was sent already as run \(run.id)\(isOther ? ", with other texts" : ""); nothing was "
+                + "sent. Give the run another name."
         ]
         try? await builder.plan(input, into: &page)
         return try answer(request, page, status: .conflict)
@@ -223,7 +223,7 @@ extension CampaignPageBuilder.Draft {
     /// Reads a draft from an editor's form.
     init(_ fields: [String: String]) throws {
         guard let kind = fields["kind"].flatMap(ManageFiles.Kind.init), let file = fields["file"] else {
-            throw Problem.invalid([.init(detail: "the form does not say which file it is about")])
+            throw Problem.invalid([.init(detail: "the form names no file; reload the page")])
         }
         // Browsers end lines with CRLF; files use LF.
         let text = fields["text", default: ""].replacing("\r\n", with: "\n")

@@ -54,7 +54,7 @@ struct NewFilePages: Sendable {
                 now: cases.now)
             if let held = written.held { return PageRequest.seeOther("/changes#change-\(held)") }
         } catch FileRefusal.wrong(let diagnostics) {
-            page.files[0].refusal = ["Not saved: a file with errors would not be sent."]
+            page.files[0].refusal = ["Not saved: correct the errors first."]
             return try answer(request, page, status: .init(code: Problem(FileRefusal.wrong(diagnostics)).status))
         } catch FileRefusal.changedMeanwhile {
             // Another user created the file first.
@@ -91,7 +91,7 @@ struct NewFilePages: Sendable {
         guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
         let word = request.path("kind")
         return try ManageFiles.Kind(rawValue: word).orThrow(
-            Problem.notFound("nothing is made that is called \"\(word)\"; campaigns and templates are"))
+            Problem.notFound("\"\(word)\" cannot be created; only campaigns and templates can"))
     }
 
     /// Returns the page with its choices, and with the draft if there is one.
@@ -111,7 +111,7 @@ struct NewFilePages: Sendable {
         if request.query("made") != nil { page.made = template.flatMap { templates.contains($0) ? $0 : nil } }
         if let draft {
             guard draft.kind == kind else {
-                throw Problem.invalid([.init(detail: "the form is one for a \(draft.kind.rawValue)")])
+                throw Problem.invalid([.init(detail: "this form creates a \(draft.kind.rawValue)")])
             }
             page.name = draft.file
             page.show(try await editor(kind, draft.file, text: draft.text, request))

@@ -90,7 +90,7 @@ struct PlanView: Sendable {
                 name: "Audience",
                 value: plan.audienceSql ?? (plan.audience.isEmpty ? "every device of the topic" : plan.audience))
         ]
-        if left > 0 { facts.append(Fact(name: "Selected", value: "\(plan.selected.grouped), of them left out: ")) }
+        if left > 0 { facts.append(Fact(name: "Selected", value: "\(plan.selected.grouped); left out: ")) }
         if left > 0, let last = facts.indices.last { facts[last].value += list(plan.suppressed) }
         facts.append(Fact(name: "Environment", value: list(plan.byEnvironment)))
         facts.append(Fact(name: "No key for", value: list(plan.withoutKey ?? [:])))
@@ -113,11 +113,11 @@ struct PlanView: Sendable {
         facts.append(
             Fact(
                 name: "Volume brake",
-                value: plan.volumeBrake.map { "it would start paused, and wait until a person resumes it: it \($0)" }
+                value: plan.volumeBrake.map { "the run would start paused until a person resumes it: it \($0)" }
                     ?? ""))
         facts.append(Fact(name: "Approval", value: plan.approval ?? ""))
         facts += (plan.emptyExclusions ?? []).map {
-            Fact(name: "Leaves out", value: "no device by segment \($0): it is empty")
+            Fact(name: "Leaves out", value: "segment \($0) is empty and selects no device")
         }
         facts += (plan.lint ?? []).map { Fact(name: "Look again", value: $0) }
         return facts.filter { !$0.value.isEmpty }
@@ -155,7 +155,7 @@ extension PlanView.WaveRow {
         devices = wave.devices.grouped
         let shown = wave.zones.prefix(4).joined(separator: ", ")
         zones = wave.zones.count > 4 ? "\(shown) and \(wave.zones.count - 4) more" : shown
-        end = wave.endsAt ?? "as fast as APNs takes it"
+        end = wave.endsAt ?? "as fast as APNs accepts it"
         if wave.expired > 0 { end += "; \(wave.expired.grouped) too late (expires_after)" }
     }
 }

@@ -44,7 +44,7 @@ struct ChangePages: Sendable {
             changes.append(ChangesPage.Change(detail, mayRelease: caller.role.may(.run)))
         }
         return try request.page(
-            .changes, title: "Changes that wait",
+            .changes, title: "Waiting changes",
             ChangesPage(
                 changes: changes, isEmpty: changes.isEmpty,
                 problem: problem?.detail.split(separator: "\n").map(String.init) ?? []),

@@ -120,18 +120,18 @@ struct RunPage: Sendable {
     /// Returns the actions that correct a run whose alerts may still be on a screen.
     private static func corrections(of run: Run, _ caller: Caller) -> [Action] {
         guard caller.role.may(.run), CorrectRun.isOffered(for: run) else { return [] }
-        let whom = "\((run.counts.accepted + run.counts.unknown).counted("device")) that got it, the last ones first"
+        let whom = "\((run.counts.accepted + run.counts.unknown).counted("device")) that got it, the last devices first"
         var actions = [
             Action(
-                address: "/runs/\(run.id)/recall", label: "Take it off the screens",
-                warning: "A background push goes to the \(whom); only an app that knows how removes what it showed.",
+                address: "/runs/\(run.id)/recall", label: "Remove it from the screens",
+                warning: "A background push goes to the \(whom); an app that supports it removes the notification.",
                 asksReason: false, isDangerous: true)
         ]
         if let template = run.definition.campaign.correction {
             actions.insert(
                 Action(
-                    address: "/runs/\(run.id)/correct", label: "Put it right",
-                    warning: "The words of template \(template) go to the \(whom), in the place of what they see.",
+                    address: "/runs/\(run.id)/correct", label: "Correct it",
+                    warning: "The texts of template \(template) go to the \(whom) and replace the notification.",
                     asksReason: false, isDangerous: true), at: 0)
         }
         return actions
@@ -161,8 +161,9 @@ struct RunPage: Sendable {
             if caller.role.may(.approve) {
                 actions.append(
                     Action(
-                        address: "/runs/\(view.run)/approve", label: "Approve of the next stage",
-                        warning: "It begins as soon as a process sends.", asksReason: false, isDangerous: false,
+                        address: "/runs/\(view.run)/approve", label: "Approve the next stage",
+                        warning: "The stage begins as soon as a process sends the run.", asksReason: false,
+                        isDangerous: false,
                         stage: view.stages.first { $0.state == "waiting" }?.number
                     ).sending(to: sentTo))
             }
@@ -170,15 +171,15 @@ struct RunPage: Sendable {
             actions.append(
                 Action(
                     address: "/runs/\(view.run)/resume", label: "Resume",
-                    warning: "\(view.left) go out as they were planned, unless they have expired.", asksReason: true,
+                    warning: "\(view.left) are sent as planned, unless they have expired.", asksReason: true,
                     isDangerous: false
                 ).sending(to: sentTo))
         }
         if caller.role.may(.halt) {
             actions.append(
                 Action(
-                    address: "/runs/\(view.run)/cancel", label: "Cancel for good",
-                    warning: "\(view.left) will never be sent; this cannot be taken back.", asksReason: true,
+                    address: "/runs/\(view.run)/cancel", label: "Cancel permanently",
+                    warning: "\(view.left) will never be sent; this cannot be undone.", asksReason: true,
                     isDangerous: true))
         }
         return actions

@@ -92,7 +92,7 @@ struct RunPages: Sendable {
     @Sendable private func deliveries(_ request: PageRequest) async throws -> Response {
         let run = try await run(request)
         let state = try request.query("state").map { word in
-            try DeliveryStanding(rawValue: word).orThrow(Problem.notFound("no delivery is \"\(word)\""))
+            try DeliveryStanding(rawValue: word).orThrow(Problem.notFound("\"\(word)\" is not a state of deliveries"))
         }
         let reason = request.query("reason")
         let page = try await cases.deliveries.page(
@@ -214,7 +214,7 @@ struct RunPages: Sendable {
 
     /// Returns the state that the stream would send now, for browsers that cannot receive the stream.
     private func answer(_ subject: LiveFeed.Subject, _ request: PageRequest) async throws -> Response {
-        guard let message = try await feed.message(subject) else { throw Problem.notFound("this run is gone") }
+        guard let message = try await feed.message(subject) else { throw Problem.notFound("this run no longer exists") }
         return request.tagged(message.text, message.tag, type: "application/json")
     }
 }

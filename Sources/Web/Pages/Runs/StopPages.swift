@@ -27,7 +27,7 @@ struct StopBanner: Sendable {
         at = order.at.iso8601.shownTimeAndZone
         reason = order.reason
         let count = stop.runs.reduce(0) { $0 + $1.startedAfter }
-        started = stop.runs.isEmpty ? nil : "\(count.counted("request was", "requests were")) started after it."
+        started = stop.runs.isEmpty ? nil : "\(count.counted("request was", "requests were")) started after the stop."
         scope = order.scope.text
         name = caller.name
         mayLift = caller.role.may(.lift)
@@ -70,10 +70,12 @@ struct StopPages: Sendable {
     @Sendable private func lift(_ request: PageRequest) async throws -> Response {
         let fields = try await request.form()
         guard let scope = fields["scope"].flatMap(StopOrder.Scope.init) else {
-            throw Problem.invalid([.init(detail: "the form does not say which stop it is about")])
+            throw Problem.invalid([.init(detail: "the form names no stop; reload the page")])
         }
         let name = fields["name", default: ""].trimmingCharacters(in: .whitespaces)
-        guard !name.isEmpty else { throw Problem.invalid([.init(detail: "say who lifts it: it goes on record")]) }
+        guard !name.isEmpty else {
+            throw Problem.invalid([.init(detail: "give your name: the audit log records who lifts the stop")])
+        }
         let caller = try request.caller
         let reason = fields["reason", default: ""].trimmingCharacters(in: .whitespaces)
         let said = reason.isEmpty || name == caller.name ? reason : "\(reason) (\(name))"

@@ -113,10 +113,10 @@ extension AccessRole {
     /// The description of a role, for the choice of one.
     fileprivate var about: String {
         switch self {
-        case .viewer: "looks at everything, changes nothing"
-        case .author: "writes campaigns and segments, plans them, tries them on one device"
+        case .viewer: "reads everything, changes nothing"
+        case .author: "writes campaigns and segments, plans them, tests them on one device"
         case .sender: "starts, pauses, resumes and cancels runs"
-        case .approver: "approves plans, stops what goes wrong"
+        case .approver: "approves plans, stops runs"
         case .admin: "everything"
         case .registrar: "the app's backend: registers and removes devices, sees nothing else"
         }

@@ -6,15 +6,15 @@ import Store
 
 struct ApproveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "approve", abstract: "Sign a plan, or let the stage begin that a run is paused for.",
+        commandName: "approve", abstract: "Sign a plan, or start the stage that a paused run waits for.",
         discussion: """
-            A plan above a reach that the configuration names (`approvals`) is sent only when so many people have signed it, \
-            none of them its author; `fanfare approvals` lists what waits. A signature is for this plan alone, and lapses \
-            when the plan changes, its reach drifts, or a day has passed. An occurrence of a schedule then goes by itself; \
-            for anything else, give `fanfare run` again.
+            A plan above a reach in the configuration (`approvals`) is sent only when the required number of people \
+            have signed it, none of them its author; `fanfare approvals` lists waiting plans. A signature is for one \
+            plan, and lapses when the plan changes, its reach drifts, or a day has passed. A signed occurrence of a \
+            schedule starts automatically; for other runs, run `fanfare run` again.
 
-            A stage with `needs: approval` waits for its run to be approved, and `fanfare resume` does not stand for it. The \
-            run goes on with the daemon, or with `fanfare run` for the same occurrence.
+            A stage with `needs: approval` waits until it is approved; `fanfare resume` does not approve it. The \
+            daemon continues the run, or `fanfare run` for the same occurrence.
             """)
 
     @OptionGroup var settings: Settings
@@ -26,7 +26,7 @@ struct ApproveCommand: AsyncParsableCommand {
     @Option(help: "The number of the stage to approve, as `fanfare status RUN` shows it; for a run.") var stage: Int?
     @Option(help: "The reason, for the audit log; for a plan.") var reason: String?
     @Option(
-        help: "A file with another person's signature, made by a key that `people` names; see `fanfare approvals`.",
+        help: "A file with another person's signature, created with a key in `people`; see `fanfare approvals`.",
         completion: .file())
     var signature: String?
     @Flag(help: "Print the plan or run as JSON.") var json = false
@@ -52,10 +52,10 @@ struct ApproveCommand: AsyncParsableCommand {
 
 struct RejectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reject", abstract: "Say no to a plan that waits for approval.",
+        commandName: "reject", abstract: "Reject a plan that waits for approval.",
         discussion: """
-            Its signatures count no more, and an occurrence of a schedule that is due is not sent. Who changes the plan asks \
-            with the new one; who wants the same asks again with `fanfare plan --for-approval`.
+            Its signatures no longer count, and a due occurrence of a schedule is not sent. To get approval again, \
+            change the plan, or request the same plan again, with `fanfare plan --for-approval`.
             """)
 
     @OptionGroup var settings: Settings
@@ -75,22 +75,23 @@ struct ApprovalsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "approvals", abstract: "List the plans that wait for signatures, and who has signed them.",
         discussion: """
-            Of one plan it shows what is signed, beside what the campaign sent the last time.
+            With PLAN, the command shows the statement to sign, compared with the campaign's last run.
 
-            Who has no account here signs the statement of a plan with a key of their own, whose public half stands in `people`:
+            An approver without an account here signs the plan's statement with a private key whose public key is in \
+            `people`:
               fanfare approvals PLAN --statement > plan.txt
               openssl pkeyutl -sign -inkey anna.pem -rawin -in plan.txt -out plan.sig
               fanfare approve PLAN --signature plan.sig
             """)
 
     @OptionGroup var settings: Settings
-    @Argument(help: "One of them, by its hash.") var plan: String?
-    @Flag(help: "Only print what is signed with a key, byte for byte.") var statement = false
-    @Flag(help: "Also those that were used, rejected, replaced or have lapsed.") var all = false
+    @Argument(help: "The hash of one plan.") var plan: String?
+    @Flag(help: "Print only the statement to sign with a key, byte for byte.") var statement = false
+    @Flag(help: "Also list used, rejected, replaced and lapsed plans.") var all = false
     @Flag(help: "Print as JSON.") var json = false
 
     func validate() throws {
-        if statement, plan == nil { throw ValidationError("--statement is of one plan: name it") }
+        if statement, plan == nil { throw ValidationError("--statement prints one plan: give its hash") }
     }
 
     func run() async throws {
@@ -121,7 +122,8 @@ extension Session {
     fileprivate func noteNoSender(_ run: Run) async throws {
         guard try await runs.daemon() == nil else { return }
         Console.note(
-            "no process is sending it: `fanfare run \(run.campaign) --occurrence \(run.occurrence)` does, or a daemon")
+            "no process sends it: run `fanfare run \(run.campaign) --occurrence \(run.occurrence)`, or start the daemon"
+        )
     }
 
     /// Prints one line for each stop in force.
@@ -154,7 +156,8 @@ enum ApprovalText {
         var lines = [
             head(approval),
             "  plan \(approval.plan), digest \(approval.digest.prefix(12)), \(approval.reach.counted("device"))",
-            "  asked by \(approval.askedBy) at \(approval.askedAt); made by \(approval.authors.joined(separator: ", "))",
+            "  requested by \(approval.askedBy) at \(approval.askedAt); written by "
+                + "\(approval.authors.joined(separator: ", "))",
         ]
         lines += approval.signatures.map { signature in
             let verb = signature.isRejection ? "rejected" : "signed"
@@ -167,7 +170,7 @@ enum ApprovalText {
     }
 
     static func text(_ detail: ApprovalDetailResult) -> String {
-        let since = detail.sinceRun.map { "beside run \($0), the last one:" } ?? "the campaign was never sent:"
+        let since = detail.sinceRun.map { "compared with run \($0), the last one:" } ?? "the campaign was never sent:"
         let facts = detail.facts.map { fact in
             "  \(fact.name): \(fact.now ?? "none any more")"
                 + (fact.differs ? "\n    then: \(fact.before ?? "there was none")" : "")

@@ -8,8 +8,9 @@ struct ChangesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "changes", abstract: "List, release or reject changes of files that wait for release.",
         discussion: """
-            A campaign that starts by a schedule or a feed sends what its files say. A text that an account without `run` \
-            writes for such a campaign, or for a template of one, waits until an account that may start runs releases it.
+            A campaign that starts by a schedule or a feed sends the content of its files. A text that an account \
+            without `run` writes for such a campaign, or for a template of one, waits until an account that may start \
+            runs releases it.
             """,
         subcommands: [ChangesListCommand.self, ChangesReleaseCommand.self, ChangesRejectCommand.self],
         defaultSubcommand: ChangesListCommand.self)
@@ -54,7 +55,7 @@ struct ChangesReleaseCommand: AsyncParsableCommand {
 
 struct ChangesRejectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reject", abstract: "Drop the text of a change; the file stays as it is.")
+        commandName: "reject", abstract: "Reject a change; the file stays unchanged.")
 
     @OptionGroup var settings: Settings
     @Argument(help: "The number of a change.") var change: Int64
@@ -66,7 +67,7 @@ struct ChangesRejectCommand: AsyncParsableCommand {
         let result = try await session.useCases.files.reject(
             change, reason: reason, by: session.actor, now: session.now)
         Console.print(
-            json ? try ResultJSON.text(result) : "change \(result.id) is dropped; \(result.path) stays as it is")
+            json ? try ResultJSON.text(result) : "change \(result.id) is rejected; \(result.path) is unchanged")
     }
 }
 

@@ -11,14 +11,14 @@ struct StatusCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String?
-    @Option(help: "How many runs to list, newest first.") var limit = 20
-    @Flag(help: "Go on showing them, until the run is over or Ctrl-C.") var watch = false
-    @Option(help: "How often to look with --watch: 1s, 500ms.") var interval = "1s"
+    @Option(help: "The number of runs to list, newest first.") var limit = 20
+    @Flag(help: "Update the display until the run is over or you press Ctrl-C.") var watch = false
+    @Option(help: "The interval of --watch, such as 1s or 500ms.") var interval = "1s"
     @Flag(help: "Print as JSON.") var json = false
 
     func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit: at least 1") }
-        if watch, json { throw ValidationError("--watch is for people: give it or --json") }
+        guard limit > 0 else { throw ValidationError("--limit must be at least 1") }
+        if watch, json { throw ValidationError("--watch and --json exclude each other: give only one") }
         guard let interval = WrittenDuration.parse(interval), interval >= .milliseconds(100) else {
             throw ValidationError("--interval \(interval): write a duration of at least 100ms, such as 1s")
         }
@@ -53,10 +53,10 @@ struct StatusCommand: AsyncParsableCommand {
 
 struct PauseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pause", abstract: "Stop a run, to go on with it later.",
+        commandName: "pause", abstract: "Pause a run, to resume it later.",
         discussion: """
-            At most 2 seconds later the process that sends it starts no more requests; it records the answers on their \
-            way and exits with 75. Nothing but `fanfare resume` lets the run go on: not a timer, nor `fanfare run` for \
+            Within 2 seconds the run's sender starts no more requests; it records the responses still in \
+            flight and exits with 75. Only `fanfare resume` continues the run, not a timer or `fanfare run` for \
             the same occurrence.
             """)
 
@@ -74,18 +74,19 @@ struct PauseCommand: AsyncParsableCommand {
 
 struct ResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resume", abstract: "Go on with a paused run, and print its report.",
+        commandName: "resume", abstract: "Resume a paused run, and print its report.",
         discussion: """
-            Nothing else lets a run go on that a person, a breaker, its lateness or the volume brake has stopped. It is \
-            sent by the daemon if there is one, otherwise by this command, with the exit codes of `fanfare run`, as it was \
-            frozen when it was created. What has expired by now is suppressed.
+            Only this command continues a run that a person, a breaker, its lateness or the volume brake paused. The \
+            run is sent by the daemon if there is one, otherwise by this command, with the exit codes of `fanfare \
+            run`, as it was frozen when it was created. Expired deliveries are suppressed.
             """)
 
     @OptionGroup var settings: Settings
     @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String
-    @Option(help: "Why, for the record.") var reason: String?
+    @Option(help: "The reason, for the audit log.") var reason: String?
     @OptionGroup var log: LogOptions
-    @Flag(help: "Only let it go on: a daemon, or `fanfare run` for the same occurrence, sends it.") var noSend = false
+    @Flag(help: "Only mark the run as resumed: a daemon, or `fanfare run` for the same occurrence, sends it.")
+    var noSend = false
     @Flag(help: "Print the report as JSON.") var json = false
 
     func run() async throws {
@@ -107,9 +108,10 @@ struct ResumeCommand: AsyncParsableCommand {
 
 struct CancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cancel", abstract: "End a run for good: what was not sent yet is suppressed (cancelled).",
+        commandName: "cancel",
+        abstract: "Cancel a run permanently: deliveries not sent yet are suppressed (cancelled).",
         discussion:
-            "At most 2 seconds later the process that sends it starts no more requests; it records the answers on their way."
+            "Within 2 seconds the run's sender starts no more requests; it records the responses still in flight."
     )
 
     @OptionGroup var settings: Settings
@@ -126,19 +128,19 @@ struct CancelCommand: AsyncParsableCommand {
 
 struct CorrectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "correct", abstract: "Put other words in the place of what a run has sent.",
+        commandName: "correct", abstract: "Replace the text that a run has sent.",
         discussion: """
-            It goes to exactly those whom the run reached or may have reached, to the last of them first, with the same \
-            collapse id: what still is on a screen is replaced, what waits for a phone that is off does not come any more. \
-            What was read cannot be unread. The campaign's `correction` is the template; --template names another one. \
-            Neither stages nor quiet hours hold it back, and no signatures: where a run of so many devices needs them \
-            (`approvals`), only who may break the glass sends other words than the prepared ones, with --reason. It is a run of its own: `fanfare report` shows it, and the report of \
-            the one that it puts right names it.
+            The correction goes to exactly the devices that the run reached or may have reached, last first, with the \
+            same collapse id. It replaces notifications on screens, and pushes that still wait for a phone that is \
+            off. Notifications that were read stay read. The template is the campaign's `correction`, or --template. \
+            Stages, quiet hours and signatures do not delay it. If a run of this size needs signatures (`approvals`), \
+            only a person allowed by `break_glass` may send a text other than the prepared one, with --reason. The \
+            correction is a run of its own: `fanfare report` shows it, and the report of the corrected run names it.
             """)
 
     @OptionGroup var order: CorrectionArguments
-    @Option(help: "The template with the right words (default: the campaign's `correction`).") var template: String?
-    @Option(help: "Why, where other words than the prepared ones go to more than need signatures; is recorded.")
+    @Option(help: "The template with the corrected texts (default: the campaign's `correction`).") var template: String?
+    @Option(help: "The reason for sending a text other than the prepared one without required signatures; recorded.")
     var reason: String?
     @OptionGroup var variables: VariableArguments
 
@@ -151,12 +153,13 @@ struct CorrectCommand: AsyncParsableCommand {
 
 struct RecallCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "recall", abstract: "Take what a run has sent off the screens, where the app knows how.",
+        commandName: "recall", abstract: "Remove a run's notifications from the screens, if the app supports it.",
         discussion: """
-            A background push to exactly those whom the run reached or may have reached: {"aps":{"content-available":1},\
-            "recall":"ID"}, upon which the app calls removeDeliveredNotifications(withIdentifiers: ["ID"]). Apple gives no \
-            promise that a background push arrives, and each counts against the device's silent budget; \
-            `fanfare correct` needs nothing of the app.
+            Sends a background push to exactly the devices that the run reached or may have reached: \
+            {"aps":{"content-available":1},"recall":"ID"}, and the app then calls \
+            removeDeliveredNotifications(withIdentifiers: ["ID"]). Apple does not guarantee that a background push \
+            arrives, and each counts against the device's silent budget; `fanfare correct` works without support in \
+            the app.
             """)
 
     @OptionGroup var order: CorrectionArguments
@@ -170,7 +173,7 @@ struct RecallCommand: AsyncParsableCommand {
 struct CorrectionArguments: ParsableArguments {
     @OptionGroup var settings: Settings
     @Argument(help: RunLookup.help, completion: .custom(CampaignNames.completions)) var run: String
-    @Flag(help: "Once more, where one went already.") var again = false
+    @Flag(help: "Send again, even if one was sent before.") var again = false
     @OptionGroup var log: LogOptions
     @Flag var waiting: Waiting?
     @Flag(name: .shortAndLong, help: "Do not ask for confirmation on a terminal.") var yes = false
@@ -192,7 +195,7 @@ struct CorrectionArguments: ParsableArguments {
             session.configuration.app(for: prepared.definition.campaign.topic))
         let started = try await correcting.start(prepared, by: session.actor, now: session.clock.now())
         let what =
-            order.kind == .recall ? "takes run \(wrong.id) off the screens" : "puts run \(wrong.id) right"
+            order.kind == .recall ? "removes run \(wrong.id) from the screens" : "corrects run \(wrong.id)"
         Console.note("run \(started.id) \(what), for " + Console.warned(prepared.sentTo, on: .notes))
         try await session.warnOfEmergencyOverride(started)
         try await sending.execute(started, wait: wait, json: json)

@@ -7,21 +7,21 @@ import Store
 
 struct StopCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stop", abstract: "Stop sending at once: a run, a campaign or everything.",
+        commandName: "stop", abstract: "Stop sending immediately: a run, a campaign or everything.",
         discussion: """
-            There is no question. Every process that sends from this machine is quiet within a tenth of a second, also while the \
-            store takes nothing or the disk is full: they watch a file, whose path --where prints; `touch` of it stops \
-            everything. Where nothing could be stopped the error begins with NOTHING IS STOPPED. Senders of \
-            other machines hear of it by the store. Answers on their way are recorded; how many requests were started after \
-            the stop is said.
+            The command asks no question. Every process on this machine stops sending within 0.1 s, also while the \
+            store accepts no writes or the disk is full. Senders watch a file (--where prints its path); `touch` of it \
+            stops everything. If nothing could be stopped, the error begins with NOTHING IS STOPPED. Senders on other \
+            machines read the stop from the store. Responses still arriving are recorded, and requests started after \
+            the stop are counted.
 
-            A stop of everything, or of a campaign, outlives restarts until --lift ends it, with a --reason, and on record; \
-            runs then go on where they were. A run that was stopped alone waits for `fanfare resume RUN`. If that run does \
-            not exist, or the store is out of reach, --lift takes its stop out of the file. What is not sent for a stop \
-            answers 76.
+            A stop of everything, or of a campaign, survives restarts until --lift with a --reason lifts it; the audit \
+            log records it. Runs then continue where they were. A run that was stopped on its own waits for `fanfare \
+            resume RUN`. If that run does not exist, or the store cannot be reached, --lift removes its stop from the \
+            file. A command whose run is not sent because of a stop exits with 76.
 
             After a wrong push: `fanfare stop CAMPAIGN`, `fanfare cancel RUN`, `fanfare correct RUN`. The stop of a campaign does \
-            not hold its correction, one of everything does.
+            not block its correction; a stop of everything does.
             """)
 
     @OptionGroup var settings: Settings
@@ -32,20 +32,21 @@ struct StopCommand: AsyncParsableCommand {
     var target: String?
 
     @Flag(help: "Everything.") var all = false
-    @Flag(help: "End the stop of everything, of a campaign, or of a run in the file; needs --reason.")
+    @Flag(help: "Lift the stop of everything, of a campaign, or of a run in the stop file; needs --reason.")
     var lift = false
     @Option(help: "The reason, for the audit log.") var reason: String?
-    @Flag(name: .customLong("where"), help: "Only print the path of the file that stops everything.") var showsPath =
+    @Flag(name: .customLong("where"), help: "Print only the path of the file that stops everything.") var showsPath =
         false
     @Flag(help: "Print the result as JSON.") var json = false
 
     func validate() throws {
         if showsPath { return }
         guard all == (target == nil) else {
-            throw ValidationError(all ? "--all is everything: name none" : "name a run or a campaign, or write --all")
+            throw ValidationError(
+                all ? "--all stops everything: name no run or campaign" : "name a run or a campaign, or write --all")
         }
         if lift, reason?.contains(where: { !$0.isWhitespace }) != true {
-            throw ValidationError("--lift needs a --reason: it goes on record")
+            throw ValidationError("--lift needs a --reason, for the audit log")
         }
     }
 
@@ -147,8 +148,8 @@ struct StopCommand: AsyncParsableCommand {
 
     private func notePending(_ order: StopOrder, _ path: String, _ why: String) {
         Console.note(
-            "\(order.scope.summary) is stopped by \(path); the store has not taken it yet: \(why). "
-                + "A sender records it once the store does, and so does this command again")
+            "\(order.scope.summary) is stopped by \(path); the store has not recorded the stop yet: \(why). "
+                + "A sender records the stop when the store accepts writes again; or repeat this command")
     }
 
     /// Returns `nil` if the time limit is over first. The operation continues until this process exits.
@@ -192,7 +193,7 @@ struct StopCommand: AsyncParsableCommand {
         let senders = try await StoreOpening.senders(configuration.store)
         let (actor, reason) = (ThisProcess.actor, reason ?? "")
         guard let (order, result) = try StopSending.lift(ofRun: scope, reason: reason, by: actor, in: senders) else {
-            throw Failure(.invalidData, "a run that was stopped alone goes on with `\(scope.remedy)`")
+            throw Failure(.invalidData, "a run that was stopped on its own continues with `\(scope.remedy)`")
         }
         do {
             let settings = settings
@@ -232,16 +233,16 @@ private enum StopText {
                 "\(unconfirmed.count.counted("sender has", "senders have")) not confirmed the stop:")
             lines += unconfirmed.map { "  \($0.summary)." }
         } else if result.quiet == false {
-            lines.append("A sender still waits for answers; nothing new is started.")
+            lines.append("A sender still waits for responses; nothing new is started.")
         }
-        lines.append("`\(order.scope.remedy)` lets it go on.")
+        lines.append("To continue, run `\(order.scope.remedy)`.")
         return lines.joined(separator: "\n")
     }
 
     static func text(_ scope: StopOrder.Scope, _ result: LiftResult) -> String {
         var lines = ["The stop of \(scope.summary), by \(result.stop.by) since \(result.stop.at), is lifted."]
         if scope.isOfOneRun { lines.append("If it is paused, `\(scope.remedy)` continues it.") }
-        for order in result.still { lines.append("Still stopped: \(order.scope); `\(order.remedy)` lets it go on.") }
+        for order in result.still { lines.append("Still stopped: \(order.scope); `\(order.remedy)` lets it continue.") }
         return lines.joined(separator: "\n")
     }
 }

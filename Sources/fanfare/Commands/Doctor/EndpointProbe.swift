@@ -46,13 +46,13 @@ struct EndpointProbe {
             let response = try await client.send(request)
             guard response.isHTTP2 else {
                 reached.isWell = false
-                reached.summary = "does not speak HTTP/2; does a proxy inspect TLS? Let this host pass it unchanged"
+                reached.summary = "does not support HTTP/2; a proxy may inspect TLS: exempt this host from inspection"
                 return
             }
             let milliseconds = (ContinuousClock.now - start) / .milliseconds(1)
-            reached.summary = "answers over HTTP/2, with a certificate that is trusted, in \(Int(milliseconds)) ms"
+            reached.summary = "responds over HTTP/2, with a trusted certificate, in \(Int(milliseconds)) ms"
             if case .certificate = app.credential {
-                reached.credential = .skipped(.credential, "a certificate is looked at, and not tried over the network")
+                reached.credential = .skipped(.credential, "a certificate is checked locally, not over the network")
             } else if token != nil {
                 reached.credential =
                     ProbeAnswer(
@@ -71,7 +71,7 @@ struct EndpointProbe {
         case .untrusted(_, let reason):
             "cannot be trusted: \(reason); check the CA certificates, or `trust` in the configuration"
         case .failed(_, let reason):
-            "cannot be reached: \(reason); check the name service, the network and the firewall (TCP 443 or 2197)"
+            "cannot be reached: \(reason); check DNS, the network and the firewall (TCP 443 or 2197)"
         default: "\(error); check the network and the firewall (TCP 443 or 2197)"
         }
     }
@@ -129,24 +129,26 @@ struct ProbeAnswer {
     var finding: Finding {
         let reason = (try? JSONDecoder().decode(Body.self, from: Data(body)))?.reason ?? "\(status)"
         switch (status, reason) {
-        case (200, _), (400, "BadDeviceToken"), (410, _): return .ok(.credential, "APNs knows it")
+        case (200, _), (400, "BadDeviceToken"), (410, _): return .ok(.credential, "APNs accepts the credential")
         case (403, "ExpiredProviderToken"):
             return .wrong(
-                .credential, "APNs answers 403 \(reason); set this machine's clock (timedatectl set-ntp true)")
+                .credential, "APNs responds 403 \(reason); set this machine's clock (timedatectl set-ntp true)")
         case (403, "BadEnvironmentKeyIdInToken"):
             return .wrong(
-                .credential, "APNs answers 403 \(reason): the key is for the other environment; give each a key")
+                .credential,
+                "APNs responds 403 \(reason): the key is for the other environment; configure a key for each")
         case (403, _):
             return .wrong(
                 .credential,
-                "APNs answers 403 \(reason) and does not know it; compare team_id, key_id and the file with "
-                    + "developer.apple.com, and see that the key was not revoked")
+                "APNs responds 403 \(reason): it does not know the key; compare team_id, key_id and the file with "
+                    + "developer.apple.com, and check that the key was not revoked")
         case (400, "BadTopic"), (400, "TopicDisallowed"), (400, "DeviceTokenNotForTopic"):
             return .wrong(
-                .credential, "APNs answers 400 \(reason): it may not send to \(topic); compare topic and team_id")
+                .credential, "APNs responds 400 \(reason): the key may not send to \(topic); compare topic and team_id")
         default:
             return .warning(
-                .credential, "APNs answers \(status) \(reason), which says nothing about it; try again later")
+                .credential,
+                "APNs responds \(status) \(reason), which says nothing about the credential; try again later")
         }
     }
 }

@@ -28,7 +28,9 @@ extension InstalledUnit {
 /// Checks whether the port of the pages is free to listen on.
 enum ListenProbe {
     static let fault: @Sendable (_ address: String) -> PortFault? = { address in
-        guard let (host, port) = try? Operations.address(address) else { return .other("it is no address and port") }
+        guard let (host, port) = try? Operations.address(address) else {
+            return .other("it is not an address and port")
+        }
         return switch PortProbe.result(host: host, port: port) {
         case .free: nil
         case .taken: .taken
