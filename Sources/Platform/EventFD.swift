@@ -3,7 +3,7 @@ import Glibc
 
 /// An eventfd that wakes a thread out of `epoll_wait` or `poll`. Watch it for reading. Any thread may signal.
 package final class EventFD: Sendable {
-    /// The file descriptor. Negative if the process has none left.
+    /// The file descriptor. Negative if the process could not open one.
     package let file: Int32
 
     package init() {
@@ -16,7 +16,7 @@ package final class EventFD: Sendable {
 
     package func signal() {
         var one: UInt64 = 1
-        // The write fails only if the signal is already set, or if there is no eventfd.
+        // The write fails only if the counter is full, so that the signal is set, or if there is no eventfd.
         _ = write(file, &one, MemoryLayout<UInt64>.size)
     }
 

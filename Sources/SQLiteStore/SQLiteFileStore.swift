@@ -54,9 +54,9 @@ package final class SQLiteFileStore: RelationalStore {
     /// become readable by their owner only. With ``StoreAccess/reading``, nothing is changed.
     ///
     /// - Parameters:
-    ///   - isAlive: whether an owner may be alive. It is called inside transactions, so it must take no time. By
+    ///   - isAlive: whether an owner may be alive. It is called inside transactions, so it must not block. By
     ///     default, every owner may be alive.
-    ///   - livingSender: a process that sends from the store, shown to a person; called only before a migration.
+    ///   - livingSender: returns a living sender of the store, which prevents a migration; called only before one.
     ///   - now: the time at which a restored backup becomes a store.
     ///   - tell: receives a message before anything that may take minutes.
     package init(
@@ -170,7 +170,7 @@ package final class SQLiteFileStore: RelationalStore {
         try await write(importing: true, patience: .ofCommands, body)
     }
 
-    /// Runs one transaction of a move. Only a move may write to a store that is not to be used.
+    /// Runs one transaction of a move. Only a move may write to a store that has moved or is arriving.
     func writeOfMove<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
@@ -250,7 +250,7 @@ package final class SQLiteFileStore: RelationalStore {
     }
 }
 
-/// The file that a store was opened as, even if another file has its name later.
+/// The file that was opened as the store. Another file may have its name later.
 private struct StorePlace: Sendable {
     let path: String
     /// `nil` for a store that is opened for reading.

@@ -20,8 +20,8 @@ package final class LocalSender: Sendable {
         var next = 0
         /// The stops as they were last read.
         var stops = StopOrders()
-        /// Runs that were tried since the last reload. `nil` before the first reload: a restart keeps the pauses of its
-        /// runs.
+        /// The runs that were tried since the last reload. `nil` before the first reload: a restart shortens no pause
+        /// of a run.
         var tried: Set<Int64>?
     }
 
@@ -44,7 +44,7 @@ package final class LocalSender: Sendable {
 
     /// - Parameters:
     ///   - registration: the registration behind the actor's name.
-    ///   - sender: called once for each topic, and again after ``reload()``.
+    ///   - sender: returns the setup of a topic; called once for each topic, and again after ``reload()``.
     package init(
         store: any SendingStore, actor: Actor, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger, registration: SenderRegistration? = nil,
@@ -63,7 +63,7 @@ package final class LocalSender: Sendable {
         (groups, newGroups) = AsyncStream.makeStream()
     }
 
-    /// Works all lanes until ``close()``. If it is cancelled, it returns once the requests in flight have their
+    /// Runs all lanes until ``close()``. If it is cancelled, it returns once the requests in flight have their
     /// responses. The process calls this once.
     package func work() async {
         await withDiscardingTaskGroup { group in
@@ -155,7 +155,7 @@ package final class LocalSender: Sendable {
         _ run: Run, idleLimit: Duration?, unusable: Unusable = .pausesRun,
         watch: @escaping @Sendable (RunControl, LatencyRecorder) -> Void = { _, _ in }
     ) async throws -> RunEnd {
-        // Noted before the configuration is used: a configuration that is read again meanwhile counts for the next try.
+        // Record the try before the configuration is used, so that a reload in the meantime allows another try.
         state.withLock { _ = $0.tried?.insert(run.id) }
         let entered: (number: Int, lanes: LaneGroup)
         do {

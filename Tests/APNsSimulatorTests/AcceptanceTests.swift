@@ -2,7 +2,7 @@ import APNsSimulator
 import Foundation
 import Testing
 
-/// One after the other: they count threads, and each has a server of its own.
+/// The tests run serially, because they count threads, and each has a server of its own.
 @Suite(.serialized, .timeLimit(.minutes(10)))
 struct SimulatorTests {}
 
@@ -18,7 +18,7 @@ extension SimulatorTests {
             #expect(answer.endedWithHeaders)
         }
 
-        @Test func `an id is made where none came, a new one each time`() throws {
+        @Test func `a request without an id gets a new id each time`() throws {
             let fixture = try Fixture()
             let client = try fixture.client()
             let ids = try (0..<20).map { _ in try client.answer(to: fixture.push()).headers["apns-id"] ?? "" }
@@ -28,7 +28,7 @@ extension SimulatorTests {
             }
         }
 
-        @Test func `410 says since when, in milliseconds`() throws {
+        @Test func `a 410 response has its timestamp in milliseconds`() throws {
             let fixture = try Fixture { options, _ in
                 options.registry.setGone(token: Fixture.token(2), environment: .production, since: 1_700_000_000_123)
             }
@@ -62,7 +62,7 @@ extension SimulatorTests {
             #expect(answer.status == 200, "\(answer.text)")
         }
 
-        @Test func `tokens of 100 bytes and of upper case are tokens`() throws {
+        @Test func `tokens of 100 bytes and in upper case are accepted`() throws {
             let long = [UInt8](repeating: 0xcd, count: 100)
             let fixture = try Fixture { options, _ in
                 options.registry.register(token: long, environment: .production, topic: Fixture.topic)
@@ -73,7 +73,7 @@ extension SimulatorTests {
             #expect(fixture.simulator.log()[0].token == path.dropFirst(10).lowercased())
         }
 
-        @Test func `unknown tokens can be accepted, their topics still count`() throws {
+        @Test func `unknown tokens can be accepted, and the topic is still checked`() throws {
             let fixture = try Fixture { options, _ in options.unknownTokens = .accept }
             let client = try fixture.client()
             #expect(try client.answer(to: fixture.push(99)).status == 200)
@@ -89,7 +89,7 @@ extension SimulatorTests {
             #expect(fixture.simulator.log().map(\.environment) == [.production, .sandbox, .sandbox])
         }
 
-        @Test func `accepting all looks at nothing`() throws {
+        @Test func `the accept-all mode checks nothing`() throws {
             let fixture = try Fixture { options, _ in options.mode = .acceptAll }
             let client = try fixture.client()
             let answer = try client.answer(to: TestRequest(token: "x", authorization: nil).with(":path", "/"))
@@ -115,7 +115,7 @@ extension SimulatorTests {
             #expect(try client.answer(to: fixture.push().with("apns-topic", "com.example.new")).status == 200)
         }
 
-        @Test func `a longer header list than announced is refused`() throws {
+        @Test func `a header list over the announced limit is refused`() throws {
             let fixture = try Fixture()
             var request = try fixture.push()
             for number in 0..<10 { request.fields.append(("x-filler-\(number)", String(repeating: "x", count: 800))) }

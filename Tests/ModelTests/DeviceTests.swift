@@ -11,7 +11,7 @@ struct LocaleTagTests {
             ("", nil), ("C", nil), ("d", nil), ("de-", nil), ("de--AT", nil), ("d3", nil), ("de AT", nil), ("1de", nil),
             ("abcdefghi", nil), ("dé", nil), ("de-abcdefghi", nil), ("a-b-c-d-e-f-g-h-i", nil),
         ] as [(String, String?)])
-    func `a tag is read in any case and with underscores`(text: String, tag: String?) {
+    func `a locale tag may have any case and underscores`(text: String, tag: String?) {
         #expect(LocaleTag(text)?.description == tag)
     }
 
@@ -36,7 +36,7 @@ struct AppVersionTests {
         #expect(AppVersion(text)?.components == components)
     }
 
-    @Test func `the order of versions is the order of numbers and of the sort key`() throws {
+    @Test func `versions are ordered by their numbers, and so are their sort keys`() throws {
         let texts = [
             "0", "0.0.1", "0.9", "0.10", "1", "1.0.1", "1.2", "1.9.9", "1.10", "2", "4.2", "4.9", "4.10", "4.10.1",
             "9.9",
@@ -73,7 +73,7 @@ struct DeviceTokenTests {
         "", "(null)", "abc", String(hex.dropLast()), String(hex.dropLast(2)), hex + "x", "0x" + hex,
         String(repeating: "ab", count: 101),
     ])
-    func `what is no token is refused`(text: String) {
+    func `text that is not a token is refused`(text: String) {
         #expect(DeviceToken(hex: text) == nil)
     }
 

@@ -42,7 +42,7 @@ import Testing
         #expect(settlement.status == 200)
     }
 
-    @Test func `429 waits for that device and grows`() {
+    @Test func `a 429 delays only that device, and longer each time`() {
         let first = settle(rule(), answered(429, .tooManyRequests), attempt: 1)
         let second = settle(rule(), answered(429, .tooManyRequests), attempt: 2)
         #expect(first.verdict == .retry(notBefore: Self.planned + .seconds(30)))
@@ -57,14 +57,14 @@ import Testing
             (503, .serviceUnavailable, .moment(1_800_000_045_000), 45_000),
             (503, .serviceUnavailable, .moment(1_799_999_999_000), 1600),
         ] as [(Int, PushReason, RetryAfter, Int)])
-    func `an answer that says when to come again is not asked before`(
+    func `no retry comes sooner than the response allows`(
         status: Int, reason: PushReason, retryAfter: RetryAfter, milliseconds: Int
     ) {
         let settlement = settle(rule(), answered(status, reason, retryAfter: retryAfter))
         #expect(settlement.verdict == .retry(notBefore: Self.planned + .milliseconds(milliseconds)))
     }
 
-    @Test func `nothing waits past its expiry because an answer asks for it`() {
+    @Test func `no push waits past its expiry, even if the response demands it`() {
         let answer = answered(503, .serviceUnavailable, retryAfter: .seconds(3000))
         #expect(settle(rule(), answer, now: Self.planned + .seconds(599)).verdict != .rejected)
         #expect(settle(rule(), answer, now: Self.planned + .seconds(600)).verdict == .rejected)
@@ -82,7 +82,7 @@ import Testing
         #expect(settle(rule(), .notSent(.stopped), now: Self.planned + .seconds(3600)).verdict == .suppressed(.expired))
     }
 
-    @Test func `nothing expires by a clock that is ahead, and waits count from it`() {
+    @Test func `a clock that is ahead expires nothing, and waits count from that clock`() {
         let (ahead, now) = (Duration.seconds(7200), Self.planned + .seconds(7200))
         func settle(_ result: PushResult) -> Settlement.Verdict {
             rule().settlement(of: Self.sent, result, OutcomePolicy.row(for: result), now: now, lag: ahead).verdict
@@ -98,13 +98,13 @@ import Testing
     @Test func `expires_after 0 means one attempt`() {
         #expect(settle(rule(expiresAfter: .zero), answered(503, .shutdown)).verdict == .rejected)
         #expect(settle(rule(expiresAfter: .zero), .unknown(.deadline)).verdict == .unknown)
-        // What was never written, or never looked at, was no attempt.
+        // A request that was not written, or refused before its push was examined, uses up no attempt.
         for result in [.notSent(.stopped), answered(403, .invalidProviderToken), answered(400, .badTopic)] {
             #expect(settle(rule(expiresAfter: .zero), result).verdict == .retry(notBefore: Self.planned))
         }
     }
 
-    @Test func `an unknown delivery goes out until its attempts are used up under resend and never under skip`() {
+    @Test func `an unknown delivery is retried until its attempts are used up under resend, and never under skip`() {
         #expect(settle(rule(), .unknown(.deadline), attempt: 1).verdict == .retry(notBefore: Self.planned))
         #expect(settle(rule(), .unknown(.deadline), attempt: 2).verdict == .retry(notBefore: Self.planned))
         #expect(settle(rule(), .unknown(.deadline), attempt: 3).verdict == .unknown)
@@ -114,14 +114,14 @@ import Testing
         #expect(settle(rule(), .unknown(.deadline)).reason == "DeadlineExceeded")
     }
 
-    @Test func `a request never written is pending again however often`() {
+    @Test func `a request that was not written is pending again, however often`() {
         let settlement = settle(rule(), .notSent(.streamRefused), attempt: 9)
         #expect(settlement.verdict == .retry(notBefore: Self.planned))
         #expect(!settlement.mayHaveReachedAPNs)
         #expect(settlement.attempt == 8 && settlement.leaseNumber == 4)
     }
 
-    @Test func `what somebody else is at fault for uses up no attempt`() {
+    @Test func `a fault that is not the push's uses up no attempt`() {
         for result in [
             .notSent(.unreachable("dns")), answered(403, .invalidProviderToken),
             answered(429, .tooManyProviderTokenUpdates),
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func `requests refused for somebody else's fault leave all attempts to those that follow`() {
+    @Test func `excused requests leave all attempts to later requests`() {
         let excused = settle(rule(), answered(503, .serviceUnavailable), attempt: 4, excused: 2)
         #expect(excused.verdict == .retry(notBefore: Self.planned + .seconds(15)))
         #expect(settle(rule(), answered(503, .serviceUnavailable), attempt: 5, excused: 2).verdict == .rejected)
@@ -144,14 +144,14 @@ import Testing
         #expect(settle(rule(), .unknown(.deadline), attempt: 5, excused: 2).verdict == .unknown)
     }
 
-    @Test func `410 says since when, and without a timestamp since it was sent`() {
+    @Test func `a device is gone since the timestamp of the 410, or else since the push was sent`() {
         let dated = settle(rule(), answered(410, .unregistered, timestamp: 1_700_000_000_123))
         #expect(dated.effect == .gone(since: Timestamp(milliseconds: 1_700_000_000_123)))
         #expect(dated.verdict == .rejected)
         #expect(settle(rule(), answered(410, .expiredToken)).effect == .gone(since: Self.planned - .seconds(1)))
     }
 
-    @Test func `an answer that broke off changes no device and goes again, later each time`() {
+    @Test func `a response that broke off changes no device, and the push is retried later each time`() {
         for status in [400, 403, 410, 413] {
             let first = settle(rule(expiresAfter: .zero), .cutOff(status: status))
             #expect(first.effect == .none && first.isExcused && !first.mayHaveReachedAPNs && first.status == status)
@@ -180,7 +180,7 @@ import Testing
         arguments: [
             (OutcomePolicy.Wait.device, 30_000, 900), (.service, 1600, 300), (.credential, 30_000, 300), (.none, 0, 0),
         ])
-    func `steps grow and stay at the last`(wait: OutcomePolicy.Wait, firstMs: Int, last: Int) {
+    func `delays grow up to the last step`(wait: OutcomePolicy.Wait, firstMs: Int, last: Int) {
         let backoff = RetryWait(jitter: { 0 })
         let delays = (1...9).map { backoff.delay(wait, afterAttempt: $0) }
         #expect(delays == delays.sorted())

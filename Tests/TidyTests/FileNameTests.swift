@@ -16,7 +16,7 @@ struct FileNameTests {
         ("RunCommands", ["PauseCommand"], true), ("Store+Runs", ["Store"], true), ("Store+Runs", ["Run"], false),
         ("Entries", ["Entry"], true), ("Checks", ["Inspection"], false), ("Ownership", ["SenderName"], false),
     ])
-    func `a name is a type's, its plural, its kind, or a type and a topic`(
+    func `a file name is a type's name, its plural, its kind, or a type and a topic`(
         name: String, types: [String], isNamed: Bool
     ) {
         #expect(Self.isNamed(name, for: Set(types)) == isNamed)
@@ -29,7 +29,7 @@ struct FileNameTests {
         return Set(names + names.compactMap { $0.split(separator: ".").last.map(String.init) })
     }
 
-    /// `Type+Topic` extends the type. Any other name begins or ends as a type does, or is the plural of its last word.
+    /// `Type+Topic` extends the type. Any other name shares its beginning, end or last word with a type.
     private static func isNamed(_ name: String, for types: Set<String>) -> Bool {
         if let plus = name.firstIndex(of: "+") { return types.contains(String(name[..<plus])) }
         let kind = singular(lastWord(name))

@@ -7,13 +7,13 @@ import Testing
 
 @testable import Web
 
-/// Text of others stays text in every page, and an address of another server is no page of ours.
+/// Foreign text is never markup in a page, and no redirect leads to another server.
 @Suite(.timeLimit(.minutes(10)))
 struct EscapingTests {
-    /// A model in which every name has the same text, and is true as a section unless it is hidden.
-    /// A class, because pages look up the fields of a struct themselves.
+    /// A model in which every name has the same text. As a section, a name is true unless it is hidden.
+    /// It is a class, because ``TemplateModel`` replaces a struct by its fields.
     private final class Everything: MustacheParent, CustomStringConvertible {
-        /// Markup that this program made, which stands in templates with three braces.
+        /// Names of markup that this program creates. Templates insert it with three braces.
         static let markup: Set<String> = ["sum", "style", "html", "charts"]
 
         let description: String
@@ -30,7 +30,7 @@ struct EscapingTests {
         }
     }
 
-    /// By scalars, as the rules of HTML have it, and by no code of the program's.
+    /// Escapes by the rules of HTML, scalar by scalar, and without code of the program.
     private static func expected(_ text: String) -> String {
         var escaped = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -62,7 +62,7 @@ struct EscapingTests {
     }
 
     @Test(arguments: PageTemplate.allCases)
-    func `every place of a template is escaped`(template: PageTemplate) throws {
+    func `every placeholder of a template is escaped`(template: PageTemplate) throws {
         let inverted = PageTemplate.texts.values.flatMap { text in
             text.matches(of: /\{\{\^([^}]+)\}\}/).map { String($0.1) }
         }
@@ -79,14 +79,14 @@ struct EscapingTests {
         #expect(places > 0 || !hasPlaces)
     }
 
-    @Test func `only markup of the program's own stands in three braces`() {
+    @Test func `only the program's own markup is in three braces`() {
         let raw = PageTemplate.texts.values.flatMap { text in
             text.matches(of: /\{\{\{\s*([^}\s]+)\s*\}\}\}|\{\{&\s*([^}\s]+)\s*\}\}/).map { String($0.1 ?? $0.2 ?? "") }
         }
         #expect(Set(raw) == Everything.markup)
     }
 
-    @Test func `a chart escapes what it names`() {
+    @Test func `a chart escapes all its texts`() {
         let table = ChartTable(columns: [Self.hostile], rows: [[Self.hostile, Self.hostile]])
         let chart = Chart(
             id: "c", title: Self.hostile, summary: Self.hostile, height: 1, drawing: "<g/>",
@@ -95,7 +95,7 @@ struct EscapingTests {
         #expect(!chart.html.utf8.contains(0x1B))
     }
 
-    @Test func `a sample of the metrics is one line, and reads as what it names`() {
+    @Test func `a sample of the metrics is one line, and its label reads back unchanged`() {
         for special in ["\\", "\n", "\"", "}"] {
             for value in OddScalars.around(special) {
                 var metrics = PrometheusText()
@@ -111,7 +111,7 @@ struct EscapingTests {
         }
     }
 
-    /// As Prometheus reads a label's value: by bytes; `nil` if a quote ends it early.
+    /// Returns a label's value as Prometheus reads it, by bytes. `nil` if a quote ends the value early.
     private static func unescaped(_ bytes: [UInt8]) -> [UInt8]? {
         var (text, rest): ([UInt8], ArraySlice<UInt8>) = ([], bytes[...])
         while let byte = rest.popFirst() {
@@ -127,7 +127,7 @@ struct EscapingTests {
     }
 
     /// A reader of events ends a line at each CR and LF.
-    @Test func `an event is one line of data, whatever it tells`() throws {
+    @Test func `an event is one line of data, whatever its text`() throws {
         for special in ["\r", "\n", "\r\n", "\n\nevent: end\ndata: ", "\"", "\\"] {
             for text in OddScalars.around(special) {
                 let line = try ResultJSON.line([text: [text]])
@@ -147,14 +147,14 @@ struct EscapingTests {
         "javascript:alert(1)", "", "evil", " /", "/ /", "/a\\b", "/é", "\u{0600}/x", "/\u{0301}/evil.example",
         "/" + String(repeating: "a", count: 9000),
     ])
-    func `an address that may lead elsewhere is none of ours`(address: String) {
+    func `an address that may lead to another server is refused`(address: String) {
         #expect(PageRequest.ownAddress(address) == nil)
     }
 
     @Test(arguments: [
         "/", "/runs/7", "/campaigns/caf%C3%A9?saved=campaign-caf%C3%A9#campaign-caf%C3%A9", "/a//b", "/?q=//x",
     ])
-    func `an address of ours stays`(address: String) {
+    func `an address of this server is kept`(address: String) {
         #expect(PageRequest.ownAddress(address) == address)
     }
 
@@ -164,7 +164,7 @@ struct EscapingTests {
         }
     }
 
-    @Test func `pages and sign-in show a hostile address as text and go on to none`() async throws {
+    @Test func `pages and sign-in show a hostile address as text and redirect to none`() async throws {
         try await WebScene.with { scene in
             let find = "zz%D8%80%22%20%D8%80%3E%D8%80%3Cdialog%20open%D8%80%3E"
             let page = try await scene.page("/devices?find=\(find)")

@@ -10,7 +10,7 @@ import Web
 struct HTTPServerTests {
     private static let silent = Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }
 
-    /// A server that answers, while the body runs.
+    /// The port and the address of the running server.
     private struct Listening {
         let port: Int
         let address: String
@@ -74,7 +74,7 @@ struct HTTPServerTests {
         }
     }
 
-    @Test func `health is always told, readiness with its reason`() async throws {
+    @Test func `healthz stays ok while readyz gives its reason`() async throws {
         let reason = Reason()
         try await withServer(readiness: { reason.text }) { server in
             #expect(try await get("/healthz", server).text == "ok\n")
@@ -89,7 +89,7 @@ struct HTTPServerTests {
     }
 
     /// A load balancer must not take the pages away from those who want to stop a campaign.
-    @Test func `an outage of APNs is named, and requests are served all the same`() async throws {
+    @Test func `an outage of APNs is named, and requests are still served`() async throws {
         let reason = Reason()
         let outages = ["APNs cannot be reached", "nor in the sandbox"]
         try await withServer(readiness: { reason.text }, outages: { outages }) { server in
@@ -102,7 +102,7 @@ struct HTTPServerTests {
         }
     }
 
-    @Test func `a daemon that hangs is not healthy, and the store is not asked about it`() async throws {
+    @Test func `a daemon that hangs is not healthy, and readiness is not checked`() async throws {
         let reason = Reason()
         let asked = Mutex(0)
         try await withServer(
@@ -135,7 +135,7 @@ struct HTTPServerTests {
         }
     }
 
-    @Test func `a request that does not end is refused`() async throws {
+    @Test func `a header that is too long is refused`() async throws {
         try await withServer { server in
             let long = String(repeating: "x", count: 9000)
             let answer = try await get("/healthz", server, headers: ["X-Long": long])
@@ -144,7 +144,7 @@ struct HTTPServerTests {
         }
     }
 
-    @Test func `many at once are all answered`() async throws {
+    @Test func `simultaneous requests all get a response`() async throws {
         try await withServer { server in
             try await withThrowingTaskGroup(of: Int.self) { group in
                 for _ in 0..<12 { group.addTask { try await get("/healthz", server).status } }
@@ -153,7 +153,7 @@ struct HTTPServerTests {
         }
     }
 
-    @Test func `a port that is taken is named`() async throws {
+    @Test func `the error names a port that is in use`() async throws {
         try await withServer { server in
             let found = await #expect(throws: ListenError.self) { try await run(host: "127.0.0.1", port: server.port) }
             let error = try #require(found)
@@ -161,7 +161,7 @@ struct HTTPServerTests {
         }
     }
 
-    @Test func `a name instead of an address is named`() async throws {
+    @Test func `a host name instead of an IP address is refused by name`() async throws {
         let found = await #expect(throws: ListenError.self) { try await run(host: "localhost", port: 0) }
         let error = try #require(found)
         #expect("\(error)".contains("\"localhost\" is not an IP address"))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Web
 
-/// What a JSON value looks like is read off the type that is encoded.
+/// The shape of a JSON value is derived from the type that is encoded.
 struct ShapeTests {
     struct Inner: Codable, Sendable {
         var p50Ms: Double?
@@ -22,7 +22,7 @@ struct ShapeTests {
         var role: AccessRole?
     }
 
-    @Test func `fields have their names in JSON, and say whether they must be there`() throws {
+    @Test func `fields have their JSON names, and say whether they are required`() throws {
         let inner = Shape.object([
             .init(name: "p50_ms", shape: .number, isRequired: false),
             .init(name: "is_on", shape: .boolean, isRequired: true),
@@ -41,7 +41,7 @@ struct ShapeTests {
                 ]))
     }
 
-    @Test func `everything wrong with a body is named at once, by its place`() throws {
+    @Test func `all faults of a body are reported together, each with its place`() throws {
         let body =
             #"{"installationid": "x", "count": 1.5, "by_name": {"a": "b"}, "parts": [{"is_on": 1}], "one": null}"#
         let problem = try #require(throws: Problem.self) {
@@ -59,12 +59,12 @@ struct ShapeTests {
     }
 
     @Test(arguments: ["", "{", "[1", "\u{0}"])
-    func `what is no JSON is said to be none`(text: String) throws {
+    func `text that is not JSON is reported as such`(text: String) throws {
         let problem = try #require(throws: Problem.self) { try JSONBody.value(Outer.self, from: Data(text.utf8)) }
         #expect(problem.status == 400)
     }
 
-    @Test func `a right body is read`() throws {
+    @Test func `a valid body is decoded`() throws {
         let body =
             #"{"installation_id": "x", "count": 2, "by_name": {"a": 1}, "parts": [{"is_on": true, "p50_ms": 1}]}"#
         let value = try JSONBody.value(Outer.self, from: Data(body.utf8))

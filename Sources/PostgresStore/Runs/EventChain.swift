@@ -6,8 +6,8 @@ import RelationalStore
 ///
 /// The hash of an event is SHA-256 over the previous hash and the event's row as text; the server computes it. The last
 /// hash and the number of events are stored apart, so that an event removed from the end is noticed as well. A user who
-/// can write to the database and knows this can forge the whole chain. The chain tells mistakes and manual repairs from
-/// what happened. It is part of the schema, and frozen with it.
+/// can write to the database and knows this can forge the whole chain. The chain reveals mistakes and manual repairs.
+/// It is part of the schema, and frozen with it.
 enum EventChain {
     private static let columns = [
         "id", "at", "kind", "run_id", "actor", "detail", "files", "uid", "\"user\"", "command", "origin",

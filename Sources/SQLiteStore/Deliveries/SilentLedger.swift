@@ -4,7 +4,7 @@ import RelationalStore
 import Store
 import Model
 
-/// The background pushes of each device that left or may have left.
+/// The background pushes that left, or may have left, for each device.
 struct SilentLedger {
     private let db: Database
 
@@ -12,8 +12,8 @@ struct SilentLedger {
         self.db = db
     }
 
-    /// Returns when the outcome of each of the device's pushes came; `nil` for a push in flight. Also deletes the rows
-    /// that the budget can forget: one device's few rows are on one page.
+    /// Returns the time of the outcome of each push to the device; `nil` for a push in flight. Also deletes the rows
+    /// that the budget no longer needs. This is cheap, because one device's few rows are on one page.
     func ends(
         of device: Int64, at now: Timestamp, _ budget: Model.Configuration.SilentBudget?, after steps: [ClockStep]
     ) throws -> [Timestamp?] {
@@ -58,7 +58,7 @@ struct SilentLedger {
         try deletion.run()
     }
 
-    /// The number of the latest runs whose budgets stay on record.
+    /// The number of the latest runs whose budgets are recorded.
     private static let recordedRuns = 1_000
 
     /// Records the budget that the run's pushes are reserved under; ``LedgerScan`` also checks pushes against it.

@@ -39,7 +39,7 @@ struct DevicePruning {
 
     let policy: PrunePolicy
 
-    /// Returns the matching devices behind `after`, in order of id.
+    /// Returns the matching devices with an id above `after`, in order of id.
     func candidates(_ db: Database, after: Int64, limit: Int) throws -> [(device: Int64, reason: Reason)] {
         let rows = try statement(db, where: "device.id > :after ORDER BY device.id LIMIT :limit")
         defer { rows.reset() }
@@ -71,7 +71,7 @@ struct DevicePruning {
         }
     }
 
-    /// Deletes the device. The schema's cascade also deletes its tags, memberships and old tokens.
+    /// The statements that delete a device. The schema's cascade also deletes its tags, memberships and old tokens.
     static let deletions = [
         """
         UPDATE segment SET members = members - 1
@@ -86,8 +86,8 @@ struct DevicePruning {
         PrunePolicy.reason(isGone: rows.int64(1) != 0, hasCountingPush: rows.int64(2) != 0)
     }
 
-    /// Prepares the query for devices to prune. A device without `last_seen_at` and `registered_at` has no known time
-    /// and is kept.
+    /// Prepares the query for devices to prune. A device without `last_seen_at` and `registered_at` is pruned only
+    /// if it is gone.
     private func statement(_ db: Database, where condition: String) throws -> RowStatement {
         let rows = try RowStatement(
             db,

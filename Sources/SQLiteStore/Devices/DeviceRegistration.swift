@@ -184,8 +184,8 @@ struct DeviceIdentity {
     }
 }
 
-/// Merges two stored devices that are one installation. The deleted device leaves its tags, segments and silent budget
-/// to the kept device.
+/// Merges two stored devices that are one installation. The kept device inherits the tags, segments, silent budget and
+/// frequency caps of the deleted device.
 struct DeviceMerge {
     private let db: Database
     private let now: Timestamp

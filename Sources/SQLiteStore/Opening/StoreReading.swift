@@ -6,8 +6,8 @@ import Synchronization
 
 /// The connections of a process that only reads.
 ///
-/// While another process writes, they read through its log. SQLite then opens the shared memory for reading if it may
-/// not be written, and waits for no lock.
+/// While another process writes, these connections read through its log. If this process may not write the shared
+/// memory, SQLite opens it for reading, and waits for no lock.
 ///
 /// If no process has the store open, there is no log. SQLite would create one to read, which needs a writable folder.
 /// The file is therefore read as unchanging (`immutable`). After each read, this type checks that the file did not
@@ -73,7 +73,7 @@ final class StoreReading: Sendable {
 
     /// Throws if this user must not create the index of a log. SQLite creates it to read a log that was left without
     /// it, as in a copy of the files. An index that belongs to another user would prevent the store's owner from
-    /// writing. Only the owner may therefore create it here, or root, for whom SQLite gives it to the owner.
+    /// writing. Only the owner may therefore create it here, or root, because SQLite then gives the index to the owner.
     private static func requireIndex(ofLogOf path: String) throws {
         var facts = stat()
         guard stat(path + "-shm", &facts) != 0, stat(path, &facts) == 0, ![0, facts.st_uid].contains(geteuid()) else {

@@ -57,7 +57,7 @@ struct LaneWorker: Sendable {
         }
     }
 
-    /// Returns a journal segment. A full disk becomes a store error that is waited for, because the store may be on it.
+    /// Returns a journal segment. Throws a full disk as a store error, so that the caller waits as for a full store.
     private func newSegment(_ entries: Int) throws -> JournalSegment? {
         do {
             return try journal?.segment(entries: entries)
@@ -82,8 +82,8 @@ struct LaneWorker: Sendable {
         }
     }
 
-    /// Runs the lane to the end of its work, or until every run in flight on it is to stop. Then no request starts any
-    /// more: requests on the wire may be answered within the lane's drain limit, and the others come back unsent. While
+    /// Runs the lane to the end of its work, or until every run in flight on it must stop. Then no more requests start.
+    /// Requests on the wire may get a response within the lane's drain limit, and the others come back unsent. While
     /// the lane also has work of another run, the gate holds back the stopped run's requests.
     ///
     /// Returns `false` if the lane could not connect.

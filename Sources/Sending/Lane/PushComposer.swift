@@ -17,9 +17,9 @@ struct PushComposer {
     /// Pushes that share all headers.
     struct Chunk {
         var wave: Timestamp?
-        /// The tag of the first push. The tags of the following pushes count on.
+        /// The tag of the first push. Each following push has the next tag.
         var base: Int64 = 0
-        /// The earliest moment after which a push of this chunk may not start any more.
+        /// The moment after which no push of this chunk may start: the earliest such moment of its deliveries.
         var startBefore: Timestamp?
         var batch: PushBatch
         var sent: [SettlementPolicy.Sent] = []
@@ -47,7 +47,7 @@ struct PushComposer {
         payloadMaxBytes = run.definition.campaign.pushType.payloadMaxBytes
     }
 
-    /// Composes a lease. Tokens accepted before come first, to warm up a fresh connection.
+    /// Composes a lease. Pushes to tokens that APNs has accepted before come first, to warm up a new connection.
     ///
     /// - Parameters:
     ///   - now: the wall clock at `bootTime`.

@@ -60,10 +60,10 @@ struct ProgressPrinter: Sendable {
     }
 }
 
-/// Decides when to query what the rest of a run waits for. It queries every second while little is settled, and less
+/// Decides when to query the waits of a run's remaining deliveries: every second while few are settled, and less
 /// often for waits far in the future.
 struct ProgressTail {
-    /// The number of deliveries settled per second below which the rest is queried.
+    /// The number of deliveries settled per second below which the waits are queried.
     static let littleMax = 1000
     private static let askEvery: Duration = .seconds(1)
     private static let askSeldom: Duration = .seconds(10)

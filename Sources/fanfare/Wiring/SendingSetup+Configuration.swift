@@ -25,7 +25,7 @@ extension SendingSetup {
     }
 
     /// Loads the app's credentials and points its lanes at Apple, or at the configured endpoints. An environment
-    /// without a key gets no lanes. Throws if a file that the lanes need cannot be read: such a run would pause when it
+    /// without a key gets no lanes. Throws if a file that the lanes need cannot be read: the run would pause when it
     /// connects.
     init(_ app: Configuration.App, _ tokens: ProviderTokens, logger: Logger) throws {
         let all: [PushEnvironment: PushEndpoint] = [
@@ -69,7 +69,7 @@ extension SendingSetup {
         }
     }
 
-    /// Throws if a proxy is set. Bypassing it would fail late without a clear error, or break a network policy.
+    /// Throws if a proxy is set. A direct connection would fail late and unclearly, or break a network policy.
     private static func refuseProxy(_ hosts: [String]) throws {
         for host in hosts {
             if let reason = ProxySetting.refusal(of: host, in: ProcessInfo.processInfo.environment) {
@@ -95,8 +95,8 @@ extension SendingSetup {
     }
 }
 
-/// Explains how to fix a key file that this process cannot read. A service has the copies that systemd made when the
-/// service started. Users other than root have no copy.
+/// Explains how to fix a key file that this process cannot read. A service reads the copies that systemd created when
+/// the service started. A command of a user other than root has no such copy.
 enum UnreadableSecret {
     static func explained<Value>(
         environment: [String: String] = ProcessInfo.processInfo.environment, isRoot: Bool = geteuid() == 0,

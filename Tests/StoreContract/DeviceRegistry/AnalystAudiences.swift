@@ -4,7 +4,7 @@ import Testing
 
 extension DeviceRegistryContract {
     @PromiseList static var analystAudiences: [Promise] {
-        Promise.asked("one SELECT over the analysts' views is an audience, for plan, samples and freeze alike") {
+        Promise.asked("plan, samples and freeze select the same devices for a SELECT over the analysts' views") {
             store in
             for (index, row) in AnalystQueries.allowed.enumerated() {
                 let campaign = AnalystQueries.campaign(row.sql)
@@ -18,7 +18,7 @@ extension DeviceRegistryContract {
                 #expect(try await store.lease(run).deliveries.map(\.device) == row.expected, "\(row.sql)")
             }
         }
-        Promise.asked("what is no such SELECT is refused by name, and changes nothing") { store in
+        Promise.asked("any other text is refused with its fault, and changes nothing") { store in
             let before = try await store.deviceCounts()
             for row in AnalystQueries.refused {
                 let fault = await AnalystQueries.fault(row.sql, store)
@@ -38,7 +38,7 @@ extension DeviceRegistryContract {
             await #expect(throws: StoreError.self) { try await store.freeze(run, now: noon) { _ in } }
             #expect(try await store.run(run)?.isFrozen == false)
         }
-        Promise.asked("runs of tests are no part of what analysts count") { store in
+        Promise.asked("the deliveries of test runs are not in the analysts' views") { store in
             let run = try await store.createTestRun(
                 try definition("tried"), occurrence: "t", device: 1, now: noon, by: "test")
             let sql = "SELECT device_id FROM delivery_view WHERE run_id = \(run.id)"
@@ -46,7 +46,7 @@ extension DeviceRegistryContract {
             let known = "SELECT 1 FROM run_view WHERE is_test AND id = \(run.id)"
             #expect(try await store.reach(of: AnalystQueries.campaign(known), budget: nil, now: noon).total == 1)
         }
-        Promise.asked("analysts see what a delivery was, which no later import changes") { store in
+        Promise.asked("analysts see the values at the freeze, which no later import changes") { store in
             let seeds = AudienceExpression.comparison(.country, .equal, .text("DE"))
             _ = try await store.startRun(try definition("staged") { $0.stages = [Stage(.seeds(seeds)), Stage(.rest)] })
             let changed = try record(1) {
@@ -76,7 +76,7 @@ extension DeviceRegistryContract {
                 #expect(found == count, "\(condition)")
             }
         }
-        Promise.asked("an audience_sql sees the rows of its campaign's app alone, and of all its topics") { store in
+        Promise.asked("an audience_sql sees only the rows of its campaign's app, with all its topics") { store in
             let run = try await AnalystQueries.addAnotherApp(store)
             for sql in AnalystQueries.ofAnotherApp(run: run) {
                 let own = AnalystQueries.campaign(sql)
@@ -88,7 +88,7 @@ extension DeviceRegistryContract {
             let voip = "SELECT 2 FROM device_view WHERE topic = '\(wendercast).voip'"
             #expect(try await store.reach(of: AnalystQueries.campaign(voip), budget: nil, now: noon).total == 1)
         }
-        Promise.asked("a value of another app makes no audience_sql fail") { store in
+        Promise.asked("an audience_sql does not evaluate values of another app") { store in
             _ = try await AnalystQueries.addAnotherApp(store)
             for column in ["user_id", "topic"] {
                 let sql = """
@@ -102,7 +102,7 @@ extension DeviceRegistryContract {
 }
 
 extension Promise {
-    /// A promise of a store that analysts may ask, with what ``AnalystQueries`` ask for.
+    /// A promise of a store that analysts may query, with the data of ``AnalystQueries``.
     fileprivate static func asked(
         _ name: String, _ body: @escaping @Sendable (any AllRoles) async throws -> Void
     ) -> Promise {
@@ -147,7 +147,7 @@ private enum AnalystQueries {
         _ = try await store.settle(run: run, lease.settlements(.accepted), now: noon)
     }
 
-    /// Devices 8 of another app, 9 of this app's calls, and a run of the other app.
+    /// Adds device 8 and a run of another app, and device 9 of this app's VoIP topic.
     static func addAnotherApp(_ store: any AllRoles) async throws -> Int64 {
         let theirs = try record(8, topic: "other") {
             $0.userID = "secret"
@@ -160,7 +160,7 @@ private enum AnalystQueries {
         return try await store.startRun(try definition("theirs") { $0.topic = "other" })
     }
 
-    /// Each selects a device of either app where the rows of the other app can be seen.
+    /// Returns queries that each select a device of either app if a view shows the rows of the other app.
     static func ofAnotherApp(run: Int64) -> [String] {
         let views = [
             "device_view WHERE user_id = 'secret'", "device_view WHERE topic = 'other'",
@@ -169,13 +169,13 @@ private enum AnalystQueries {
             "delivery_view WHERE campaign = 'theirs'", "delivery_view WHERE run_id = \(run)",
             "run_view WHERE campaign = 'theirs'", "run_view WHERE id = \(run)",
         ]
-        // Device 1 is this app's, device 7 the other's: one of them is of the campaign.
+        // Device 1 belongs to this app and device 7 to the other, so one of them is in the campaign's app.
         return views.map { view in
             "SELECT 1 WHERE EXISTS (SELECT 1 FROM \(view)) UNION SELECT 7 WHERE EXISTS (SELECT 1 FROM \(view))"
         }
     }
 
-    /// What is thrown, where it is of the text.
+    /// Returns the fault of the text that the store throws.
     static func fault(_ sql: String, _ store: any AllRoles) async -> AudienceSQLFault? {
         do {
             _ = try await store.reach(of: campaign(sql), budget: nil, now: noon)
@@ -266,7 +266,7 @@ private enum AnalystQueries {
         ("SELECT 1 " + String(repeating: " ", count: 16_384), .invalid("it is longer than 16384 bytes")),
     ]
 
-    /// Where each database has words of its own for the rest.
+    /// Texts that each database refuses in its own message, and the name that the message must contain.
     static let refusedInOwnWords: [(sql: String, names: String)] = [
         ("SELECT id FROM device", "reading device"), ("SELECT 1 FROM device", "reading device"),
         ("SELECT id FROM device_view WHERE id IN (SELECT id FROM device WHERE token IS NOT NULL)", "reading device"),

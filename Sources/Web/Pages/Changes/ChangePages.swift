@@ -54,7 +54,7 @@ struct ChangePages: Sendable {
 
 /// Changes that wait for release.
 struct ChangesPage: Sendable {
-    /// The number of changes on the page, oldest first.
+    /// The maximum number of changes on the page.
     static let shown = 20
 
     struct Change: Sendable {
