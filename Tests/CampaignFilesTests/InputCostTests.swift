@@ -98,7 +98,7 @@ struct InputCostTests {
         expectLinear(of: json, and: ["[", "{\"a\":", "\"\\u0041\"", "1,"]) { text in
             var devices = ArrivingDevices()
             devices.append(Array(text.utf8))
-            devices.end()
+            devices.finish()
             while devices.next() != nil {}
             var members = ArrivingMembers()
             // In pieces: a line that is not whole yet is not looked at again and again.
@@ -106,7 +106,7 @@ struct InputCostTests {
                 members.append(piece)
                 while members.next() != nil {}
             }
-            members.end()
+            members.finish()
             while members.next() != nil {}
         }
     }

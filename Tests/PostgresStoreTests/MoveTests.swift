@@ -152,7 +152,7 @@ struct MoveTests {
                 do {
                     rows = try await move(old, new) { progress in
                         // Nothing is cut short twice in the reading at the end, which begins anew each time.
-                        let mayCut = progress.stage == .copying || attempt % 2 == 0
+                        let mayCut = progress.phase == .copying || attempt % 2 == 0
                         let isLast = steps.withLock { left in
                             left -= 1
                             return left == 0
@@ -249,7 +249,7 @@ struct MoveTests {
             let new = try await PostgresDatabase.open(url: url, access: .arriving)
             // As a process leaves it that is killed between the two.
             await #expect(throws: CancellationError.self) {
-                try await move(old, new) { if $0.stage == .provingOld { withUnsafeCurrentTask { $0?.cancel() } } }
+                try await move(old, new) { if $0.phase == .provingOld { withUnsafeCurrentTask { $0?.cancel() } } }
             }
             let begun = try await old.departure()
             try await old.endDeparture(try #require(begun), at: noon)
@@ -300,7 +300,7 @@ struct MoveTests {
             let old = try place.sqlite("old", .departing)
             let new = try await PostgresDatabase.open(url: url, access: .arriving)
             await #expect(throws: CancellationError.self) {
-                try await move(old, new) { if $0.stage == .provingNew { withUnsafeCurrentTask { $0?.cancel() } } }
+                try await move(old, new) { if $0.phase == .provingNew { withUnsafeCurrentTask { $0?.cancel() } } }
             }
             for (statement, words) in [
                 ("UPDATE device SET model = 'x' WHERE id = 3", "device: equal numbers of rows, but different contents"),

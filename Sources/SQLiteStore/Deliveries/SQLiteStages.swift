@@ -4,7 +4,7 @@ import Store
 
 /// The queries about a run's stages that a lease makes first.
 enum SQLiteStages {
-    /// Returns the last stage if it has begun and no stage is halted. Returns `nil` if ``StageController/pass()`` has
+    /// Returns the last stage if it has begun and no stage is halted. Returns `nil` if ``StageController/permit()`` has
     /// to decide.
     ///
     /// - Parameter count: the number of the campaign's stages.

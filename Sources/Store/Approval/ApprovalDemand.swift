@@ -62,6 +62,12 @@ package struct ApprovalEvidence: Hashable, Sendable, Codable {
     package var signatures: [ApprovalSignature]
     package var emergencyOverride: String?
 
+    /// The key of an emergency start is that of the stores that exist.
+    private enum CodingKeys: String, CodingKey {
+        case policy, decidedAt, people, signatures
+        case emergencyOverride = "brokenGlass"
+    }
+
     package init(
         policy: ApprovalPolicy, decidedAt: Timestamp, people: [String: String], signatures: [ApprovalSignature],
         emergencyOverride: String?
