@@ -77,7 +77,7 @@ struct CheckFilesTests {
     @Test func `a file with other errors still shares its name`() throws {
         _ = try folder.write(Self.campaign("spring", "audiance: everyone\n"), to: "campaigns/copy.yaml")
         _ = try folder.write(Self.campaign("spring"), to: "campaigns/spring.yaml")
-        #expect(messages(try check("campaigns")).filter { $0.contains(" as well; ") } == Self.shared)
+        #expect(messages(try check("campaigns")).filter { $0.contains(" is also called ") } == Self.shared)
     }
 
     @Test func `one file alone is compared with its neighbours in the configured folder`() throws {

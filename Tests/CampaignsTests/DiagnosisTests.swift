@@ -96,7 +96,7 @@ struct DiagnosisTests {
         #expect(right.message.contains(words), "\(right.message)")
         let other = try #require(try await found(["com.example.other"]))
         #expect(other.state == .warning)
-        #expect(other.message.contains("is for com.example.other, and topic says com.example.wendercast"))
+        #expect(other.message.contains("is for com.example.other, but topic is com.example.wendercast"))
     }
 
     @Test func `the proxy that pushes go through is named`() async throws {
@@ -130,7 +130,7 @@ struct DiagnosisTests {
         #expect(found.map(\.state) == [.ok, .warning])
         #expect(found.last?.message.contains("names token:#2, but no such access token exists") == true, "\(found)")
         let none = findings(.configuration, in: try await diagnose(more: people))
-        #expect(none.last?.message.contains("names token:#1, token:#2, token:mac, which") == true, "\(none)")
+        #expect(none.last?.message.contains("names token:#1, token:#2, token:mac, but") == true, "\(none)")
     }
 
     @Test func `a folder that pages may write, and this user may not, is a warning`() throws {

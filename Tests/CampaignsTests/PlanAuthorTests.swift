@@ -229,7 +229,9 @@ struct `The authors of a plan` {
     @Test func `are somebody unknown where that cannot be known`() async throws {
         try write(".git", "gitdir: /nowhere\n")
         let broken = try await authors()
-        #expect(broken.contains(me) && broken.count { $0.hasPrefix("unknown: who committed") } == 2, "\(broken)")
+        #expect(
+            broken.contains(me) && broken.count { $0.hasPrefix("unknown: the author of the commits to") } == 2,
+            "\(broken)")
         try FileManager.default.removeItem(atPath: scene.folder.file(".git"))
         try repository()
         try write(".gitignore", "templates\n")

@@ -162,6 +162,6 @@ struct ServiceChecksTests {
         #expect(result.isWell, "\(result.checks)")
         let store = result.checks.filter { $0.check == .store }
         #expect(store.map(\.state) == [.warning])
-        #expect(store.first?.message.hasSuffix("`systemctl start fanfare` makes it") == true, "\(store)")
+        #expect(store.first?.message.hasSuffix("`systemctl start fanfare` creates it") == true, "\(store)")
     }
 }

@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct CheckTests {
     static let damages: [(sql: String, word: String)] = [
-        ("UPDATE run SET accepted = accepted + 1", "adds up"),
+        ("UPDATE run SET accepted = accepted + 1", "add up"),
         ("UPDATE run SET accepted = accepted + 1, pending = pending - 1", "the rows give"),
         ("UPDATE delivery SET state = 1 WHERE device_id = 3", "the rows give"),
         ("DELETE FROM delivery WHERE device_id = 3", "the rows give"),
@@ -75,7 +75,7 @@ struct CheckTests {
             let counts = try await store.pruneOutcomes(finishedBefore: noon + .seconds(60), dryRun: false, now: noon)
             #expect(counts.kept == 1 && counts.deliveries == 0)
             let problems = try await store.check(run).problems
-            #expect(problems.count == 2 && problems.allSatisfy { $0.contains("the counts are") })
+            #expect(problems.count == 2 && problems.allSatisfy { $0.contains("the counts") })
             #expect(problems.contains { $0.hasPrefix("the timeline has") })
             let words = /the counts are audience \d+, accepted \d+; the rows give audience \d+, accepted \d+/
             #expect(problems.contains { $0.wholeMatch(of: words) != nil }, "\(problems)")

@@ -86,7 +86,7 @@ import Testing
             Issue.record("the run was not halted")
             return
         }
-        #expect(reason.contains("answers for production devices in de are rejections"))
+        #expect(reason.contains("responses for production devices in de are rejections"))
         #expect(transport.seen.count < 1_000)
     }
 

@@ -190,7 +190,7 @@ import Testing
         let events = try await scene.store.events(run: run.id)
         #expect(events.last?.kind == "run_recovered")
         #expect(
-            events.last?.detail.contains("2 deliveries were not started, 2 were answered, 1 was on the wire") == true)
+            events.last?.detail.contains("2 deliveries were not started, 2 had responses, 1 was in flight") == true)
     }
 
     @Test func `after a crash what had one attempt only is unknown, and not sent again`() async throws {

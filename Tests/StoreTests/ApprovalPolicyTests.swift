@@ -190,10 +190,11 @@ struct ApprovalPolicyTests {
     @Test func `people who signed another plan of the same occurrence are named`() {
         let rule = ApprovalRules.Rule(above: 10, needs: 2)
         var refusal = Unapproved(campaign: "c", plan: "p1", reach: 11, rule: rule, cause: .waits([]))
-        #expect(refusal.description.contains("0 of 2 there. "))
+        #expect(refusal.description.contains("0 of 2 signed. "))
         refusal.signersOfOthers = ["anna", "ben"]
         #expect(
-            refusal.description.contains("0 of 2 there; anna, ben signed another plan of the run: its texts, values, "))
+            refusal.description.contains("0 of 2 signed; anna, ben signed another plan of the run: its texts, values, ")
+        )
     }
 
     @Test func `what let a run through is found wrong once it is changed`() throws {

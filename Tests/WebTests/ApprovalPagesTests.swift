@@ -174,7 +174,7 @@ struct ApprovalPagesTests {
             }
             let page = try await scene.page("\(path)/approve", as: .approver, form: ["plan": shown.plan])
             #expect(page.status == 409 && page.text.contains(counted.plan))
-            #expect(page.text.contains("would reach 7 by now"))
+            #expect(page.text.contains("would reach 7 now"))
             #expect(try await waiting(scene).signatures.isEmpty)
             let offered = try await scene.page(path, as: .approver)
             #expect(offered.text.contains("name=\"plan\" value=\"\(counted.plan)\""))

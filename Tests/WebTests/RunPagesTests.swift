@@ -58,7 +58,7 @@ struct RunPagesTests {
         try await WebScene.with { scene in
             let run = try await Self.run(scene)
             var result: RunResult = try await scene.api("GET", "/runs/\(run.id)").result()
-            #expect(RunView(result, rate: 2).pace.hasSuffix(" left"))
+            #expect(RunView(result, rate: 2).pace.hasSuffix(" remaining"))
             #expect(RunView(result, rate: 0.98).pace.hasPrefix("1/s"))
             #expect(RunView(result, rate: 2, isStopped: true).pace.isEmpty)
             result.state = RunState.paused.rawValue
@@ -232,7 +232,7 @@ struct RunPagesTests {
             #expect(result.state == "paused")
             let late = try await scene.api("POST", "/runs/\(run.id)/cancel", as: .sender, headers: ["If-Match": seen])
             #expect(late.status == 412)
-            #expect(late.problem?.detail.contains("is paused by sender (token): wait by now") ?? false)
+            #expect(late.problem?.detail.contains("is paused by sender (token): wait") ?? false)
             let wrong = try await scene.api("POST", "/runs/\(run.id)/cancel", as: .sender, body: #"{"reson": "x"}"#)
             #expect(wrong.status == 422)
             #expect(wrong.problem?.detail == #"unknown field "reson"; did you mean "reason"?"#)

@@ -261,7 +261,7 @@ package enum DeviceLookup {
         guard let device = fitting.first else {
             throw Failure(
                 .notFound,
-                "device \"\(shown)\" is for \(found[0].record.topic), but the campaign is for \(topic)")
+                "device \"\(shown)\" is registered for \(found[0].record.topic), but the campaign is for \(topic)")
         }
         guard fitting.count == 1 else {
             throw Failure(

@@ -296,7 +296,7 @@ extension Scheduler {
     private func judge(_ pace: inout HeartbeatPace, beatOf duration: Duration) {
         guard pace.note(duration, at: clock.uptime()), let isTooSlow = pace.isTooSlow else { return }
         ServiceMetrics.isTooSlow(isTooSlow)
-        guard isTooSlow else { return logger.notice("the database server answers heartbeats in time again") }
+        guard isTooSlow else { return logger.notice("the database server responds to heartbeats in time again") }
         logger.warning(
             "the database server responds too slowly for this machine to send",
             metadata: .facts([

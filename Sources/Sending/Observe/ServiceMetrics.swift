@@ -24,7 +24,7 @@ package enum ServiceMetrics {
         "fanfare_store_waiting":
             "1 while the store accepts no outcomes, because of a lock or a full disk, and nothing new is sent; else 0.",
         "fanfare_sender_too_slow":
-            "1 while the database server answers heartbeats too slowly for this machine to send; else 0.",
+            "1 while the database server responds to heartbeats too slowly for this machine to send; else 0.",
         "fanfare_daemon_errors_total": "Errors after which a part of the daemon was retried, by part.",
         "fanfare_unsuccessful_runs_total": "Runs that this process finished without success, by campaign.",
         "fanfare_schedule_lag_seconds": "The delay of the latest scheduled run after its time.",

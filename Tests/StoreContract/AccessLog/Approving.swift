@@ -121,7 +121,7 @@ extension AccessLogContract {
             let first = try await store.sign(asked.request.id, key, by: "ben", now: noon + .seconds(50))
             let events = try await store.events(run: nil, since: nil, limit: 9)
             #expect(events.last?.at == noon + .seconds(50) && events.last?.actor.name == "ben")
-            #expect(events.last?.detail.contains("of eve, by a key, brought by ben") == true)
+            #expect(events.last?.detail.contains("signature of eve, by a key, submitted by ben") == true)
             #expect(first.signatures.map(\.signedAt) == [noon] && first.signatures[0].seenAt == noon + .seconds(50))
             try await store.recordEvent(
                 kind: .filesRead, run: nil, actor: "x", detail: "", files: [:], now: noon + .seconds(86_500))

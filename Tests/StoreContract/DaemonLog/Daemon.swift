@@ -111,7 +111,8 @@ extension DaemonLogContract {
                 taken.map { "\($0.url) \($0.kind)" }.sorted() == [
                     "https://all.example late", "https://late.example late", "https://paused.example paused",
                 ])
-            #expect(taken.allSatisfy { $0.kind.state == .paused && $0.reason?.hasPrefix("it was due from") == true })
+            #expect(
+                taken.allSatisfy { $0.kind.state == .paused && $0.reason?.hasPrefix("the run was due from") == true })
         }
         Promise("a finished run that is no success is told as such to who asked for that, else as finished") { store in
             let hooks: [(String, [Configuration.Webhook.Event])] = [

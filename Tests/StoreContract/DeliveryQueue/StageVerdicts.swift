@@ -120,7 +120,7 @@ extension DeliveryQueueContract {
             let record = try await store.stages(of: run)[0]
             #expect(record.answers == StageAnswers(answered: size - left, unknown: left))
             #expect(record.decision?.verdict == .undecided && record.decision?.leftOut == nil)
-            #expect(try await store.run(run)?.stateReason?.contains("\(left) were never answered") == true)
+            #expect(try await store.run(run)?.stateReason?.contains("\(left) were without a response") == true)
             #expect(try await store.report(run).suppressed.first?.reason == row.reason.rawValue)
             #expect(try await store.verify(budgets: [:]).faultCount == 0)
         }
@@ -232,7 +232,7 @@ extension DeliveryQueueContract {
                 return
             }
             let error = StoreError.tooManySeeds(stage: 1, devices: seeds, audience: devices)
-            #expect(error.description.contains("takes 60 of the \(devices) devices"))
+            #expect(error.description.contains("selects 60 of the \(devices) devices"))
             await #expect(throws: error) {
                 _ = try await store.reach(of: plan.campaign, budget: nil, waves: nil, now: noon)
             }

@@ -150,7 +150,8 @@ extension RunLogContract {
                     Issue.record("\(occurrence): \(claim)")
                     continue
                 }
-                #expect(words.hasPrefix("it was due from 2027-01-15 08:00 UTC on and nobody has "), "\(words)")
+                #expect(
+                    words.hasPrefix("the run was due from 2027-01-15 08:00 UTC on, and no process has "), "\(words)")
             }
         }
         Promise.each(gaps, { "a wave that is to come is waited for, one that is over is late: \($0)" }) { store, row in

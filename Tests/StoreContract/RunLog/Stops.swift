@@ -79,7 +79,7 @@ extension RunLogContract {
             #expect(events.map(\.kind) == ["sending_stopped", "stop_lifted"])
             #expect(events.map(\.actor.name) == ["anna", "carl"])
             #expect(events.first?.detail == "all: wrong text")
-            #expect(events.last?.detail.hasSuffix("may go on: put right") == true)
+            #expect(events.last?.detail.hasSuffix("was lifted: put right") == true)
         }
         Promise.each([all, campaign], { "nothing is leased or claimed while \($0.scope.summary) is stopped" }) {
             store, order in

@@ -6,8 +6,8 @@ import Testing
 extension RunLogContract {
     private static let week = Duration.seconds(7 * 86_400)
     private static let reason =
-        "would send 20; usual for new-podcast on Fridays is 2 (median of the last 3), volume_brake allows 5 times as many; "
-        + "`fanfare resume 4` sends it, `fanfare cancel 4` ends it"
+        "would send 20; usual for new-podcast on Fridays is 2 (median of the last 3), volume_brake allows 5 times as "
+        + "many; `fanfare resume 4` sends it, `fanfare cancel 4` ends the run"
 
     /// Five times the usual of two is ten.
     private static func request(
@@ -118,7 +118,7 @@ extension RunLogContract {
                 let run = try await make(
                     store, try reaching(20, name), "o", request(20, campaign: name, actor: row.actor))
                 #expect(run.state == row.state)
-                #expect(run.stateReason?.contains("usual of test on Fridays is 2") ?? (row.state == .scheduled))
+                #expect(run.stateReason?.contains("usual for test on Fridays is 2") ?? (row.state == .scheduled))
             }
         }
         Promise("tests and corrections are no history") { store in

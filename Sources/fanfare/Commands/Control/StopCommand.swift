@@ -130,7 +130,7 @@ struct StopCommand: AsyncParsableCommand {
                 (inForce, isRecorded) = (recordedOrder, true)
                 went = try await session.useCases.stopping.whatWent(in: recordedOrder)
             } else {
-                notePending(order, path, "it has not answered within \(WrittenDuration.text(Self.storePatience))")
+                notePending(order, path, "it has not responded within \(WrittenDuration.text(Self.storePatience))")
             }
         } catch  where fault == nil && isPassing(error) {
             notePending(order, path, "\(error)")
@@ -203,7 +203,7 @@ struct StopCommand: AsyncParsableCommand {
                 return true
             }
             if isRecorded == nil {
-                Self.noteUnrecorded(scope, "it has not answered within \(WrittenDuration.text(Self.storePatience))")
+                Self.noteUnrecorded(scope, "it has not responded within \(WrittenDuration.text(Self.storePatience))")
             }
         } catch {
             Self.noteUnrecorded(scope, "\(error)")
