@@ -1,4 +1,6 @@
+import Dispatch
 import Foundation
+import Glibc
 import Logging
 import Model
 import TestSupport

@@ -1,5 +1,7 @@
 import APNsSimulator
+import Dispatch
 import Foundation
+import Glibc
 import GRDB
 import Model
 import TestSupport

@@ -134,6 +134,7 @@ enum CampaignWarnings {
     static func check(_ source: LocatedCampaign, _ templates: [Template]) -> [Diagnostic] {
         let collector = DiagnosticCollector(path: source.path)
         warnOfUncoveredLanguages(source, templates, collector)
+        warnOfExactLanguages(source, collector)
         warnOfShortLife(source, collector)
         if !templates.contains(where: { $0.allows(.noExpiry) }) { warnOfEndlessLife(source, collector) }
         return collector.diagnostics
@@ -155,6 +156,18 @@ enum CampaignWarnings {
                     "add \(range) under alert, or take it out of the audience",
                     at: source.locations["audience"] ?? SourceLocation())
             }
+        }
+    }
+
+    /// Warns of `locale = "de"`, which selects exactly this tag, while `locale in ("de")` also selects de-AT.
+    private static func warnOfExactLanguages(_ source: LocatedCampaign, _ collector: DiagnosticCollector) {
+        for tag in Set(source.campaign.audience.expression.exactLanguages).map({ quoted($0.description) }).sorted()
+            .prefix(languagesMax)
+        {
+            collector.warning(
+                "locale = \(tag) selects only devices whose tag is exactly \(tag), without a region",
+                "write locale in (\(tag)), which selects the language with all its regions",
+                at: source.locations["audience"] ?? SourceLocation())
         }
     }
 
@@ -195,6 +208,19 @@ extension AudienceExpression {
         case .all(let parts), .any(let parts): parts.flatMap(\.namedLanguages)
         case .oneOf(.locale, let values): values.compactMap(\.language)
         case .comparison(.locale, .equal, let value): [value.language].compactMap(\.self)
+        default: []
+        }
+    }
+}
+
+extension AudienceExpression {
+    /// The languages without a region that are compared by `=` anywhere in the expression.
+    fileprivate var exactLanguages: [LocaleTag] {
+        switch self {
+        case .all(let parts), .any(let parts): parts.flatMap(\.exactLanguages)
+        case .not(let part): part.exactLanguages
+        case .comparison(.locale, .equal, let value):
+            [value.language].compactMap(\.self).filter { $0.subtags.count == 1 }
         default: []
         }
     }

@@ -70,6 +70,7 @@ package struct StageResult: Codable, Hashable, Sendable {
         switch state {
         case "open" where members == Stage(.rest).summary: return "\(size), begun at \(openedAt ?? "")"
         case "open": return "\(size), \(answered.grouped) responses, \(failed.grouped) rejections so far"
+        case "ended" where members == Stage(.rest).summary: return size
         case "ended": return "\(size), \(answered.grouped) answered, \(failed.grouped) refused"
         default:
             let approval = needsApproval ? approvedBy.map { ", approved by \($0)" } ?? ", needs approval" : ""

@@ -165,8 +165,9 @@ struct DevicesImportCommand: AsyncParsableCommand {
             tokens for another push type are imported with its suffix: com.example.app.voip for voip, \
             .complication, .location-query, .pushkit.fileprovider, .push-type.liveactivity, .voip-ptt (pushtotalk), \
             .push-type.widgets, .push-type.controls. A known installation gets its new token and keeps its history. \
-            Bad lines go to the rejects file with line number and reason; good lines are kept. An unusable value, \
-            such as an odd locale, is left out with a warning, and its device is kept.
+            Bad lines go to the rejects file with line number and reason; good lines are kept, and the exit code is 65. \
+            An unusable value, such as an odd locale, is left out with a warning, and its device is kept. In CSV the \
+            tags of a device are separated by semicolons.
 
             An absent column or an empty cell keeps the stored value. \\N as a cell or as a JSON string removes the \
             value of user_id, locale, time_zone, country, app_version, os_version, model, alerts_allowed, tags, \

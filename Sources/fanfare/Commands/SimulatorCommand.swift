@@ -50,6 +50,13 @@ struct SimulatorCommand: AsyncParsableCommand {
     @Flag(help: "Respond 200 to every request, without checks, as fast as possible.") var acceptAll = false
     @Flag(help: "Accept any well-formed token, registered or not.") var anyToken = false
 
+    func validate() throws {
+        // Each push would get BadTopic.
+        guard !anyToken || acceptAll || !topic.isEmpty || registry != nil else {
+            throw ValidationError("--any-token needs a topic: name the app's bundle id with --topic")
+        }
+    }
+
     func run() async throws {
         let simulator = try Simulator(try options())
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)

@@ -4,11 +4,12 @@ import Model
 import Sending
 import Store
 
-/// Shows the progress of a run: one line that updates itself on a terminal, or a plain line every ten seconds. If
-/// little is settled, it says what the remaining deliveries wait for.
+/// Shows the progress of a run: one line that updates itself on a terminal, or a plain line every ten seconds. A plain
+/// line that says the same as the last one is printed once in five minutes: it goes to a log or into a mail. If little is settled, it says what the remaining deliveries wait for.
 struct ProgressPrinter: Sendable {
     private static let terminalInterval: Duration = .milliseconds(200)
     private static let plainInterval: Duration = .seconds(10)
+    private static let repeatInterval: Duration = .seconds(300)
 
     let control: RunControl
     let now: @Sendable () -> Timestamp
@@ -22,6 +23,7 @@ struct ProgressPrinter: Sendable {
         let settledBefore = control.progress.counts.settled
         let interval = Console.isTerminal ? Self.terminalInterval : Self.plainInterval
         var tail = ProgressTail()
+        var printed: (line: String, at: ContinuousClock.Instant)?
         while true {
             try? await Task.sleep(for: interval)
             if Task.isCancelled { return }
@@ -33,7 +35,12 @@ struct ProgressPrinter: Sendable {
             let line = Self.line(
                 counts, settledBefore: settledBefore, elapsed: clock.now - start,
                 waits: WaitsText(tail.waits, control.storeBackoff.wait, now: now()).sentences)
-            Console.isTerminal ? Console.progress(line) : Console.note(line)
+            if Console.isTerminal {
+                Console.progress(line)
+            } else if printed?.line != line || clock.now - (printed?.at ?? start) >= Self.repeatInterval {
+                Console.note(line)
+                printed = (line, clock.now)
+            }
         }
     }
 

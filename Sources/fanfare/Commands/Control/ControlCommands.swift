@@ -158,8 +158,8 @@ struct RecallCommand: AsyncParsableCommand {
             Sends a background push to exactly the devices that the run reached or may have reached: \
             {"aps":{"content-available":1},"recall":"ID"}, and the app then calls \
             removeDeliveredNotifications(withIdentifiers: ["ID"]). Apple does not guarantee that a background push \
-            arrives, and each counts against the device's silent budget; `fanfare correct` works without support in \
-            the app.
+            arrives, and counts each against the pushes of the device; it takes no slot of the silent budget. \
+            `fanfare correct` works without support in the app.
             """)
 
     @OptionGroup var order: CorrectionArguments
