@@ -1,7 +1,5 @@
 import APNsSimulator
-import Dispatch
 import Foundation
-import Glibc
 import GRDB
 import Model
 import TestSupport

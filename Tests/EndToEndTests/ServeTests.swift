@@ -87,8 +87,9 @@ import Testing
         #expect(checked.output.contains("campaigns/zero.yaml: error: is a device"))
         #expect(try place.fanfare("schedule").status == 65)
         let daemon = try serve()
-        let status = try place.fanfare("status")
-        #expect(status.output.contains("pipe.yaml: error: is a named pipe"), "\(status.output)")
+        try Patience.wait(for: "the daemon to say what it read") {
+            try place.fanfare("status").output.contains("pipe.yaml: error: is a named pipe")
+        }
         #expect(try place.fanfare("run", "soon", "--occurrence", "o1", "--yes").status == 0)
         // One that comes later is found, too.
         #expect(mkfifo(folder.file("campaigns/later.yaml"), 0o600) == 0)

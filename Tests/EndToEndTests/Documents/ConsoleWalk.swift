@@ -90,7 +90,7 @@ struct ConsoleWalk {
         shell.standardInput = FileHandle.nullDevice
         let file = try files.newFile()
         shell.standardOutput = try FileHandle(forWritingTo: file)
-        try Self.withoutBlockedSignals { try shell.run() }
+        try BlockedSignals.without { try shell.run() }
         shell.waitForEnd(killingAfter: .seconds(Self.secondsMax + 30))
         var outputs: [(status: Int32, lines: [String])] = []
         var lines: [String] = []
@@ -104,15 +104,5 @@ struct ConsoleWalk {
             lines = []
         }
         return outputs
-    }
-
-    /// A process inherits the blocked signals of the thread that starts it. A shell that never hears of the end of its
-    /// children hangs.
-    private static func withoutBlockedSignals(_ body: () throws -> Void) rethrows {
-        var (none, before) = (sigset_t(), sigset_t())
-        sigemptyset(&none)
-        pthread_sigmask(SIG_SETMASK, &none, &before)
-        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-        try body()
     }
 }
