@@ -59,7 +59,7 @@ import Testing
         #expect(!checked.output.contains("dead-link"))
         #expect(try place.fanfare("validate", "campaigns/slip.yaml", "--strict").status == 65)
         let linked = try place.fanfare("validate", "campaigns/slip.yaml", "--links")
-        #expect(linked.output.contains("/gone does not answer: status 404; "), "\(linked.output)")
+        #expect(linked.output.contains("/gone does not respond: status 404; "), "\(linked.output)")
         #expect(!linked.output.contains("/there does"))
         let plan = try place.fanfare("plan", "slip")
         #expect(plan.errors.contains(warning) && plan.output.contains("PRODUCTION: "), "\(plan.errors)\(plan.output)")
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "has no name"), ("  ", "has no name"), ("o1 ", "write \"o1\""), (" o1", "write \"o1\""),
+        ("", "name is empty"), ("  ", "name is empty"), ("o1 ", "write \"o1\""), (" o1", "write \"o1\""),
         ("o1\n", "write \"o1\""), ("o1\u{200B}", "write \"o1\""),
     ])
     func `an occurrence without a name, or with blanks around it, sends nothing`(name: String, words: String) throws {

@@ -131,7 +131,7 @@ import Testing
             let text = try String(contentsOfFile: path, encoding: .utf8)
             try place.folder.write(text.replacing("There is no", with: "What a"), to: "templates/right.yaml")
             let refused = try fanfare("run", "warning", "--yes", as: "carl")
-            #expect(refused.status == 3 && refused.errors.contains("0 of 1 there"), "\(refused.errors)")
+            #expect(refused.status == 3 && refused.errors.contains("0 of 1 signed"), "\(refused.errors)")
             try place.folder.write(text, to: "templates/right.yaml")
             // What was signed was replaced by nobody: a run that somebody starts may wait in several versions.
             #expect(try fanfare("run", "warning", "--yes", as: "carl").status == 0)

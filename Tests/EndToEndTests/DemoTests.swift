@@ -73,7 +73,7 @@ import Testing
                 "FANFARE_CAMPAIGNS": "/nowhere",
             ])
         #expect(result.status == 0, "\(result.errors)")
-        #expect(result.output.contains("not obeyed here: FANFARE_CAMPAIGNS, FANFARE_CONFIG, FANFARE_STORE\n"))
+        #expect(result.output.contains("ignored here: FANFARE_CAMPAIGNS, FANFARE_CONFIG, FANFARE_STORE\n"))
         #expect(!FileManager.default.fileExists(atPath: folder.file("theirs.sqlite")))
         #expect(FileManager.default.fileExists(atPath: folder.file("demo/fanfare.sqlite")))
     }

@@ -100,7 +100,7 @@ import Testing
         #expect(result.status == 0, "\(result.output)")
         let report = try Report(result)
         #expect(report.states("credential") == ["warning"])
-        #expect(report.messages("credential").first?.contains("key_id says TESTKEY001") == true)
+        #expect(report.messages("credential").first?.contains("key_id is TESTKEY001") == true)
         let rights = report.messages("rights")
         #expect(
             rights.contains { $0.contains("chmod o-w") } && rights.contains { $0.contains("chmod 600") }, "\(rights)")
@@ -179,7 +179,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (200, "", Finding.State.ok, "knows it"), (400, "BadDeviceToken", .ok, "knows it"),
+        (200, "", Finding.State.ok, "accepts the credential"), (400, "BadDeviceToken", .ok, "accepts the credential"),
         (403, "InvalidProviderToken", .wrong, "compare team_id"), (403, "ExpiredProviderToken", .wrong, "clock"),
         (403, "BadEnvironmentKeyIdInToken", .wrong, "the other environment"),
         (400, "TopicDisallowed", .wrong, "may not send to com.example.a"),

@@ -114,7 +114,7 @@ import WebClient
         try place.configure(more: "webhooks: [{url: \"\(server.url)/hook\", secret_path: hook.secret}]")
         episodes.set([1])
         let daemon = try RunningProgram(["serve"], in: place.folder)
-        try daemon.wait { daemon.errors.contains("back catalogue") }
+        try daemon.wait { daemon.errors.contains("treated as old and not sent") }
         episodes.set([2, 1])
         // As if five minutes had passed.
         try place.change("UPDATE feed SET polled_at = polled_at - 300000")
@@ -177,7 +177,7 @@ import WebClient
         let server = try LocalServer { _ in .init(503) }
         try configure(place, server.url)
         let away = try place.fanfare("feeds", "poll")
-        #expect(away.status == 75 && away.errors.contains("podcast.xml answers 503"), "\(away.errors)")
+        #expect(away.status == 75 && away.errors.contains("podcast.xml responds 503"), "\(away.errors)")
         let none = try place.fanfare("feeds", "poll", "breaking-news")
         #expect(none.status == 65 && none.errors.contains("has no feed"), "\(none.errors)")
         #expect(try place.fanfare("feeds", "show", "from-feeds").status == 66)

@@ -39,7 +39,7 @@ import Testing
             "campaign: call\ntopic: \(Installation.topic)\npush_type: voip\ntemplate: refresh-episodes\n"
                 + "variables: {reason: x}\naudience: segment(\"podcast-fans\")\n", to: "campaigns/call.yaml")
         let words =
-            "no device is registered under \(Installation.topic).voip, where a voip push goes: 4 under "
+            "no device is registered under \(Installation.topic).voip, which voip pushes need; registered: 4 under "
             + "\(Installation.topic). Import the tokens that the app gets for voip pushes with topic \(Installation.topic).voip"
         let checked = try place.fanfare("validate", "campaigns/call.yaml")
         #expect(checked.output.contains("campaigns/call.yaml:3:1: warning: \(words)"), "\(checked.output)")

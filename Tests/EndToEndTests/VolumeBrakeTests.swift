@@ -49,12 +49,12 @@ import Testing
             let before = place.simulator.counts().requests
             let much = ["run", "note", "--yes", "--occurrence", "all"]
             let plan = try place.fanfare("plan", "note").output
-            #expect(plan.contains("Brake") && plan.contains("usual of note on "), "\(plan)")
+            #expect(plan.contains("Brake") && plan.contains("usual for note on "), "\(plan)")
             #expect(plan.contains("the run would be created paused, and wait for `fanfare resume`"))
             for more in [[], ["--json"], ["--no-wait"]] {
                 let run = try place.fanfare(much + more)
                 #expect(run.status == 76, "\(run.errors)")
-                #expect(run.errors.contains("would send 60; usual of note on "), "\(run.errors)")
+                #expect(run.errors.contains("would send 60; usual for note on "), "\(run.errors)")
                 #expect(run.errors.contains("is 5 (median of the last 3), volume_brake allows 3 times as many"))
             }
             #expect(try place.fanfare("run", "--due").status == 0)

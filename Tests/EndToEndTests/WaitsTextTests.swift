@@ -41,7 +41,7 @@ struct WaitsTextTests {
             ])
         #expect(
             try sentences(waits) == [
-                "backing off: api.push.apple.com answered 503 since 09:00, next try at 09:01:01",
+                "backing off: api.push.apple.com responded 503 since 09:00, next try at 09:01:01",
                 "backing off: 127.0.0.1:8443 has not responded since 09:00, next try at 09:01",
                 "12 wait for their retry at 09:02:10", "1 waits for their retry from 09:02:10 to 09:05",
                 "3 wait for their quiet hours to end at 2027-01-16 08:00",
@@ -62,7 +62,7 @@ struct WaitsTextTests {
         var counts = DeliveryCounts()
         (counts.audience, counts.accepted, counts.pending) = (1000, 988, 12)
         let moving = ProgressPrinter.line(counts, settledBefore: 0, elapsed: .seconds(10))
-        #expect(moving.hasSuffix("1s left"))
+        #expect(moving.hasSuffix("1s remaining"))
         // Ten in 10.2 s are one a second, not none.
         (counts.accepted, counts.pending) = (10, 990)
         #expect(ProgressPrinter.line(counts, settledBefore: 0, elapsed: .milliseconds(10_200)).contains(", 1/s, "))
@@ -87,7 +87,7 @@ struct WaitsTextTests {
         (counts.accepted, counts.leased) = (1000, 0)
         let done = ProgressPrinter.line(
             counts, settledBefore: 0, elapsed: .seconds(10), waits: ["9 wait for their retry at 14:02:10"])
-        #expect(done.hasSuffix("0s left"))
+        #expect(done.hasSuffix("0s remaining"))
     }
 
     @Test func `the store is asked while little moves, at most once a second, and seldom for what is far away`() {
