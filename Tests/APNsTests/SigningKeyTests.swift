@@ -17,7 +17,8 @@ struct SigningKeyTests {
     }
 
     static let badKeys = [
-        BadKey(name: "an RSA key", command: ["genpkey", "-algorithm", "RSA", "-out"], says: "of kind RSA; APNs takes"),
+        BadKey(
+            name: "an RSA key", command: ["genpkey", "-algorithm", "RSA", "-out"], says: "of kind RSA; APNs accepts"),
         BadKey(
             name: "another curve",
             command: ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384", "-out"],

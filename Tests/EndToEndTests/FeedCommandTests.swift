@@ -114,7 +114,7 @@ import WebClient
         try place.configure(more: "webhooks: [{url: \"\(server.url)/hook\", secret_path: hook.secret}]")
         episodes.set([1])
         let daemon = try RunningProgram(["serve"], in: place.folder)
-        try daemon.wait { daemon.errors.contains("feed read for the first time") }
+        try daemon.wait { daemon.errors.contains("treated as old and not sent") }
         episodes.set([2, 1])
         // As if five minutes had passed.
         try place.change("UPDATE feed SET polled_at = polled_at - 300000")

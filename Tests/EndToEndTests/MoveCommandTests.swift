@@ -64,7 +64,7 @@ struct `Moving a store` {
             #expect(try run.finish().status == 0)
             let daemon = try RunningProgram(["serve"], in: place.folder)
             try daemon.wait { daemon.errors.contains("files read") }
-            try refuse("stop it first")
+            try refuse("stop the daemon first")
             daemon.signal(SIGTERM)
             #expect(try daemon.finish().status == 0)
             try place.expectOnceEach()
@@ -107,12 +107,12 @@ struct `Moving a store` {
             let network = try DelayingProxy(to: .cluster(folder: cluster.folder), roundTrip: .milliseconds(500))
             defer { withExtendedLifetime(network) {} }
             let mover = try RunningProgram(["move", "--to", network.url(database)], in: place.folder)
-            try mover.wait { (try? place.fanfare("resume", "1").errors.contains("being moved")) == true }
+            try mover.wait { (try? place.fanfare("resume", "1").errors.contains("has been moving to")) == true }
             // The new store has it on record after the old one.
             let arrivals = "SELECT count(*) FROM meta WHERE key = 'arrival'"
             try mover.wait { (try? cluster.sql(arrivals, database: database)) == "1" }
             mover.stop()
-            #expect(try place.fanfare("resume", "1").errors.contains("being moved"))
+            #expect(try place.fanfare("resume", "1").errors.contains("has been moving to"))
             let refused = try place.fanfare("move", "--give-up")
             #expect(refused.status == 75 && refused.errors.contains("is moving the store; stop that process first"))
             mover.signal(SIGKILL)
@@ -120,10 +120,10 @@ struct `Moving a store` {
             #expect(try place.fanfare("move", "--give-up").status == 0)
             #expect(try place.run("new-podcast", "--occurrence", "a").status == 0)
             let late = try place.fanfare("move", "--to", url)
-            #expect(late.status == 3 && late.errors.contains("empty place"), "\(late.errors)")
+            #expect(late.status == 3 && late.errors.contains("empty address"), "\(late.errors)")
             try use(url, in: place)
             let there = try place.run("new-podcast", "--occurrence", "a")
-            #expect(there.status == 78 && there.errors.contains("not whole yet"), "\(there.errors)")
+            #expect(there.status == 78 && there.errors.contains("an incomplete copy"), "\(there.errors)")
             #expect(place.simulator.counts().accepted == devices)
         }
     }

@@ -9,7 +9,7 @@ import Web
 struct ReportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "report",
-        abstract: "Print the report of a run: as text, as CSV tables, or as one HTML page with charts.")
+        abstract: "Print the report of a run: as text, as a CSV table, or as one HTML page with charts.")
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
         case text, json, csv, html
