@@ -5,7 +5,8 @@ import Sending
 import Store
 
 /// Shows the progress of a run: one line that updates itself on a terminal, or a plain line every ten seconds. A plain
-/// line that says the same as the last one is printed once in five minutes: it goes to a log or into a mail. If little is settled, it says what the remaining deliveries wait for.
+/// line that says the same as the last one is printed once in five minutes, because it goes to a log or into a mail. If
+/// few deliveries are settled, the line says what the remaining ones wait for.
 struct ProgressPrinter: Sendable {
     private static let terminalInterval: Duration = .milliseconds(200)
     private static let plainInterval: Duration = .seconds(10)
