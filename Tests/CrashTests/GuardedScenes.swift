@@ -76,7 +76,7 @@ extension Scene {
         // Its answers are here, or half recorded.
         .from("stage 1 (", .received, 1), .from("stage 1 (", .wal, 12), .from("stage 1 (", .wal, 25),
         // Its verdict, and the next one begins with it.
-        .from("stage 1 (seeds) proved", .wal, 1), .from("stage 1 (seeds) proved", .unsynced, 1),
+        .from("stage 1 (seeds) passed", .wal, 1), .from("stage 1 (seeds) passed", .unsynced, 1),
         .from("stage 2 (", .synced, 1), .from("stage 2 (", .received, 2), .from("stage 2 (", .wal, 18),
         .from("stage 3 (", .wal, 1), .from("stage 3 (", .synced, 1), .from("stage 3 (", .received, 1),
     ]
@@ -86,18 +86,18 @@ extension Scene {
         .from("stage 1 (", .asked, 1), .from("stage 1 (", .told, 1), .from("stage 1 (", .asked, 3),
         .from("stage 1 (", .received, 1), .from("DELETE FROM lease USING", .asked, 1),
         .from("DELETE FROM lease USING", .told, 1),
-        .from("stage 1 (seeds) proved", .asked, 1), .from("stage 1 (seeds) proved", .told, 2),
+        .from("stage 1 (seeds) passed", .asked, 1), .from("stage 1 (seeds) passed", .told, 2),
         .from("stage 2 (", .asked, 1), .from("stage 2 (", .told, 3), .from("stage 2 (", .asked, 8),
         .from("stage 3 (", .asked, 1), .from("stage 3 (", .told, 2), .from("stage 3 (", .received, 1),
     ]
 
     private static let held: [KillPoint] = [
-        .from("stage 2 (25 %) proved", .wal, 1), .from("stage 2 (25 %) proved", .unsynced, 1),
+        .from("stage 2 (25 %) passed", .wal, 1), .from("stage 2 (25 %) passed", .unsynced, 1),
         .from("stage 3 (", .wal, 1), .from("stage 3 (", .synced, 1),
     ]
 
     private static let heldOnServer: [KillPoint] = [
-        .from("stage 2 (25 %) proved", .asked, 1), .from("stage 2 (25 %) proved", .told, 2),
+        .from("stage 2 (25 %) passed", .asked, 1), .from("stage 2 (25 %) passed", .told, 2),
         .from("stage 3 (", .asked, 1), .from("stage 3 (", .told, 2),
     ]
 

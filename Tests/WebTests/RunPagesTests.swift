@@ -232,7 +232,7 @@ struct RunPagesTests {
             #expect(result.state == "paused")
             let late = try await scene.api("POST", "/runs/\(run.id)/cancel", as: .sender, headers: ["If-Match": seen])
             #expect(late.status == 412)
-            #expect(late.problem?.detail.contains("is paused by sender (token): wait") ?? false)
+            #expect(late.problem?.detail.contains("is now paused by sender (token): wait") ?? false)
             let wrong = try await scene.api("POST", "/runs/\(run.id)/cancel", as: .sender, body: #"{"reson": "x"}"#)
             #expect(wrong.status == 422)
             #expect(wrong.problem?.detail == #"unknown field "reson"; did you mean "reason"?"#)

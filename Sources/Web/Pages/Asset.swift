@@ -5,6 +5,8 @@ import Model
 /// The stylesheet and the scripts, which are embedded in the binary.
 enum Asset: String, CaseIterable, Sendable {
     case style = "style.css"
+    /// The stylesheet of the guide, in addition to the one of all pages and of the report.
+    case guideStyle = "guide.css"
     case script = "console.js"
     /// The script of the pages on which a text is edited.
     case editor = "editor.js"
@@ -18,6 +20,7 @@ enum Asset: String, CaseIterable, Sendable {
     private var bytes: [UInt8] {
         switch self {
         case .style: PackageResources.style_css
+        case .guideStyle: PackageResources.guide_css
         case .script: PackageResources.console_js
         case .editor: PackageResources.editor_js
         case .segments: PackageResources.segments_js
@@ -26,7 +29,7 @@ enum Asset: String, CaseIterable, Sendable {
 
     private var type: String {
         switch self {
-        case .style: "text/css; charset=utf-8"
+        case .style, .guideStyle: "text/css; charset=utf-8"
         case .script, .editor, .segments: "text/javascript; charset=utf-8"
         }
     }

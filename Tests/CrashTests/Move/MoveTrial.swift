@@ -65,7 +65,7 @@ final class MoveTrial {
         let after = try facts(new)
         if before != after { violate("\(zip(before, after).first { $0 != $1 }.map { "\($0)" } ?? "other rows")") }
         let left = try fanfare(["run", "campaign", "--occurrence", "1", "--yes"], old)
-        if left.end != .exited(78) || !left.errors.contains("has moved to \(shown(new))") {
+        if left.end != .exited(78) || !left.errors.contains("was moved to \(shown(new))") {
             violate("the store left says: \(left.errors)")
         }
         expect(try fanfare(["verify"], new).end, "verify")
@@ -84,7 +84,7 @@ final class MoveTrial {
         expect(try fanfare(["move", "--give-up"], old).end, "give up")
         if try !isUsable(old) || isUsable(new) { violate("given up, and not the old one is in use") }
         let again = try move(old, new, killedAt: nil)
-        if again.end != .exited(3) || !again.errors.contains("empty place") { violate("again there: \(again)") }
+        if again.end != .exited(3) || !again.errors.contains("empty address") { violate("again there: \(again)") }
         let other = try empty()
         expect(try move(old, other, killedAt: nil).end, "a move elsewhere")
         if try isUsable(old) || !isUsable(other) { violate("not moved elsewhere") }

@@ -1,6 +1,6 @@
 package import Guide
 
-/// The guide as a static site: one file for each page, and the stylesheet of the pages.
+/// The guide as a static site: one file for each page, and the stylesheets.
 package struct GuideSite {
     private struct Page: Sendable {
         var title: String
@@ -21,6 +21,10 @@ package struct GuideSite {
                 ("style.css", Asset.style.text)
             ]
         }
+    }
+
+    private var styles: [(name: String, text: String)] {
+        [Asset.style, .guideStyle].map { ($0.rawValue, $0.text) }
     }
 
     private static func file(of name: String, in guide: Guide) -> String {
