@@ -3,7 +3,7 @@ package struct Guide: Sendable {
     /// All pages in reading order. The first one lists the others.
     package let pages: [GuidePage]
 
-    /// - Parameter reference: the generated pages, behind the written ones.
+    /// - Parameter reference: the generated pages, which follow the written ones.
     package init(reference: [GuidePage]) {
         pages = WrittenPage.allCases.map(\.page) + reference
     }

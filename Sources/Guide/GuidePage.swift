@@ -18,14 +18,14 @@ package struct GuidePage: Hashable, Sendable {
         if case .heading(1, let spans)? = blocks.first { title = spans.plain } else { title = name }
     }
 
-    /// The first paragraph: what the reader has at the end.
+    /// The text of the first paragraph, which states the result that the page leads to.
     package var summary: String {
         for case .paragraph(let spans) in blocks { return spans.plain }
         return ""
     }
 
-    /// Returns the name of the page in a file of the guide, or `nil` if the target is no such file:
-    /// `FirstBroadcast.md#next` is `first-broadcast`.
+    /// Returns the name of the page in a file of the guide, or `nil` if the target is no such file.
+    /// `FirstBroadcast.md#next` gives `first-broadcast`.
     package static func name(ofFile target: String) -> String? {
         guard let file = target.split(separator: "#", omittingEmptySubsequences: false).first,
             file.hasSuffix(".md"), !file.contains("/")
@@ -44,9 +44,9 @@ package struct GuidePage: Hashable, Sendable {
 
 /// A part of a page under one heading.
 struct GuideSection {
-    /// `nil` for what stands before the first heading of level 2.
+    /// `nil` for the part before the first heading of level 2.
     var heading: String?
-    /// The words, a line for each block.
+    /// The plain text, with a line for each paragraph, list item, table row and line of code.
     var lines: [String] = []
 
     static func sections(of page: GuidePage) -> [GuideSection] {

@@ -11,7 +11,8 @@ extension Guide {
     /// The maximum numbers of words searched for, of characters in the text, and of matches returned.
     private static let (termsMax, charactersMax, matchesMax) = (8, 200, 30)
 
-    /// Returns the sections in which every word of the text occurs in any case, those with a word in a heading first.
+    /// Returns the sections that contain every word of the text, in any case. Sections with more of the words in their
+    /// headings come first.
     package func search(_ text: String) -> [Match] {
         let terms = text.prefix(Self.charactersMax).lowercased().split(whereSeparator: \.isWhitespace).prefix(
             Self.termsMax)

@@ -2,7 +2,7 @@
 package indirect enum MarkdownBlock: Hashable, Sendable {
     case heading(level: Int, [MarkdownSpan])
     case paragraph([MarkdownSpan])
-    /// Lines of code with the word behind the fence, such as `console`, and the file that the text belongs to.
+    /// Lines of code, with the word after the fence, such as `console`, and the file that the code belongs to.
     case code(language: String, file: String?, [String])
     /// The items of a list. An ordered list counts from 1.
     case list(isOrdered: Bool, [[MarkdownSpan]])
@@ -10,7 +10,7 @@ package indirect enum MarkdownBlock: Hashable, Sendable {
     case quote([MarkdownBlock])
 }
 
-/// A piece of a line.
+/// A part of a line with one kind of markup.
 package indirect enum MarkdownSpan: Hashable, Sendable {
     case text(String)
     case code(String)
@@ -18,7 +18,7 @@ package indirect enum MarkdownSpan: Hashable, Sendable {
     case emphasis([MarkdownSpan])
     case link([MarkdownSpan], target: String)
 
-    /// The words without their marks.
+    /// The text without its markup.
     package var plain: String {
         switch self {
         case .text(let text), .code(let text): text

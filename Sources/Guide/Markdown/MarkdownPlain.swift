@@ -19,7 +19,11 @@ package struct MarkdownPlain {
             let title = level == 1 ? spans.plain.uppercased() : spans.plain
             return [isStyled ? "\u{1B}[1m\(title)\u{1B}[0m" : title]
         case .paragraph(let spans): return wrapped(text(of: spans), width)
-        case .code(_, let file, let lines): return (file.map { ["    # \($0):"] } ?? []) + lines.map { "    " + $0 }
+        case .code(_, let file?, let lines):
+            // Without indentation, so that a reader can copy the file as it is.
+            let rule = String(repeating: "-", count: 8)
+            return ["\(file):", rule] + lines + [rule]
+        case .code(_, nil, let lines): return lines.map { "    " + $0 }
         case .list(let isOrdered, let items):
             return items.enumerated().flatMap { number, spans in
                 let mark = isOrdered ? "\(number + 1). " : "- "
@@ -30,7 +34,7 @@ package struct MarkdownPlain {
         }
     }
 
-    /// The text of spans. A link to the web shows its address behind its text.
+    /// The text of spans. A link to the web shows its address after its text.
     private func text(of spans: [MarkdownSpan]) -> String {
         spans.map { span in
             switch span {

@@ -52,7 +52,7 @@ package struct MarkdownReader {
         return MarkdownSpans.read(text.joined(separator: " "))
     }
 
-    /// An item ends before the next marker, or before an empty line that no indented line follows.
+    /// Reads a list. An item consists of the line with its marker and the indented lines after it.
     private mutating func list(isOrdered: Bool) -> MarkdownBlock {
         var items: [[MarkdownSpan]] = []
         while let line = lines.first, let marker = line.listMarker, marker.isOrdered == isOrdered {
@@ -98,7 +98,7 @@ extension Substring {
         return (1...4).contains(level) && dropFirst(level).first == " " ? level : nil
     }
 
-    /// The marker of a list item and its length, with the blank behind it.
+    /// The marker of a list item and its length, including the blank after it.
     fileprivate var listMarker: (isOrdered: Bool, length: Int)? {
         if hasPrefix("- ") { return (false, 2) }
         let digits = prefix { $0.isASCII && $0.isNumber }.count

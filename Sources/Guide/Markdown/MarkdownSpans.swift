@@ -38,7 +38,7 @@ enum MarkdownSpans {
         return inner.isEmpty ? nil : (inner, open.count + inner.count + close.count)
     }
 
-    /// Splits a line of a table. A bar inside code or behind a backslash separates nothing.
+    /// Splits a line of a table. A bar inside code or after a backslash does not separate cells.
     static func cells(of line: Substring) -> [String] {
         var cells: [String] = []
         var cell = ""
