@@ -17,6 +17,7 @@ extension Guide {
         let terms = text.prefix(Self.charactersMax).lowercased().split(whereSeparator: \.isWhitespace).prefix(
             Self.termsMax)
         guard !terms.isEmpty else { return [] }
+        let phrase = terms.joined(separator: " ")
         var found: [(match: Match, rank: Int)] = []
         for page in pages {
             for section in GuideSection.sections(of: page) {
@@ -24,10 +25,15 @@ extension Guide {
                 let lines = section.lines.map { $0.lowercased() }
                 guard terms.allSatisfy({ word in heading.contains(word) || lines.contains { $0.contains(word) } })
                 else { continue }
-                let index = lines.firstIndex { line in terms.contains { line.contains($0) } } ?? 0
+                let index =
+                    lines.firstIndex { $0.contains(phrase) }
+                    ?? lines.firstIndex { line in terms.contains { line.contains($0) } } ?? 0
                 let line = index < section.lines.count ? section.lines[index] : ""
-                found.append(
-                    (Match(page: page, heading: section.heading, line: line), terms.count { heading.contains($0) }))
+                // The whole phrase counts most, and counts more in a heading.
+                let hasPhrase = lines.contains { $0.contains(phrase) }
+                let rank =
+                    terms.count { heading.contains($0) } + (heading.contains(phrase) ? 20 : 0) + (hasPhrase ? 10 : 0)
+                found.append((Match(page: page, heading: section.heading, line: line), rank))
             }
         }
         let ranked = found.enumerated().sorted { ($1.element.rank, $0.offset) < ($0.element.rank, $1.offset) }

@@ -307,7 +307,7 @@ struct OperatorPagesTests {
             let one = try await scene.page("/devices?find=phone-1", as: .viewer)
             #expect(one.status == 303)
             let page = try await scene.page(try #require(one.header("location")), as: .viewer)
-            #expect(page.text.contains("active: the device is in every audience that selects it"))
+            #expect(page.text.contains("active: runs may send to the device"))
             #expect(page.text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"))
             #expect(!page.text.contains("<script>alert"))
             let nobody = try await scene.page("/devices?find=nobody", as: .viewer)

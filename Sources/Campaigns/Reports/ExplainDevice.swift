@@ -21,7 +21,7 @@ package struct ExplainDevice: Sendable {
         self.app = app
     }
 
-    /// Returns the devices that a person may mean. An old token finds the device that had it.
+    /// Returns an explanation for each device that a text may mean. An old token finds the device that had it.
     package func explain(_ text: String, now: Timestamp) async throws -> [Explained] {
         var explained: [Explained] = []
         for device in try await DeviceLookup.devices(text, in: store) {
@@ -184,7 +184,7 @@ package struct Explanation: Hashable, Sendable {
         let device = history.device
         let status =
             switch device.status {
-            case .active: "active: the device is in every audience that selects it"
+            case .active: "active: runs may send to the device"
             case .suspended: "suspended: nothing is sent to the device until it registers again"
             case .gone: "gone: nothing is sent to the device until it registers again"
             }

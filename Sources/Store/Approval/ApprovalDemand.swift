@@ -62,7 +62,7 @@ package struct ApprovalEvidence: Hashable, Sendable, Codable {
     package var signatures: [ApprovalSignature]
     package var emergencyOverride: String?
 
-    /// The key of an emergency start is that of the stores that exist.
+    /// The stored key of an emergency start keeps its old name, because existing stores have it.
     private enum CodingKeys: String, CodingKey {
         case policy, decidedAt, people, signatures
         case emergencyOverride = "brokenGlass"
@@ -172,7 +172,7 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
         return "; \(names) signed another plan of the run: its texts, values, segments or rules have changed since"
     }
 
-    /// `above 100,000 its plan needs the signatures of 2 people, 1 of them there (ben)`.
+    /// `above 100,000 its plan needs the signatures of 2 people, 1 of 2 signed (ben). Nothing is sent; …`.
     private func waiting(_ judged: [ApprovalPolicy.Judged]) -> String {
         guard let rule else { return "its plan is not approved" }
         let good = judged.filter { $0.fault == nil }.map(\.signature.name)
@@ -183,6 +183,9 @@ package struct Unapproved: Error, Hashable, Sendable, CustomStringConvertible {
             + (rule.needs == 1 ? "person" : "people") + (rule.notByAuthor ? " who did not write the plan" : "")
             + ", \(good.count) of \(rule.needs) signed" + (good.isEmpty ? "" : " (\(good.joined(separator: ", ")))")
             + bad.joined() + others + ". Nothing is sent; "
-            + (mayWait ? "`fanfare approve \(plan)` signs it" : "a run for a feed item cannot wait for approval")
+            + (mayWait
+                ? "the plan waits for approval: another person signs it on the page Approvals or with "
+                    + "`fanfare approve \(plan)`; then run this again"
+                : "a run for a feed item cannot wait for approval")
     }
 }

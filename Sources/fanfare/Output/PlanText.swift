@@ -139,7 +139,7 @@ struct PlanText {
         }
         let name = plan.definition.campaign.name
         if let approval = plan.approval {
-            page.row("Approval", approval, "`fanfare plan \(name) --for-approval` requests signatures")
+            page.row("Approval", approval, "add --for-approval to this command to request the signatures")
         }
         guard unset.isEmpty else {
             return page.row(

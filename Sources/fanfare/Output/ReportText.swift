@@ -66,7 +66,9 @@ struct ReportText {
             ("By country", report.byCountry), ("By time zone", report.byZone),
         ]
         where !slices.isEmpty && slices.map(\.name) != ["not known"] {
-            sections += ["", Self.sliceHeading(name)] + Self.shown(slices).map(Self.line)
+            let shown = Self.shown(slices)
+            let width = max(14, shown.map(\.name.count).max() ?? 0)
+            sections += ["", Self.sliceHeading(name, width)] + shown.map { Self.line($0, width) }
         }
         if let stages = StageResult.all(report.run, report.stages) {
             sections += ["", "Stages"] + stages.map { "  \($0.stage). \($0.members): \($0.summary)" }
@@ -105,14 +107,15 @@ struct ReportText {
 
     private static let slicesMax = 20
 
-    private static func sliceHeading(_ name: String) -> String {
-        name.padded(to: 16)
+    /// - Parameter width: that of the longest name in the table.
+    private static func sliceHeading(_ name: String, _ width: Int) -> String {
+        name.padded(to: width + 2)
             + ["audience", "accepted", "rejected", "unknown", "suppressed"].map { $0.rightAligned(to: 12) }.joined()
     }
 
-    private static func line(_ slice: Report.Slice) -> String {
+    private static func line(_ slice: Report.Slice, _ width: Int) -> String {
         let counts = slice.counts
-        return "  " + slice.name.padded(to: 14)
+        return "  " + slice.name.padded(to: width)
             + [counts.audience, counts.accepted, counts.rejected, counts.unknown, counts.suppressed]
             .map { $0.grouped.rightAligned(to: 12) }.joined()
     }
