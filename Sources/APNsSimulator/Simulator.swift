@@ -148,7 +148,8 @@ package final class Simulator: Sendable {
         state.setAnswerDelay(milliseconds: milliseconds)
     }
 
-    /// Refuses connects until ``openPort(of:)``. Open connections continue. Connects are refused when this returns.
+    /// Refuses new connections until ``openPort(of:)``. Open connections continue. The refusal is in effect when the
+    /// method returns.
     package func closePort(of environment: SimulatorEnvironment) async {
         await withCheckedContinuation { continuation in
             guard let listener = ports[environment] else { return continuation.resume() }
@@ -156,18 +157,18 @@ package final class Simulator: Sendable {
         }
     }
 
-    /// Accepts connects again, on the same port.
+    /// Accepts new connections again, on the same port.
     package func openPort(of environment: SimulatorEnvironment) {
         ports[environment]?.resume()
     }
 
-    /// Closes every connection of an environment shortly, with no GOAWAY.
+    /// Closes every connection of an environment with no GOAWAY. The method returns before they are closed.
     package func endConnections(of environment: SimulatorEnvironment) {
         ports[environment]?.endConnections()
     }
 
-    /// Creates a client certificate for one app, signed by the simulator's own authority, and its private key. Writes
-    /// both as PEM into the directory, which must exist.
+    /// Creates a client certificate for one app and its private key. The simulator's own authority signs the
+    /// certificate. Writes both as PEM into the directory, which must exist.
     package func issueClientCertificate(
         topic: String, environment: SimulatorEnvironment, directory: String
     ) throws -> (certificatePath: String, keyPath: String) {
@@ -179,8 +180,8 @@ package final class Simulator: Sendable {
     }
 }
 
-/// The listening ports of a simulator, one for each environment. They can be closed and opened during a run. Any
-/// thread.
+/// The listening ports of a simulator, one for each environment. They can be closed and opened while the simulator
+/// runs. Any thread may use them.
 final class SimulatorPorts: Sendable {
     private let listeners = Mutex<[SimulatorEnvironment: HTTP2Listener]>([:])
 

@@ -30,21 +30,22 @@ package struct SimulatorOptions: Sendable {
     package var directory: String
     /// An address of this machine.
     package var host = "127.0.0.1"
-    /// The port of the environment. 0 means a free port. `nil` means that the environment is not served.
+    /// The ports of the two environments. 0 means a free port. `nil` means that the environment is not served.
     package var productionPort: Int? = 0
     package var sandboxPort: Int? = 0
     package var mode = Mode.strict
-    /// The number of event loops, each with a thread. More than one only helps with many connections.
+    /// The number of event loops, each with its own thread. A second one helps only if there are many connections.
     package var threads = 1
 
     package var keys: [SimulatorKey] = []
     package var clientCertificates = ClientCertificates.own
-    /// Whether tokens are accepted as the real service was seen to: DER signatures, padded base64, `Bearer`, `iat` as
-    /// text.
+    /// Whether tokens are checked as leniently as by the real service. It was seen to accept DER signatures, padded
+    /// Base64, `Bearer` and `iat` as text.
     package var isLenientWithTokens = false
-    /// The tolerated number of seconds by which `iat` may be in the future.
+    /// The number of seconds by which `iat` may be in the future.
     package var tokenClockSkewSeconds = 60
-    /// The number of different provider tokens within 20 minutes on a connection before `TooManyProviderTokenUpdates`.
+    /// The number of token renewals that a connection may make within 20 minutes. A further renewal gets
+    /// `TooManyProviderTokenUpdates`.
     package var tokenUpdatesTolerated = 0
 
     /// The known bundle ids. The bundle ids of registered tokens are also known.
@@ -59,15 +60,15 @@ package struct SimulatorOptions: Sendable {
     package var voipPayloadBytesMax = 5120
     package var headerListBytesMax = 8000
     package var connectionWindowBytes = 65_535
-    /// The delay before every response. It costs no timer per request.
+    /// The delay before every response. All delayed responses of a connection share one timer.
     package var answerDelayMs = 0
     package var faults: [FaultRule] = []
     /// The seed of all random decisions. The same seed and the same order of requests give the same faults.
     package var seed: UInt64 = 1
 
-    /// The offset of the service's clock, for a service whose time differs.
+    /// The offset of the service's clock, to simulate a service whose clock is wrong.
     package var clockOffsetMs: Int64 = 0
-    /// The clock, in milliseconds since 1970. The simulator acts as another machine, so it has its own clock.
+    /// The clock, in milliseconds since 1970. It is separate from Fanfare's clock, because APNs is another machine.
     package var clock: @Sendable () -> Int64 = Self.systemMilliseconds
 
     /// Whether the request log is kept in memory, for ``Simulator/log()``.
@@ -76,7 +77,7 @@ package struct SimulatorOptions: Sendable {
     /// stopped.
     package var logPath: String?
     package var logsPayloads = false
-    /// Whether each device's screen is kept, for ``Simulator/screens()``.
+    /// Whether each device's screen is kept, for ``Simulator/devices()``.
     package var simulatesDevices = false
 
     package init(directory: String) {

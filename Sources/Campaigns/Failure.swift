@@ -55,7 +55,7 @@ package struct Failure: Error, Hashable, Sendable {
         return failure
     }
 
-    /// Converts an error that a use case threw; `nil` if the error is not a use case's.
+    /// Converts an error that a use case threw. Returns `nil` for any other error.
     package init?(_ error: any Error) {
         switch error {
         case let failure as Failure: self = failure

@@ -7,7 +7,7 @@ package import Store
 /// The use cases on one store and one set of files, for a front end with many concurrent users. The front end has no
 /// access to the store itself.
 package struct UseCases: Sendable {
-    /// Returns the configuration as the files say now.
+    /// Returns the configuration as the files define it now.
     package let configuration: @Sendable () -> Configuration
     private let clock: WallClock
     private let store: any AllRoles
@@ -95,7 +95,7 @@ package struct UseCases: Sendable {
     /// Returns whether an error's text comes from the database itself.
     package static func quotesDatabase(_ error: any Error) -> Bool { (error as? StoreError)?.quotesDatabase == true }
 
-    /// Returns what the files start automatically, and the files that have errors.
+    /// Returns the list of automatic starts that the files define, and the problems of the files.
     ///
     /// - Parameter sees: whether the caller may see an app's campaigns. The schedule leaves out all others; the
     ///   problems are those of all files.
@@ -144,7 +144,8 @@ extension UseCases {
     /// - Parameters:
     ///   - caller: the caller's name. Each caller has one expensive read at a time; reads of different callers run
     ///     concurrently.
-    ///   - presence: returns when the caller is gone, which ends the read; `nil` if a caller's leaving ends nothing.
+    ///   - presence: returns when the caller is gone, which ends the read; `nil` to let the read continue without
+    ///     the caller.
     package func requestReads(of caller: String, presence: (@Sendable () async -> Void)?) -> RequestReads {
         RequestReads(allowance: ReadAllowance(queue: readQueue, caller: caller, presence: presence))
     }

@@ -1,6 +1,6 @@
 package import Model
 
-/// The contents of an RSS or Atom document that a campaign needs. The newest items usually come first.
+/// The parts of an RSS or Atom document that a campaign needs. The newest items usually come first.
 package struct Feed: Hashable, Sendable {
     package var title = ""
     package var link = ""
@@ -9,9 +9,10 @@ package struct Feed: Hashable, Sendable {
     package init() {}
 }
 
-/// One item. Its texts have no markup and no surrounding blanks, and each has at most ``FeedLimits/textBytesMax``.
+/// One item. Its texts have no markup and no surrounding blanks. None is longer than ``FeedLimits/textBytesMax``.
 package struct FeedItem: Hashable, Sendable {
-    /// The publisher's identifier of the item, or else its link, or else title and date.
+    /// The publisher's identifier of the item. If it is missing, the link takes its place, or else the title and the
+    /// date.
     package var guid = ""
     package var title = ""
     package var link = ""
@@ -46,7 +47,7 @@ extension Feed {
 
 /// The reason why a document is not a feed.
 package enum FeedError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The document is not valid XML, at this line from 1.
+    /// The document is not valid XML at this line. Lines are counted from 1.
     case malformed(line: Int)
     case notAFeed(root: String)
     case empty

@@ -6,12 +6,13 @@ import Synchronization
 
 /// Reads RSS 0.9 to 2.0 and Atom 1.0 in any encoding that XML allows.
 ///
-/// It is designed for untrusted documents. Its time is at most proportional to the document's size, and its memory is
-/// bounded. A document's own entities are never resolved. Content beyond ``FeedLimits`` is refused or left out.
+/// The reader is designed for untrusted documents. The time is at most proportional to the document's size, and the
+/// memory is bounded. A document's own entities are never resolved. Content beyond ``FeedLimits`` is refused or left
+/// out.
 package enum FeedDocument {
     /// - Parameters:
     ///   - url: the document's address. Relative links are resolved against it.
-    ///   - isCancelled: called repeatedly. True stops the reading with ``FeedError/cancelled``.
+    ///   - isCancelled: called repeatedly. The result `true` stops the reading with ``FeedError/cancelled``.
     package static func read(
         _ bytes: [UInt8], from url: String, isCancelled: @escaping @Sendable () -> Bool = { false }
     ) throws(FeedError) -> Feed {
@@ -27,7 +28,7 @@ package enum FeedDocument {
         let isRead = parser.parse()
         if elements.isBrokenOff { throw .cancelled }
         if let root = elements.foreignRoot { throw .notAFeed(root: root) }
-        // A truncated document is parsed as far as possible, and is still an error.
+        // The parser reads as much of a truncated document as it can. Such a document is still an error.
         guard isRead, elements.hasRoot, parser.parserError == nil else {
             throw .malformed(line: max(1, parser.lineNumber))
         }
@@ -52,7 +53,7 @@ package enum FeedDocument {
         return try result.get()
     }
 
-    /// Tasks share few threads, and a large feed occupies one for long.
+    /// The threads for reading. A large feed would occupy one of the few threads that tasks share for a long time.
     private static let readers = DispatchQueue(label: "feed-reader", attributes: .concurrent)
 }
 
@@ -64,7 +65,7 @@ private final class CancelFlag: Sendable {
     func raise() { state.store(true, ordering: .relaxed) }
 }
 
-/// Collects a feed from the parser's events. One parser uses it on one thread.
+/// Collects a feed from the events of one parser, which runs on one thread.
 final class FeedElements: NSObject, XMLParserDelegate {
     private static let roots: Set = ["rss", "RDF", "feed"]
 
@@ -83,7 +84,7 @@ final class FeedElements: NSObject, XMLParserDelegate {
     /// The field whose text is being collected, and the depth of its element.
     private var field: (name: FeedTag, depth: Int)?
     private var text = ""
-    /// The depth of an element inside the field whose text is ignored.
+    /// The depth of the element whose text is ignored. The element is inside the current field.
     private var mutedDepth: Int?
 
     init(base: URL?, isCancelled: @escaping () -> Bool) {
@@ -106,7 +107,7 @@ final class FeedElements: NSObject, XMLParserDelegate {
             return parser.abortParsing()
         }
         if let field {
-            // A person's mail or web address is not part of the name.
+            // An Atom author's mail or web address is not part of the name.
             if field.name == .author, name == "email" || name == "uri", mutedDepth == nil { mutedDepth = depth }
             return
         }
@@ -146,7 +147,7 @@ final class FeedElements: NSObject, XMLParserDelegate {
     }
 
     private func append(_ string: String) {
-        // Markup is removed later and counts towards the limit until then.
+        // Markup is removed later, so it still counts towards this limit.
         guard field != nil, mutedDepth == nil, text.utf8.count < FeedLimits.gatheredBytesMax else { return }
         text += string
     }
@@ -233,7 +234,7 @@ enum FeedTag: Hashable {
         case "link": self = .link
         case "guid", "id": self = .guid
         case "description", "summary", "content": self = .summary
-        // In Atom, it contains a person's name and address. In RSS, it is a text.
+        // In Atom, this element contains elements for a person's name and address. In RSS, it contains only a text.
         case "author": self = .author
         case "pubDate", "published": self = .published
         case "updated": self = .updated

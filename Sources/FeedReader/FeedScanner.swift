@@ -20,15 +20,15 @@ package enum FeedLimits {
 }
 
 /// Scans a document once before the XML parser reads it, and refuses input for which the parser's time is not
-/// proportional. libxml2 searches for the end of a comment from its beginning with every piece of input. It also
-/// compares each attribute and name space of an element with all the others.
+/// proportional to the size. With every piece of input, libxml2 searches an unfinished comment again from its
+/// beginning. libxml2 also compares each attribute and name space of an element with all the others.
 struct FeedScanner {
     /// The number of bytes between checks for cancellation.
     private static let lookEveryBytes = 1 << 16
     /// The size of a byte order mark, which may precede the declaration.
     private static let markBytes = 3
 
-    /// The document without comments, instructions and document type. Line numbers do not change.
+    /// The document without comments, processing instructions and document type. Line numbers do not change.
     private(set) var cleaned: [UInt8] = []
     private let bytes: [UInt8]
     private let isCancelled: () -> Bool
@@ -58,7 +58,7 @@ struct FeedScanner {
             } else if starts(with: "<?xml "), cleaned.count <= Self.markBytes {
                 try keep(through: "?>")
             } else if starts(with: "<?") {
-                // XMLParser crashes the process on an instruction without data.
+                // XMLParser crashes the process on a processing instruction without data.
                 try skip(2, through: "?>")
             } else if starts(with: "<!") {
                 try skipDocumentType()
@@ -110,8 +110,8 @@ struct FeedScanner {
         keep(end.utf8.count)
     }
 
-    /// Skips the document type with the entities that it declares, because entities could hide anything. A feed that
-    /// uses such an entity is refused as malformed.
+    /// Skips the document type with the entities that it declares, because an entity could stand for any markup. A
+    /// feed that uses such an entity is refused as malformed.
     private mutating func skipDocumentType() throws(FeedError) {
         let start = position
         var depth = 0
@@ -180,7 +180,7 @@ enum FeedEncoding {
         "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-", "iso8859-", "latin1", "windows-12", "cp12", "koi8-", "gb",
         "big5", "shift_jis", "euc-",
     ]
-    /// The number of bytes at the beginning in which the declaration is searched for.
+    /// The number of bytes at the beginning of a document in which the declaration must end.
     private static let declarationBytesMax = 256
 
     static func scannable(_ bytes: [UInt8]) throws(FeedError) -> [UInt8] {
@@ -195,7 +195,7 @@ enum FeedEncoding {
         return bytes
     }
 
-    /// Refuses bytes that are not UTF-8, because XMLParser crashes the process on such a name.
+    /// Refuses bytes that are not UTF-8, because XMLParser crashes the process on a name with such bytes.
     private static func requireUTF8(_ bytes: [UInt8]) throws(FeedError) {
         guard String(validating: bytes, as: UTF8.self) == nil else { return }
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
@@ -203,7 +203,8 @@ enum FeedEncoding {
         throw .malformed(line: wrong + 1)
     }
 
-    /// Returns the text of UTF-16, recognised by its mark or its first letter.
+    /// Decodes UTF-16, recognised by its byte order mark or by `<` as the first character. Returns `nil` for other
+    /// encodings.
     private static func wideText(_ bytes: [UInt8]) -> String? {
         let isBig: Bool
         switch (bytes.first, bytes.dropFirst().first) {

@@ -64,7 +64,7 @@ enum FeedTime {
     }
 }
 
-/// Plain texts for people, from texts that may be HTML inside XML, as in most feeds.
+/// Converts texts of feeds to plain text. Most feeds contain HTML inside XML.
 enum PlainText {
     private static let entities = [
         "amp": "&", "lt": "<", "gt": ">", "quot": "\"", "apos": "'", "nbsp": " ", "hellip": "…", "ndash": "–",
@@ -88,7 +88,7 @@ enum PlainText {
             }
             var end: Int?
             if bytes[position...].starts(with: "<!--".utf8) {
-                // If no comment end follows here, none follows further on.
+                // If no comment end follows this position, none follows a later one.
                 if mayHaveCommentEnd { end = commentEnd(in: bytes, from: position + 4) }
                 mayHaveCommentEnd = end != nil
             } else {
@@ -185,7 +185,7 @@ enum PlainText {
 }
 
 enum WebLink {
-    /// Returns an absolute address. Empty if the address is not a web address.
+    /// Returns an absolute address, or an empty text if the address is not a web address.
     static func absolute(_ text: String, base: URL?) -> String {
         let text = PlainText.bounded(text)
         guard !text.isEmpty, let url = URL(string: text, relativeTo: base)?.absoluteURL,

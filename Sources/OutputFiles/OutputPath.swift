@@ -2,9 +2,11 @@ package import Foundation
 
 /// A path that a person named for output. All writes to such a path go through this type.
 ///
-/// - A regular file is replaced once its new content is whole. It keeps its owner and its mode.
-/// - A link is followed: the file behind it gets the content, and the link stays.
-/// - A device, a FIFO or a descriptor (`/dev/null`, `/dev/stdout`) is written through. It is never removed or replaced.
+/// - A regular file is replaced once its new content is complete. The new file has the owner and the mode of the old
+///   one.
+/// - A link is followed: its target gets the content, and the link stays.
+/// - A device, a FIFO or a descriptor (`/dev/null`, `/dev/stdout`) is written to directly. It is never removed or
+///   replaced.
 package struct OutputPath: Hashable, Sendable {
     /// The access of other users to the file afterwards.
     package enum Privacy: Hashable, Sendable {
@@ -45,7 +47,8 @@ package struct OutputPath: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - mode: the mode of a new file.
-    ///   - isWhole: whether the file appears or changes only when all is written. Otherwise it grows during writing.
+    ///   - isWhole: whether the file appears or changes only when everything is written. Otherwise the file grows
+    ///     during writing.
     package func open(
         mode: mode_t = 0o600, _ privacy: Privacy = .asFound, isWhole: Bool = true
     ) throws(OutputFault) -> OutputWriter {
@@ -60,7 +63,7 @@ package struct OutputPath: Hashable, Sendable {
             return OutputWriter(self, .direct(place.path, isNew: true), file)
         case .file(let facts):
             let kept = Self.mode(facts.mode, privacy)
-            // A file with another name, or whose owner this user cannot restore, keeps its inode.
+            // A file with several names, or with an owner that this user cannot restore, is overwritten in place.
             if isWhole, facts.names == 1 {
                 do {
                     return try draft(place, facts: facts, mode: kept)
@@ -74,7 +77,7 @@ package struct OutputPath: Hashable, Sendable {
         }
     }
 
-    /// Tells whether a regular file exists and begins with these bytes.
+    /// Returns whether a regular file exists and begins with these bytes.
     package func begins(with bytes: [UInt8]) -> Bool {
         guard let place = try? found(), case .file = place.entry, let file = FileHandle(forReadingAtPath: place.path)
         else { return false }
@@ -85,8 +88,8 @@ package struct OutputPath: Hashable, Sendable {
     /// Returns an unused path beside the target, for a file that ``adopt(_:mode:_:)`` then moves to the target's place.
     package func draftPath() throws(OutputFault) -> String { try found().draftPath }
 
-    /// Moves a finished file from the target's folder to the target's place. An existing file is replaced, and its
-    /// owner and mode are kept. Throws if the target is a stream, or has become one.
+    /// Moves a finished file from the target's folder to the target's place. If it replaces a file, it takes over that
+    /// file's owner and mode. Throws if the target is a stream, or has become one.
     package func adopt(_ draft: String, mode: mode_t = 0o600, _ privacy: Privacy = .asFound) throws(OutputFault) {
         let place = try found()
         switch place.entry {
@@ -184,20 +187,20 @@ package struct OutputPath: Hashable, Sendable {
         }
     }
 
-    /// Gives a finished file its name. A file that was created there in the meantime is not replaced.
+    /// Renames a finished file. Throws if a file with the new name was created in the meantime.
     static func place(_ draft: String, at path: String, named: String) throws(OutputFault) {
         if link(draft, path) == 0 {
             unlink(draft)
             return
         }
         var facts = stat()
-        // File systems with no hard links refuse every link.
+        // Some file systems do not support hard links.
         guard errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS, lstat(path, &facts) != 0, errno == ENOENT,
             rename(draft, path) == 0
         else { throw OutputFault(named, errno) }
     }
 
-    /// Writes a folder's names to disk.
+    /// Writes a folder's entries to disk.
     static func flush(_ folder: String) {
         let file = Foundation.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard file >= 0 else { return }
@@ -205,7 +208,7 @@ package struct OutputPath: Hashable, Sendable {
         close(file)
     }
 
-    /// Shortens a name, so that a suffix fits after it.
+    /// Shortens a name, so that there is room for a suffix.
     static func shortened(_ name: Substring) -> String {
         var name = name
         while name.utf8.count > nameBytesMax { name.removeLast() }
@@ -220,7 +223,7 @@ struct OutputPlace {
     /// The number of the descriptor, if the path names a descriptor of this process.
     var descriptor: Int32?
 
-    /// A new path in the same folder, so that the file can be renamed.
+    /// A new path in the same folder, from which the file can be renamed to ``path``.
     var draftPath: String {
         let name = path.split(separator: "/").last ?? ""
         let number = String(UInt32.random(in: 0 ... .max), radix: 16)

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Writes to an ``OutputPath``. A writer that is dropped before ``finish()`` leaves the old file unchanged if it
-/// replaces a whole file.
+/// Writes to an ``OutputPath``. If the writer replaces a whole file and is dropped before ``finish()``, the old file
+/// stays unchanged.
 package final class OutputWriter {
     enum Way {
         /// A device, a FIFO or a descriptor.
@@ -70,8 +70,8 @@ package final class OutputWriter {
         unlink(target)
     }
 
-    /// Moves the draft to the target's place. It does not replace a file if the target did not exist before, and never
-    /// replaces a target that is no longer a regular file.
+    /// Moves the draft to the target's place. Throws if the target did not exist before and now exists, or is no longer
+    /// a regular file.
     private func replace(_ draft: String, _ target: String, _ facts: OutputPath.FileFacts?) throws(OutputFault) {
         var now = stat()
         guard facts != nil, lstat(target, &now) == 0 else {

@@ -27,7 +27,7 @@ package struct BootMoment: Hashable, Sendable {
     }
 }
 
-/// The processor's cycle counter, and its rate by ``BootClock``.
+/// The processor's cycle counter, and its rate as measured with ``BootClock``.
 package enum CycleCounter {
     /// Returns the counter, or 0 if the processor has none.
     package static func now() -> UInt64 { fanfare_cycles() }
@@ -70,7 +70,7 @@ package struct CyclePace {
     }
 
     private mutating func learn(_ nanoseconds: UInt64, _ counter: UInt64) {
-        // The first reading, or a reading of another processor's counter.
+        // Start a new interval at the first reading, and at a reading of another processor's counter.
         guard let known = since, counter > known.counter, nanoseconds >= known.nanoseconds else {
             since = (nanoseconds, counter)
             return
@@ -103,7 +103,7 @@ package enum BootClock {
     }
 }
 
-/// The current start of the machine, as the kernel names it.
+/// The identity of the machine's current boot.
 package enum MachineStart {
     /// The boot identifier and the time namespace, because a container may have an uptime of its own. Empty if the
     /// system provides no identifier.

@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// SHA-256 and the codes made from it, by OpenSSL.
+/// SHA-256 hashes and message authentication codes, computed by OpenSSL.
 package enum Digest {
     package static let sha256Bytes = Int(SHA256_DIGEST_LENGTH)
 
@@ -15,7 +15,7 @@ package enum Digest {
     /// Returns the SHA-256 in hex, as `sha256sum` prints it.
     package static func sha256Hex(_ bytes: [UInt8]) -> String { Hex.text(sha256(bytes)) }
 
-    /// Returns the SHA-256 of bytes that do not fit into memory at once. Returns `nil` if OpenSSL has no memory left.
+    /// Returns the SHA-256 of bytes that are too many for memory. Returns `nil` if OpenSSL has no memory left.
     ///
     /// - Parameter feed: calls its argument with each part of the bytes, in order.
     package static func sha256(

@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// Signatures by Ed25519 (RFC 8032), as `openssl pkeyutl -sign -rawin` makes them.
+/// Checks Ed25519 signatures (RFC 8032), as `openssl pkeyutl -sign -rawin` creates them.
 package enum Ed25519 {
     package static let keyBytes = 32
     package static let signatureBytes = 64

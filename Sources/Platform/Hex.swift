@@ -1,6 +1,6 @@
 /// Conversions between hex digits and bytes.
 package enum Hex {
-    /// Returns the bytes of digits of either case. `nil` for any other text, or an odd count.
+    /// Returns the bytes of hex digits in either case. `nil` for any other text, and for an odd number of digits.
     package static func bytes(of text: String) -> [UInt8]? {
         var text = text
         return text.withUTF8 { digits in
@@ -14,7 +14,8 @@ package enum Hex {
         }
     }
 
-    /// Decodes an even number of digits. `room` must hold half as many bytes. Returns false if one is no hex digit.
+    /// Decodes an even number of digits. `room` must hold half as many bytes. Returns false if a character is not a
+    /// hex digit.
     package static func decode(_ digits: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) -> Bool {
         var bad: UInt8 = 0
         for index in 0..<digits.count / 2 {

@@ -32,7 +32,7 @@ package final class Signal: Sendable {
         next.withLock { $0 = other }
     }
 
-    /// Returns at the first change after `seen`, whether the task is cancelled or not.
+    /// Returns at the first change after `seen`, even if the task is cancelled.
     package func waitUncancelled(after seen: UInt64) async {
         let waiter = state.withLock { state in
             state.nextWaiter += 1

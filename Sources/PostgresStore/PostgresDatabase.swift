@@ -5,43 +5,45 @@ import Synchronization
 
 /// The store on PostgreSQL: one database, shared by any number of senders.
 ///
-/// All statements run below this type, in transactions whose closures run on a connection's own thread. Methods may be
-/// called from any task. A write that has begun is finished even when its task is cancelled; reads stop with
-/// `CancellationError`. A transaction that lost a race against another one is run again. If a commit is not answered,
-/// the server is asked for the outcome of its transaction.
+/// Each transaction is a closure that runs on the thread of its connection. Methods may be called from any task. A
+/// write that has begun is finished even if its task is cancelled. Reads stop at cancellation with
+/// `CancellationError`. A transaction that loses a race against another one is run again. If a commit gets no
+/// response, the server is queried for the outcome of the transaction.
 ///
-/// Times are the server's, see ``StoreTime``: those of leases and outcomes, the silent budget, shared paces and webhook
-/// messages.
+/// The times of leases, outcomes, the silent budget, shared paces and webhook messages are the server's; see
+/// ``StoreTime``.
 ///
 /// These writes wait for the disk (`synchronous_commit` on), so that a power failure of the server does not lose them:
 ///
-/// - a lease, which must be safe before its pushes leave: ``lease(_:)``
+/// - a lease, which must be on disk before its pushes are sent: ``lease(_:)``
 /// - outcomes of pushes: ``settle(run:_:now:)``, and recovery
 /// - changes that are reported to a caller, such as ``release(_:by:state:reason:halt:now:)`` and
 ///   ``change(_:to:reason:now:by:)``
 ///
-/// A power failure may lose the latest of the other commits: whole ones, and none before them.
+/// A power failure may lose the latest of the other commits, but never a part of one.
 ///
 /// Errors are ``StoreError``.
 package final class PostgresDatabase: Sendable {
-    /// The number of writing transactions that run side by side.
+    /// The maximum number of writing transactions that run at the same time.
     static let writersMax = 3
-    /// One connection that writes, and two that read side by side: the stops, and the other senders of a run.
+    /// The number of connections for heartbeats: one that writes, and two that read at the same time, for the stops
+    /// and for the other senders of a run.
     static let beatConnections = 3
-    /// More than ``ReadQueue/atOnceMax``, so that the daemon's own reads never wait for outside callers. A campaign
-    /// whose count takes long also leaves some connections to the others.
+    /// The number of connections for expensive reads. It is above ``ReadQueue/atOnceMax``, so that the daemon's own
+    /// reads never wait for outside callers. A campaign whose count takes long also leaves some connections to other
+    /// campaigns.
     static let expensiveReadersMax = ReadQueue.atOnceMax + 4
 
     let pool: PostgresPool
-    /// For expensive reads only, so that the sender, stops and pages never wait for them.
+    /// The connections for expensive reads, so that the sender, stops and pages never wait for such reads.
     let expensive: PostgresPool
     let isAlive: OwnerLiveness.IsAlive
-    /// For heartbeats and the reads that go with them, so that these wait for no other work.
+    /// The connections for heartbeats and the reads that belong to them, so that these wait for no other work.
     let beats: PostgresPool
     let heartbeats = SharedCall<RunHeartbeats.Beat, RunHeartbeats.Answer>()
     let participantQueries = SharedCall<ParticipantsQuery, RunParticipants>()
     let stopQuestions = SharedCall<Bool, StopOrders>()
-    /// How far the store's clock was ahead of this process's clock when webhook messages were last taken.
+    /// How far the store's clock was ahead of this process's clock when webhook messages were last claimed.
     private let ahead = Mutex<Duration>(.zero)
     package let namespace: (high: UInt64, low: UInt64)
     /// See ``SenderLog/takeoverAfter``.
@@ -53,7 +55,8 @@ package final class PostgresDatabase: Sendable {
     /// The server-side name of the writing transactions of this process's sender; `nil` before its first heartbeat.
     private let activity = Mutex<String?>(nil)
 
-    /// Makes the store of a database that is known to hold one, see ``open(_:access:isAlive:)``.
+    /// Creates the object for a database that is known to contain a store; see
+    /// ``open(url:access:takeoverAfter:isAlive:time:)``.
     init(
         _ pool: PostgresPool, namespace: (high: UInt64, low: UInt64), departed: StoreMove?, takeoverAfter: Duration?,
         isAlive: @escaping OwnerLiveness.IsAlive
@@ -86,8 +89,8 @@ package final class PostgresDatabase: Sendable {
         try await read(.expensive, body)
     }
 
-    /// Reads from one snapshot; cancellable. An expensive read has connections of its own, and keeps to the caller's
-    /// ``ReadAllowance``.
+    /// Reads from one snapshot; cancellable. An expensive read uses separate connections and counts against the
+    /// caller's ``ReadAllowance``.
     func read<Value: Sendable>(
         _ cost: ReadCost, _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
@@ -100,7 +103,7 @@ package final class PostgresDatabase: Sendable {
         }
     }
 
-    /// The longest time of a read that goes through millions of rows.
+    /// The time limit of an expensive read, which may scan millions of rows.
     private static let expensiveTimeMax: Duration = .seconds(3600)
 
     func read<Value: Sendable>(
@@ -117,8 +120,8 @@ package final class PostgresDatabase: Sendable {
         }
     }
 
-    /// The number of attempts of a read. A table of deliveries that is dropped after a snapshot was taken is missing in
-    /// that snapshot too. The next snapshot shows that its run was pruned.
+    /// The number of attempts of a read. If a table of deliveries is dropped after a snapshot was taken, it is
+    /// missing for that snapshot too. The next attempt then finds that the run was pruned.
     private static let readsMax = 4
 
     /// Writes in one transaction, which cannot be cancelled once it has begun.
@@ -159,7 +162,7 @@ struct UnheardLease: Hashable {
 
 extension PostgresDatabase: RelationalStore {}
 
-/// The database holds something that this program does not write.
+/// An error for content of the database that this program never writes.
 struct StoreDamage: Error {
     let what: String
 
@@ -174,7 +177,7 @@ extension StoreError {
         guard let error = error as? PostgresError else { return error }
         switch error.kind {
         case .diskFull: return StoreError.diskFull(path: path)
-        // During a takeover between servers, the new one is read-only for a while.
+        // While one server takes over from another, the new server is read-only for a short time.
         case .readOnly: return StoreError.unreachable(path: path, reason: "\(error)")
         case .lostRace, .lockTimeout: return StoreError.busy(path: path)
         case .wrongLogin, .noDatabase, .permission: return StoreError.accessRefused(path: path, reason: "\(error)")

@@ -1,8 +1,8 @@
 package import Model
 package import Store
 
-/// A store in SQLite or PostgreSQL. It implements the roles with the statements that both engines share. An adapter has
-/// only the real differences.
+/// A store in SQLite or PostgreSQL. It implements the roles with the statements that both engines share. The store
+/// of an engine adds only what differs.
 package protocol RelationalStore: AllRoles {
     associatedtype Session: SQLSession
 
@@ -20,14 +20,14 @@ package protocol RelationalStore: AllRoles {
         _ promise: WritePromise, _ body: @escaping @Sendable (Session) throws -> Value
     ) async throws -> Value
 
-    /// Reads one snapshot with the audience of a campaign, including that of an `audience_sql`.
+    /// Reads one snapshot, with the devices that a campaign's audience or `audience_sql` selects.
     func selecting<Value: Sendable>(
         _ campaign: Campaign, now: Timestamp,
         _ body: @escaping @Sendable (Session, AudienceSelection) throws -> Value
     ) async throws -> Value
 
-    /// Drops the deliveries of a run that has a summary, and returns how many there were. Returns `nil` if the run has
-    /// no summary, or if a reader holds its deliveries.
+    /// Drops the deliveries of a run that has a summary, and returns their number. Returns `nil` if the run has no
+    /// summary, or if a reader holds its deliveries.
     func dropOutcomes(of run: Int64, now: Timestamp) async throws -> Int?
 
     /// Returns the engine's checks of its own structures and of the rules of its columns.
@@ -38,26 +38,26 @@ package protocol RelationalStore: AllRoles {
     /// Throws ``StoreError/senderLost(_:)`` if other senders have taken over from this sender.
     func beatBeforeClaim(_ sender: String) async throws
     func requireNotLost(_ sender: String, _ db: Session) throws
-    /// Determines which senders of the run are alive. The transaction takes over from the dead ones.
+    /// Returns which senders of the run are alive. The transaction takes over from the dead senders.
     func living(_ db: Session, at run: Int64) throws -> OwnerLiveness.IsAlive
-    /// Releases leases that may have been made although their sender did not get the response.
+    /// Releases leases that may exist although this sender did not get the response to their commit.
     func settleBeforeRelease(now: Timestamp) async throws
-    /// Tells the store that a sender has left or ended the run, which is in this state.
+    /// Tells the store that a sender has left or ended the run. `state` is the run's state after that.
     func released(_ run: Int64, _ state: RunState) async
-    /// How far the store's clock was ahead of this machine's when webhook messages were last claimed.
+    /// The time by which the store's clock was ahead of this machine's when webhook messages were last claimed.
     var webhooksAhead: Duration { get nonmutating set }
 }
 
 /// The durability that a write transaction promises.
 package enum WritePromise: Hashable, Sendable {
-    /// A power failure may lose the latest commits, each of them whole.
+    /// A power failure may lose the latest commits, but never a part of one.
     case quick
     /// The same as ``quick`` for a sender, which retries and therefore does not wait long for other writers.
     case quickOfSender
     /// The commit is on disk when the call returns.
     case durable
-    /// On a server the same as ``durable``, because the server may lose power while its client continues. In a local
-    /// file the same as ``quick``.
+    /// The same as ``durable`` on a server, because the server may lose power while its client continues. The same
+    /// as ``quick`` in a local file.
     case durableOnServer
     case durableOfSender
 }

@@ -1,11 +1,11 @@
 package import Model
 
-/// A payload for one locale, complete except for the parts that differ per device. If there are no such parts, all
-/// devices share its bytes.
+/// A payload for one locale, complete except for the parts that depend on the device or the time. If there are no such
+/// parts, all devices get the same bytes.
 package struct PayloadPrototype: Hashable, Sendable {
     package enum Piece: Hashable, Sendable {
         case bytes([UInt8])
-        /// The inside of a JSON string: the device's value at this index of ``PayloadRenderer/fields``.
+        /// The device's value at this index of ``PayloadRenderer/fields``, escaped for the inside of a JSON string.
         case field(Int)
         /// The device's own badge count, including this push.
         case badge
@@ -34,8 +34,8 @@ package struct PayloadPrototype: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - fields: the device's values in the order of ``PayloadRenderer/fields``.
-    ///   - sentAt: the moment of this attempt, for the `timestamp` of a Live Activity, of which the newest wins. `nil`
-    ///     means the planned time of the run.
+    ///   - sentAt: the moment of this attempt, for the `timestamp` of a Live Activity. The device shows the update with
+    ///     the newest one. `nil` means the planned time of the run.
     package func payload(fields: [String?], badge: Int, sentAt: Timestamp? = nil) -> [UInt8] {
         if isCommon, case .bytes(let bytes) = pieces[0] { return bytes }
         var payload: [UInt8] = []
@@ -52,7 +52,7 @@ package struct PayloadPrototype: Hashable, Sendable {
         return payload
     }
 
-    /// The estimated bytes per piece that is filled in. It only avoids growing the array.
+    /// The estimated number of bytes per piece that is filled in, used to reserve capacity.
     private static let holeBytesGuess = 16
 
     /// Appends a number without creating a string first, because this happens once per device.

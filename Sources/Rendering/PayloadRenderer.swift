@@ -23,13 +23,13 @@ package struct PayloadRenderer: Sendable {
         }
     }
 
-    /// Throws if a placeholder of the template has no value, or only a value without visible characters. An empty text
-    /// is never assumed.
+    /// Throws if a placeholder of the template has no value, or a value without visible characters.
     ///
     /// - Parameters:
-    ///   - plannedAt: replaces the moment of sending in the payload of a Live Activity. `nil` means 1970.
-    ///   - fields: the order of the device values, at least those of the template. `nil` means just those of the
-    ///     template.
+    ///   - plannedAt: the time used in the payload of a Live Activity if no moment of sending is given. `nil` means
+    ///     1970.
+    ///   - fields: the device fields in the order of their values, including all fields of the template. `nil` means
+    ///     exactly the fields of the template.
     package init(
         template: Template, pushType: PushType, variables: [String: String], plannedAt: Timestamp? = nil,
         fields: [AudienceField]? = nil
@@ -48,8 +48,8 @@ package struct PayloadRenderer: Sendable {
         }
     }
 
-    /// Returns the device fields of these templates, each once and in a fixed order. The badge comes with every
-    /// delivery.
+    /// Returns the device fields of these templates, each once and in a fixed order. Leaves out the badge, because
+    /// every delivery has it.
     static func fields(of templates: [Template]) -> [AudienceField] {
         templates.reduce(into: Set()) { $0.formUnion($1.deviceFields) }.filter { $0 != .badge }
             .sorted { $0.name < $1.name }
@@ -61,7 +61,7 @@ package struct PayloadRenderer: Sendable {
         return (index ?? 0, index)
     }
 
-    /// Returns whether a device with this locale gets a text in its language. Returns `true` if nothing is localized.
+    /// Returns whether a device with this locale gets text in its language. Returns `true` if nothing is localized.
     package func covers(_ locale: String?) -> Bool {
         template.localeChoice(for: locale.flatMap { LocaleTag($0) })?.fit != .fallback
     }
@@ -81,7 +81,8 @@ extension PayloadRenderer {
     }
 }
 
-/// The renderers of a run, one per variant, which all read device values in one order. A run without variants has one.
+/// The renderers of a run, one per variant. All of them read the device values in the same order. A run without
+/// variants has one renderer.
 package struct VariantRenderers: Sendable {
     /// The renderers, in the order of the campaign's variants. Never empty.
     package let renderers: [PayloadRenderer]

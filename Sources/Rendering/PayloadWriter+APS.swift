@@ -9,7 +9,7 @@ extension PayloadWriter {
         case .liveactivity: writeLiveActivity(template, localeIndex: localeIndex)
         case .background, .location: write("content-available", 1, isFirst: &isFirst)
         case .widgets, .controls: write("content-changed", .boolean(true), isFirst: &isFirst)
-        // The system hands these to the app unchanged. Their content is beside `aps`.
+        // The system passes these to the app unchanged. Their content is outside `aps`.
         case .voip, .complication, .pushtotalk, .fileprovider, .mdm: break
         }
     }
@@ -58,7 +58,7 @@ extension PayloadWriter {
         write("relevance-score", template.relevanceScore.map { .number($0) }, isFirst: &isFirst)
     }
 
-    /// Writes the alert of a Live Activity. Title and body may be objects with keys of the app's string tables, and the
+    /// Writes the alert of a Live Activity. Title and body may be objects with keys of the app's string tables. The
     /// sound is inside the alert.
     private mutating func writeActivityAlert(_ alert: Template.Alert, of template: Template, localeIndex: Int?) {
         json.raw("{")

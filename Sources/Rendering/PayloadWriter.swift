@@ -1,16 +1,17 @@
 import Model
 
-/// Writes one locale of a template as JSON, leaving holes for device fields (`ProviderProtocol` section 5).
+/// Writes one locale of a template as JSON, with separate pieces for device fields (`ProviderProtocol` section 5).
 struct PayloadWriter {
     private let variables: [String: String]
     private let fields: [AudienceField]
-    /// The badge of the push, which ``Model/AudienceField/badge`` prints as well.
+    /// The badge of the push. A placeholder for ``Model/AudienceField/badge`` has the same number.
     private var badge: Template.Badge?
     var json = JSONBytes()
     private(set) var pieces: [PayloadPrototype.Piece] = []
     /// The number of bytes in ``pieces``.
     private var closed = 0
-    /// Far above the limit of APNs. A longer payload is refused, and need not be filled in further.
+    /// The size from which no more variables are filled in. It is far above the limit of APNs, so the payload is
+    /// refused anyway.
     private static let sizeMax = 1 << 16
 
     private var size: Int { closed + json.count }
@@ -20,14 +21,14 @@ struct PayloadWriter {
         self.fields = fields
     }
 
-    /// Writes the whole body. The check of the template file decides which keys it may hold.
+    /// Writes the whole body. The check of the template file has already limited the keys.
     mutating func write(_ template: Template, _ pushType: PushType, localeIndex: Int?) {
         badge = pushType == .alert ? template.badge : nil
         json.raw("{")
         var isFirst = true
         switch pushType {
         case .mdm: write("mdm", template.pushMagic, isFirst: &isFirst)
-        // The system reads the app's keys at the top level and looks for no `aps`.
+        // The system reads the app's keys at the top level and ignores `aps`.
         case .fileprovider: break
         default:
             json.key("aps", isFirst: &isFirst)

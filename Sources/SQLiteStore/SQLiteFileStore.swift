@@ -13,14 +13,15 @@ import Synchronization
 /// recorded. Reads and ``freeze(_:now:onBatch:)`` stop at cancellation with `CancellationError`.
 ///
 /// With `synchronous` NORMAL, a commit survives a crash of the process immediately. It survives a power failure once
-/// the log has been synced after it. A power failure loses only the latest commits, each of them whole.
+/// the log has been synced after it. A power failure loses only the latest commits, and never a part of one.
 ///
 /// Durable writes wait for the disk (`synchronous` FULL). They also make every earlier commit safe, since the log is
-/// one file. Among them are:
-/// - ``lease(_:)``: a push must not leave before the record that it may have left is safe.
-/// - ``release`` and ``change``: a person is told that the run is finished, paused or cancelled.
+/// one file. They include:
+/// - ``lease(_:)``: a push must not be sent before its lease is on disk.
+/// - ``release`` and ``change``: a caller is told that the run is finished, paused or cancelled.
 ///
-/// A power failure can lose the other writes, because they are repeated or nothing was promised. Among them are:
+/// A power failure can lose the other writes. They are repeated later, or their caller was promised nothing. They
+/// include:
 /// - an outcome; its delivery is then in doubt, as after a crash, and its silent budget stays reserved
 /// - a batch of the freeze, which is frozen again
 /// - a heartbeat
@@ -32,8 +33,8 @@ package final class SQLiteFileStore: RelationalStore {
     package let path: String
     package let namespace: (high: UInt64, low: UInt64)
     private let place: StorePlace
-    /// A description of what other accounts could read of the files when they were opened. `nil` if they could read
-    /// nothing.
+    /// A description of the files that other accounts could access when the store was opened. `nil` if there was no
+    /// such file.
     package let exposure: String?
     package let departed: StoreMove?
     package let restored: RestoredStore?
@@ -50,14 +51,14 @@ package final class SQLiteFileStore: RelationalStore {
     }
 
     /// Opens the file, whose folder must exist. Refuses a file that is no store, or that a newer version wrote, and
-    /// leaves it unchanged. Copies a store of an older version beside itself first, and then migrates it. The files
-    /// become readable by their owner only. With ``StoreAccess/reading``, nothing is changed.
+    /// leaves it unchanged. Copies a store of an older version to a file beside it, and then migrates the store.
+    /// Makes the files readable by their owner only. With ``StoreAccess/reading``, nothing is changed.
     ///
     /// - Parameters:
     ///   - isAlive: whether an owner may be alive. It is called inside transactions, so it must not block. By
     ///     default, every owner may be alive.
     ///   - livingSender: returns a living sender of the store, which prevents a migration; called only before one.
-    ///   - now: the time at which a restored backup becomes a store.
+    ///   - now: returns the time at which a restored backup becomes a store.
     ///   - tell: receives a message before anything that may take minutes.
     package init(
         path: String, access: StoreAccess = .making, isAlive: @escaping OwnerLiveness.IsAlive = { _ in true },
@@ -105,7 +106,7 @@ package final class SQLiteFileStore: RelationalStore {
         }
     }
 
-    /// Turns a copy that is opened for writing into the store.
+    /// Turns a backup that is opened for writing into a store. Returns `nil` if the file is no backup.
     private static func endBackup(_ pool: DatabasePool, _ now: () -> Timestamp) throws -> RestoredStore? {
         guard try pool.read(BackupMarks.mark) != nil else { return nil }
         let moment = now()
@@ -238,7 +239,7 @@ package final class SQLiteFileStore: RelationalStore {
         var value: Value?
         try db.inTransaction(.immediate) {
             try Schema.requireKnown(db)
-            // A process that opened the store before it was moved must not write any more, either.
+            // A process that opened the store before it was moved must not write any more.
             if !isOfMove { try MoveMarks.requireUsable(db, isReading: false) }
             value = try body(db)
             // A restore replaces the file only while no transaction is open, so this check still holds at the commit.
@@ -250,7 +251,7 @@ package final class SQLiteFileStore: RelationalStore {
     }
 }
 
-/// The file that was opened as the store. Another file may have its name later.
+/// The file that was opened as the store. Another file may have its path later.
 private struct StorePlace: Sendable {
     let path: String
     /// `nil` for a store that is opened for reading.

@@ -2,19 +2,19 @@ import Foundation
 import Store
 import Synchronization
 
-/// The content of the lock file of a ``SenderFolder``, and the purpose of each locked byte.
+/// The content of the lock file of a ``SenderFolder``, and the bytes that processes lock.
 struct LockFile {
-    /// The byte held briefly by a process that draws a number. A restore holds it for as long as it takes.
+    /// The byte held briefly by a process that draws a number. A restore holds it until the restore ends.
     static let drawing: Int64 = 0
     /// The byte held by the daemon.
     static let daemon: Int64 = 1
-    /// The byte of the first sender. The bytes between are reserved.
+    /// The byte of the first sender. The bytes between it and ``daemon`` are reserved.
     static let firstSender: Int64 = 16
 
     private static let title = "Senders of the store beside this folder: each holds a lock on this file. Do not delete."
     private static let bytes = 512
 
-    /// The identifier created with the file. A number from another lock file has no meaning for this one.
+    /// The identifier created with the file. A sender's number is valid only with the epoch of its lock file.
     var epoch: String
     var next: Int64
     /// The name of the last daemon.
@@ -46,7 +46,7 @@ struct LockFile {
         return (String(parts.first ?? ""), parts.count > 1 ? String(parts[1]) : "")
     }
 
-    /// Writes the content and returns when the disk has it, so that a power failure does not free a drawn number.
+    /// Writes the content and returns when it is on disk, so that a number is not drawn twice after a power failure.
     func write(to file: Int32, _ path: String) throws {
         let daemon = daemon.map { "daemon \($0)\n" } ?? ""
         // Always write the same size, so that nothing of the old content remains.
@@ -74,7 +74,8 @@ struct LockFile {
     static func summary(_ code: Int32) -> String { String(cString: strerror(code)) }
 }
 
-/// The kernel's file operations. A test may replace them: a file system without locks, or too many open files.
+/// The kernel's file operations. A test may replace them to simulate a file system without locks, or too many open
+/// files.
 package struct FileLocks: Sendable {
     package enum Request: Sendable {
         case set, get
@@ -104,8 +105,8 @@ package struct FileLocks: Sendable {
             return (lock.l_type, code == 0 ? 0 : errno)
         })
 
-    /// How often to try for the byte of a process that draws a number. Drawing takes some milliseconds, and longer only
-    /// if that process was stopped just then.
+    /// The number of tries to lock the byte for drawing. A process holds it for some milliseconds, and longer only if
+    /// it was stopped just then.
     private static let drawingTriesMax = 1_000
     private static let drawingPauseMicroseconds: UInt32 = 5_000
 

@@ -12,7 +12,7 @@ package enum SenderError: Error, Hashable, CustomStringConvertible {
     case lockFileBusy(path: String)
     /// The lock file of this sender was deleted or replaced.
     case registrationLost(path: String)
-    /// A sender that has a number in this folder, but no lock, sends heartbeats.
+    /// A sender with a number of this folder sends heartbeats, but holds no lock here.
     case folderCopied(path: String, sender: String)
 
     package var description: String {

@@ -4,35 +4,36 @@ package import Model
 package import Store
 import Synchronization
 
-/// The folder beside a store in which each sender holds a kernel lock until its process exits. If the store is not a
-/// file of this machine, the folder holds the locks of this machine's senders.
+/// The folder beside a store in which each sender holds a kernel lock until its process exits. If the store is on a
+/// server, the folder is in a state folder of this machine, for this machine's senders.
 ///
-/// A held lock means alive, however long the sender is silent: stopped, frozen or swapped out. A free lock means dead.
-/// No PID, boot id or clock decides, so it also works between containers that share the folder, and without `/proc`.
+/// A held lock means that the sender is alive, even if it does not respond: it may be stopped, frozen or swapped out. A
+/// free lock means that it is dead. This needs no PID, boot id or clock, so it also works between containers that share
+/// the folder, and without `/proc`.
 ///
 ///     lock          byte 0: briefly, by a process that draws a number; byte 1: by the daemon; byte n: by sender n
 ///     17.sender     the description of sender 17, for display only
 ///     17.journal    what sender 17 has started and heard
 ///
-/// The locks belong to open file descriptions (fcntl(2)). Unlike traditional record locks, they survive if another part
+/// The locks belong to open file descriptions (fcntl(2)). Unlike traditional record locks, they stay when another part
 /// of the process closes the same file. A number is never drawn twice from one lock file. The name of a sender contains
 /// the lock file's epoch, so a number from a deleted lock file has no meaning here.
 package struct SenderFolder: Sendable {
     package let path: String
-    /// The path whose owner also becomes the owner of files that root creates here.
+    /// The path whose owner also gets the files that root creates here.
     private let ownedAs: String
-    /// Whether other machines send too. Their locks cannot be seen here.
+    /// Whether other machines send from the store too. This machine cannot see their locks.
     private let isOneOfSeveral: Bool
     private let command: String
     let now: @Sendable () -> Timestamp
     let locks: FileLocks
 
     var lockPath: String { path + "/lock" }
-    /// The name prefix of the folders of stores elsewhere.
+    /// The name prefix of the folders for stores on a server.
     package static let namePrefix = "senders-"
 
     /// - Parameters:
-    ///   - store: the path of the store's file. All links to it lead to one folder.
+    ///   - store: the path of the store's file. All links to one store lead to the same folder.
     ///   - command: the command of this process, shown to people who wait for it.
     package init(
         besideStore store: String, command: String, now: @escaping @Sendable () -> Timestamp,
@@ -46,11 +47,11 @@ package struct SenderFolder: Sendable {
         self.locks = locks
     }
 
-    /// Creates the folder's value for a store on a server. Senders of other machines are unknown here, and never dead.
+    /// Creates the folder's value for a store on a server. Senders of other machines never count as dead here.
     ///
     /// - Parameters:
-    ///   - namespace: the store's name, by which one machine tells its stores apart.
-    ///   - state: the folder for a program's state on this machine. It is created if it is missing.
+    ///   - namespace: the store's namespace, by which this machine distinguishes its stores.
+    ///   - state: the folder for Fanfare's state on this machine. It is created if it is missing.
     package init(
         ofStoreElsewhere namespace: (high: UInt64, low: UInt64), in state: String, command: String,
         now: @escaping @Sendable () -> Timestamp, locks: FileLocks = .kernel
@@ -64,8 +65,7 @@ package struct SenderFolder: Sendable {
         self.locks = locks
     }
 
-    /// Registers this process as a sender, under a number never used before. Throws ``SenderError`` if the file system
-    /// has no such locks, or the folder cannot be written.
+    /// Registers this process as a sender, under a number never used before. Throws ``SenderError`` on failure.
     package func register() throws -> SenderRegistration {
         try makeFolder()
         let (file, name) = try drawing { file in try draw(file) }
@@ -99,15 +99,15 @@ package struct SenderFolder: Sendable {
         }
     }
 
-    /// The liveness of a sender of another lock file, which was deleted or belongs to the original of a copied store.
+    /// The liveness of a sender with another epoch: its lock file was deleted, or the store is a copy.
     private var stranger: SenderLiveness {
         isOneOfSeveral ? .unknown("it is a sender of another machine, which `fanfare status` shows") : .gone
     }
 
-    /// Returns whether a sender may be alive, for the store, which leaves such a sender alone.
+    /// Returns whether a sender may be alive. The store does not take over from such a sender.
     package func isAlive(_ owner: String) -> Bool { liveness(of: owner) != .gone }
 
-    /// Returns whether this names a sender of this lock file with a number that was never drawn from it.
+    /// Returns whether the name has this lock file's epoch and a number that was never drawn.
     package func wasNeverDrawn(_ owner: String) -> Bool {
         guard let name = SenderName(parsing: owner), let header = try? header(), header.epoch == name.epoch else {
             return false
@@ -115,7 +115,7 @@ package struct SenderFolder: Sendable {
         return name.number >= header.next
     }
 
-    /// Returns the path of that sender's journal. Returns `nil` for a sender of another lock file, or of none.
+    /// Returns the path of that sender's journal, or `nil` if the sender has another epoch.
     package func journalPath(ofOwner name: String) -> String? {
         guard let name = SenderName(parsing: name), (try? header())?.epoch == name.epoch else { return nil }
         return journalPath(name.number)
@@ -128,7 +128,7 @@ package struct SenderFolder: Sendable {
 
     /// Deletes the files of all dead senders that own no run and no lease.
     package func removeUnneeded(_ store: any RunOwnership) async throws {
-        // First find the dead senders, then the needed names: a dead sender records nothing more.
+        // Find the dead senders before the needed names, because a dead sender can no longer claim anything.
         let gone = numbers().filter { isHeld($0) == .gone }
         guard !gone.isEmpty, let epoch = try header()?.epoch else { return }
         let needed = Set(
@@ -138,7 +138,7 @@ package struct SenderFolder: Sendable {
 
     /// Returns the owner's description, for a person.
     package func holder(_ owner: String) -> RunHolder {
-        // A number of another machine's sender has no meaning for the files here.
+        // The files here say nothing about a sender of another machine, even if it has the same number.
         let name = SenderName(parsing: owner).flatMap { name in
             isOneOfSeveral && (try? header())?.epoch != name.epoch ? nil : name
         }
@@ -150,7 +150,7 @@ package struct SenderFolder: Sendable {
         return RunHolder(owner, liveness(of: owner), record, wait)
     }
 
-    /// Returns a process that sends from the store now, for a person. Returns `nil` if none does.
+    /// Returns a person-readable name of a living sender of the store, or `nil` if there is none.
     package func livingSender() -> String? {
         let numbers = numbers().filter { isHeld($0) == .held }
         guard let number = numbers.last else { return nil }
@@ -163,7 +163,7 @@ package struct SenderFolder: Sendable {
     package func daemon() -> RunHolder? {
         guard isHeld(LockFile.daemon) == .held, let name = (try? header())?.daemon else { return nil }
         let daemon = holder(name)
-        // The new daemon has not written its name yet.
+        // If the named daemon has ended, the new daemon has not written its name yet.
         return daemon.state == .ended ? nil : daemon
     }
 
@@ -207,7 +207,7 @@ extension SenderFolder {
     private func draw(_ file: Int32) throws -> SenderName {
         var header =
             try header(of: file) ?? LockFile(epoch: UUID().uuidString.lowercased(), next: LockFile.firstSender)
-        // Higher numbers were drawn before only if the lock file was recreated, or restored from a copy.
+        // Files with higher numbers exist only if the lock file was recreated, or restored from a copy.
         var number = max(header.next, (numbers().max() ?? 0) + 1)
         while try !locks.take(number, of: file, lockPath) { number += 1 }
         header.next = number + 1
@@ -220,19 +220,19 @@ extension SenderFolder {
         return SenderName(host: Self.host, pid: getpid(), number: number, epoch: header.epoch)
     }
 
-    /// Returns `nil` if no header exists, or it is damaged and no sender needs it.
+    /// Returns `nil` if no header exists, or it is damaged and no process holds a lock.
     private func header(of file: Int32) throws -> LockFile? {
         do {
             if let header = try LockFile(reading: file, lockPath) { return header }
         } catch SenderError.lockFileDamaged {}
-        // With a new epoch all running senders would treat each other as dead.
+        // A new epoch would make all running senders appear dead.
         guard try !locks.isHeld(LockFile.daemon, length: 0, of: file, lockPath) else {
             throw SenderError.lockFileDamaged(path: lockPath)
         }
         return nil
     }
 
-    /// Opens a separate descriptor. A lock never blocks its own descriptor, so this lets a process see its own lock.
+    /// Reads the lock file through a separate descriptor, because a lock is invisible to its own descriptor.
     ///
     /// - Parameter missing: the result if there is no lock file.
     private func reading(missing: SenderLiveness, _ look: (Int32) throws -> SenderLiveness) -> SenderLiveness {
@@ -264,7 +264,7 @@ extension SenderFolder {
     func makeFolder() throws {
         if isOneOfSeveral { try makeFolders(to: ownedAs) }
         if mkdir(path, 0o700) == 0 {
-            // Set the mode whatever the umask is.
+            // The umask may have changed the mode.
             chmod(path, 0o700)
             handOver(path)
         } else if errno != EEXIST {
@@ -301,7 +301,8 @@ extension SenderFolder {
         lchown(path, store.st_uid, store.st_gid)
     }
 
-    /// Returns the path with all links followed, as the kernel does. A link may lead to a store that is still missing.
+    /// Returns the path with all links followed, as the kernel does. A link may lead to a store that does not exist
+    /// yet.
     private static func resolved(_ path: String) -> String {
         var path = path
         for _ in 0..<40 {
@@ -321,7 +322,7 @@ extension SenderFolder {
     }
 }
 
-/// The registration of a process as a sender of a store. A kernel lock holds it until the process leaves or exits.
+/// The registration of a process as a sender of a store. Its lock ends with ``release()`` or the process.
 ///
 /// The lock belongs to an open file description that programs started by this process do not inherit.
 package final class SenderRegistration: Sendable {
@@ -345,8 +346,7 @@ package final class SenderRegistration: Sendable {
 
     package var journalPath: String { folder.journalPath(number) }
 
-    /// Whether the lock file is still in place. Otherwise others treat this sender as dead, and it must stop. Costs two
-    /// system calls.
+    /// Whether the lock file is still in place. If not, this sender counts as dead and must stop.
     package var isIntact: Bool { file.withLock { $0 >= 0 && LockFile.isAt(folder.lockPath, $0) } }
 
     package func requireIntact() throws {
@@ -366,8 +366,7 @@ package final class SenderRegistration: Sendable {
     package func release() {
         file.withLock { file in
             guard file >= 0 else { return }
-            // Unlock before closing: a child forked a moment ago, that has not called exec yet, still has the file
-            // open.
+            // Unlock before closing: a child between fork and exec still has the file open.
             _ = locks.lock(file, .set, Int16(F_UNLCK), 0, 0)
             close(file)
             file = -1
@@ -375,7 +374,7 @@ package final class SenderRegistration: Sendable {
     }
 }
 
-/// How a sender reports that it waits for its store: in its journal, because the store takes no writes.
+/// A sender reports in its journal that it waits for the store, because the store accepts no writes.
 extension JournalNote {
     package init(_ wait: StoreWait) {
         self.init(since: wait.since.milliseconds, code: UInt8(clamping: wait.reason.code))

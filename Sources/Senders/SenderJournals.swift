@@ -5,7 +5,7 @@ package import Store
 /// The journals of the senders of one store.
 package struct SenderJournals: Sendable {
     /// The journal of this process, which records started requests and their responses. `nil` if the process keeps no
-    /// journal: after a crash every leased delivery is then in doubt.
+    /// journal. After a crash, every delivery that it had leased is then in doubt.
     package var own: PushJournal?
     /// Returns what the journal of a dead sender proves, by the sender's name.
     package var evidence: @Sendable (_ owner: String) -> Result<JournalEvidence, JournalDistrust>

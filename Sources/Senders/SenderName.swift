@@ -5,7 +5,8 @@ package import Model
 import Platform
 package import Store
 
-/// The name under which a process owns a run, which others look up in the ``SenderFolder``: `host:pid:number:epoch`.
+/// The name under which a process owns a run: `host:pid:number:epoch`. Other processes look it up in the
+/// ``SenderFolder``.
 package struct SenderName: Hashable {
     package var host: String
     package var pid: Int32
@@ -47,7 +48,7 @@ package struct ProcessName: Hashable {
         owner.split(separator: ":").prefix(2).joined(separator: ":")
     }
 
-    /// Returns whether the process with such a name has certainly ended.
+    /// Returns whether the name has this form and its process has certainly ended.
     package static func hasEnded(_ owner: String) -> Bool {
         guard let name = ProcessName(parsing: owner) else { return false }
         let (namespace, boot) = (readNamespace(), String(BootClock.bootID.prefix(8)))
@@ -69,26 +70,27 @@ package struct ProcessName: Hashable {
         boot = parts[4]
     }
 
-    /// Returns the number in `pid:[4026531836]`.
+    /// Returns the number of this process's PID namespace, from a link such as `pid:[4026531836]`.
     private static func readNamespace() -> String {
         let link = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/pid")) ?? ""
         return link.filter(\.isNumber)
     }
 }
 
-/// The kernel's entry of a process. `nil` if no process has this number, or the kernel does not show it.
+/// The kernel's entry of a process in `/proc`. It is `nil` if no process has this number, or `/proc` does not show it.
 struct ProcessEntry {
     var start: UInt64
     /// The state letter of proc(5).
     private var state: Substring
 
-    /// The entry of this process, even if `/proc` numbers processes in another way than this process does.
+    /// The entry of this process, even if `/proc` belongs to another PID namespace.
     static var current: ProcessEntry? { ProcessEntry("self") }
 
     init?(_ pid: Int32) { self.init("\(pid)") }
 
     private init?(_ name: String) {
-        // The name, in parentheses, may hold anything; state and start are the 3rd and the 22nd field (proc(5)).
+        // The 2nd field, the name in parentheses, may contain any characters. State and start are the 3rd and the 22nd
+        // field (proc(5)).
         guard let stat = try? String(contentsOfFile: "/proc/\(name)/stat", encoding: .utf8),
             let end = stat.lastIndex(of: ")")
         else { return nil }
@@ -121,7 +123,7 @@ struct SenderRecord: Codable, Hashable {
     var command: String
 }
 
-/// The process that owns a run, or is the daemon, as shown to a person who waits for it.
+/// The process that owns a run, or the daemon, as shown to a person who waits for that process.
 package struct RunHolder: Hashable, Sendable {
     package enum State: String, Hashable, Sendable, CaseIterable {
         case running
@@ -155,7 +157,7 @@ package struct RunHolder: Hashable, Sendable {
             state = .ended
             return
         }
-        // A process with that number and start is visible here only if it is the owner itself.
+        // The start also matches, so the entry is the owner's and not that of a later process with the same number.
         let entry = SenderName(parsing: owner).flatMap { ProcessEntry($0.pid) }
         guard let entry, entry.start == record?.start else {
             state = .unseen

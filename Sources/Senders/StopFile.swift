@@ -5,11 +5,11 @@ import Store
 /// The file that stops sending without the store: `STOP` in the senders' folder, which each sender watches, see
 /// ``StopWatch``. An empty file, created by hand, stops everything.
 ///
-/// Each line is one stop, with parts separated by tabs: what is stopped, when (milliseconds since 1970), by whom, and
-/// why. The first part alone is enough: `campaign new-podcast`. A line that cannot be read stops everything.
+/// Each line is one stop. Tabs separate its parts: the scope, the time (milliseconds since 1970), the author and the
+/// reason. The first part alone is enough: `campaign new-podcast`. A line that cannot be read stops everything.
 ///
-/// On a full disk the content goes into ``spareName``, a file of blank lines that each sender creates when it starts.
-/// If that file is missing, a stop of everything is an empty file, which needs no room for content.
+/// On a full disk, the stop is written into ``spareName``, a file of blank lines that each sender creates when it
+/// starts. If that file is missing, a stop of everything becomes an empty file, which needs no disk space.
 package struct StopFile: Sendable {
     package static let name = "STOP"
     static let spareName = "STOP.spare"
@@ -41,8 +41,8 @@ package struct StopFile: Sendable {
         return StopOrders(lines.isEmpty ? [byHand] : lines.map { Self.order($0, byHand) })
     }
 
-    /// Puts a stop in force, and returns when the disk has it. Returns `false` if a stop of the same scope exists: it
-    /// stays.
+    /// Puts a stop in force, and returns when it is on disk. Returns `false` if a stop of the same scope exists, and
+    /// keeps that stop.
     package func put(_ order: StopOrder) throws -> Bool {
         try change { $0.put(order) }
     }
@@ -71,8 +71,7 @@ package struct StopFile: Sendable {
         let directory = Glibc.open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { throw LockFile.failure(errno, folder.path) }
         defer { close(directory) }
-        // Lock while the file is replaced. The wait is bounded, so that a process that hangs here does not block a
-        // stop.
+        // Lock while the file is replaced. The wait is at most 1 s, so that a hanging process does not block a stop.
         for _ in 0..<Self.lockTurnsMax where flock(directory, LOCK_EX | LOCK_NB) != 0 { usleep(1000) }
         for _ in 0..<Self.writesMax {
             let before = read()
@@ -86,8 +85,8 @@ package struct StopFile: Sendable {
         throw SenderError.senderFolder(path: path, reason: "other processes keep changing it")
     }
 
-    /// - Parameter isUnchanged: called when everything is written except the name. If it returns `false`, nothing is
-    ///   changed and the result is `false`.
+    /// - Parameter isUnchanged: called after the new file is written and before it is renamed. If it returns `false`,
+    ///   the old file stays and the result is `false`.
     private func replace(by orders: StopOrders, if isUnchanged: () -> Bool) throws -> Bool {
         if orders.isEmpty {
             guard isUnchanged() else { return false }
@@ -110,7 +109,7 @@ package struct StopFile: Sendable {
         return true
     }
 
-    /// Writes the orders, and returns the system's error. Fills a spare file to its end with blank lines.
+    /// Writes the orders, and returns the `errno` of a failure. Fills a spare file to its end with blank lines.
     private func write(_ orders: StopOrders, to new: String, _ flags: Int32, spare: Int? = nil) -> Int32? {
         let file = Glibc.open(new, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0o600)
         guard file >= 0 else { return errno }
@@ -127,7 +126,7 @@ package struct StopFile: Sendable {
         return fsync(file) == 0 ? nil : errno
     }
 
-    /// Creates an empty file, which stops everything. The person, time and reason are lost.
+    /// Creates an empty file, which stops everything. The author and the reason of the stop are lost.
     private func makeEmpty() -> Bool {
         let file = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { return false }

@@ -10,7 +10,7 @@ import Synchronization
 /// A separate thread waits for events in the folder (inotify(7)). It also checks every ``lookEveryMilliseconds``,
 /// because some file systems report no events.
 package final class StopWatch: Sendable {
-    /// Stops a run. The number is the moment of the stop by ``BootClock``: requests that start later are counted.
+    /// Stops a run. The number is the moment of the stop by ``BootClock``. Requests that start later are counted.
     package typealias Obey = @Sendable (StopOrder, UInt64) -> Void
 
     private static let lookEveryMilliseconds: Int32 = 50
@@ -43,7 +43,7 @@ package final class StopWatch: Sendable {
     /// Creates a watch for a process that learns of stops only through ``hear(_:)``.
     package convenience init() { self.init(nil, now: { Timestamp(milliseconds: 0) }) }
 
-    /// Watches the folder until the returned watch is released.
+    /// Watches the folder for as long as the returned watch is referenced.
     package static func following(_ folder: SenderFolder) -> StopWatch {
         let watch = StopWatch(folder.stopFile, now: folder.now)
         let inotify = inotify_init1(Int32(IN_NONBLOCK) | Int32(IN_CLOEXEC))
@@ -58,7 +58,7 @@ package final class StopWatch: Sendable {
                 var waiting = pollfd(fd: inotify, events: Int16(POLLIN), revents: 0)
                 poll(&waiting, 1, Self.lookEveryMilliseconds)
                 guard let watch else { break }
-                // The check finds the change. The events only need to be consumed.
+                // Discard the events: the check below finds the change.
                 var bytes = [UInt8](repeating: 0, count: 4096)
                 while inotify >= 0, read(inotify, &bytes, bytes.count) > 0 {}
                 mark = watch.look(since: mark)
@@ -85,8 +85,8 @@ package final class StopWatch: Sendable {
 
     /// Records the stops that the file holds and the store does not have yet.
     ///
-    /// No lock is held meanwhile, however long the store takes. The store remembers lifted stops. It does not take a
-    /// stop again that another process has lifted since the file was read.
+    /// Holds no lock while it waits for the store. The store remembers lifted stops. It rejects a stop that another
+    /// process has lifted since the file was read.
     package func record(in store: any StopLog & RunLog & AuditLog, now: Timestamp) async throws {
         guard let file else { return _ = try await Self.record(orders, in: store, now: now) }
         guard !orders.isEmpty else { return }
@@ -104,7 +104,7 @@ package final class StopWatch: Sendable {
                 switch order.scope {
                 case .run(let run): try await record(order, of: run, in: store, now: now)
                 case .occurrence(let campaign, let occurrence):
-                    // A run that does not exist yet is stopped by the file until it is created.
+                    // The run does not exist yet: the file keeps the stop until the run is created.
                     if let run = try await store.run(campaign: campaign, occurrence: occurrence) {
                         try await record(order, of: run.id, in: store, now: now)
                     } else {
@@ -119,7 +119,7 @@ package final class StopWatch: Sendable {
     }
 
     /// Returns whether to remove the stop from the file: a person has resumed the run since, or the run is over or
-    /// absent. A stop of a wrong number would otherwise stop the run that gets this number later.
+    /// absent. A stop with a mistyped number would otherwise stop the run that gets this number later.
     private static func record(
         _ order: StopOrder, of run: Int64, in store: any StopLog & RunLog & AuditLog, now: Timestamp
     ) async throws -> Bool {
@@ -127,7 +127,7 @@ package final class StopWatch: Sendable {
         do {
             found = try await store.run(run)
         } catch StoreError.unreadableRun {
-            // No sender takes this run up, so continue and record the other stops.
+            // No sender can send this run, so leave its stop in the file and record the other stops.
             return false
         }
         guard let known = found else { return true }
@@ -148,7 +148,7 @@ package final class StopWatch: Sendable {
         return false
     }
 
-    /// Makes the run obey stops from now on, including those in force. Pass the returned number to ``leave(_:)``.
+    /// Makes the run obey stops from now on, including those in force. Pass the returned number to ``remove(_:)``.
     package func join(_ run: Run, _ obey: @escaping Obey) -> Int {
         let (number, order) = state.withLock { state in
             state.next += 1
@@ -161,7 +161,7 @@ package final class StopWatch: Sendable {
 
     package func remove(_ number: Int) { state.withLock { _ = $0.runs.removeValue(forKey: number) } }
 
-    /// Returns the moment of a stop by ``BootClock``. Requests that started later started despite the stop.
+    /// Returns the moment of a stop by ``BootClock``.
     private func moment(of order: StopOrder) -> UInt64 {
         let (boot, wall) = (BootClock.now(), now())
         let ago = max(0, wall.milliseconds - order.at.milliseconds)

@@ -4,8 +4,8 @@ package import Senders
 package import Store
 import Synchronization
 
-/// Sends runs in this process, for the daemon and for commands alike. It has the lanes of all apps: one group for each
-/// topic, created with the topic's first run.
+/// Sends runs in this process, for the daemon and for commands alike. It owns the lanes of all apps: one group for each
+/// topic, created for the topic's first run.
 package final class LocalSender: Sendable {
     private struct Lanes {
         var lanes: LaneGroup
@@ -63,7 +63,7 @@ package final class LocalSender: Sendable {
         (groups, newGroups) = AsyncStream.makeStream()
     }
 
-    /// Runs all lanes until ``close()``. If it is cancelled, it returns once the requests in flight have their
+    /// Runs all lanes until ``close()``. After a cancellation, it returns once the requests in flight have their
     /// responses. The process calls this once.
     package func work() async {
         await withDiscardingTaskGroup { group in
@@ -71,14 +71,14 @@ package final class LocalSender: Sendable {
         }
     }
 
-    /// Closes all lanes: they finish what they have and accept nothing more.
+    /// Closes all lanes: they finish the pushes that they have and accept no more.
     package func close() {
         newGroups.finish()
         for lane in state.withLock({ Array($0.lanes.values) }) { lane.lanes.close() }
     }
 
-    /// Gives later runs new lanes; current runs keep theirs. Each run that is paused or backs off is tried once without
-    /// a wait, see ``isReloaded(since:)``.
+    /// Gives later runs new lanes; current runs keep theirs. Each run that is paused or backs off is tried once
+    /// immediately, see ``isReloaded(since:)``.
     package func reload() {
         let idle = state.withLock { state in
             state.tried = []
@@ -91,14 +91,14 @@ package final class LocalSender: Sendable {
         for lanes in idle { lanes.close() }
     }
 
-    /// Returns whether the configuration was read again since the run was last tried. The obstacle may be gone, such as
-    /// a missing app or a wrong key.
+    /// Returns whether the configuration was read again since the run was last tried. The reload may have removed an
+    /// obstacle, such as a missing app or a wrong key.
     package func isReloaded(since run: Int64) -> Bool { state.withLock { $0.tried.map { !$0.contains(run) } ?? false } }
 
     /// Endpoints that give this process no responses.
     package var outages: [EndpointOutage] { state.withLock { Array($0.lanes.values) }.flatMap(\.lanes.outages) }
 
-    /// The number of lanes that runs have now, open or about to open.
+    /// The number of lanes available to the runs in progress, open or about to open.
     package var lanes: Int {
         state.withLock { state in
             state.lanes.values.filter { $0.runs > 0 }.map { $0.lanes.sender }
@@ -106,13 +106,13 @@ package final class LocalSender: Sendable {
         }
     }
 
-    /// Recovers what dead processes left.
+    /// Recovers the runs of dead processes and their deliveries in flight.
     package func recoverAbandoned() async throws -> [AbandonedRun] {
         try await Recovery(store: store, journals: journals, clock: clock).recoverAbandoned()
     }
 
-    /// Returns the stops in force, of the store and of the file. Records those of the file for other machines, and logs
-    /// changes.
+    /// Returns the stops in force, from the store and from the STOP file. Records the file's stops in the store for
+    /// other machines, and logs changes.
     package func stopsInForce() async throws -> StopOrders {
         try await stops.record(in: store, now: clock.now())
         let now = StopOrders(try await store.stops().orders + stops.orders.orders)
@@ -129,7 +129,7 @@ package final class LocalSender: Sendable {
         return now
     }
 
-    /// Returns once no stop of everything is in force.
+    /// Returns once no stop of all sending is in force, or when the task is cancelled.
     package func waitForLift() async throws {
         while !Task.isCancelled, try await stopsInForce()[.all] != nil { await clock.sleep(.seconds(1)) }
     }
@@ -140,9 +140,9 @@ package final class LocalSender: Sendable {
     /// Throws if other processes can no longer see that this process is alive.
     package func requireIntact() throws { try registration?.requireIntact() }
 
-    /// What happens to a run whose app is not configured, or has no usable key.
+    /// The handling of a run whose app is not configured, or has no usable key.
     package enum Unusable: Sendable {
-        /// The run pauses with that reason.
+        /// The run pauses, with the error as its reason.
         case pausesRun
         /// The error is thrown, and the run stays as it is.
         case isThrown
@@ -161,7 +161,7 @@ package final class LocalSender: Sendable {
         do {
             entered = try enter(run.definition.campaign.topic)
         } catch  where unusable == .isThrown || SendingSetup.isPassing(error) {
-            // The key may be right, so the run is tried again.
+            // The key may be correct, so the caller retries the run.
             throw error
         } catch {
             return try await pipeline(nil).refuse(run, as: actor, reason: "\(error)")

@@ -41,13 +41,13 @@ package struct Pipeline: Sendable {
         self.registration = registration
     }
 
-    /// Sends a recorded run, and continues from its present state.
+    /// Sends a recorded run, starting from the state in the store.
     ///
     /// - Parameters:
-    ///   - actor: names this process to other processes and in the audit log. A run owned by another living process is
-    ///     not touched, unless this process can take part in it.
-    ///   - idleLimit: if nothing is due for longer than this, the run is released until a later call continues it.
-    ///     `nil` means that the call waits.
+    ///   - actor: names this process to other processes and in the audit log. If another living process owns the run,
+    ///     this process takes part in the run or leaves it unchanged.
+    ///   - idleLimit: if nothing is due for longer than this, the run is released, and a later call continues it. `nil`
+    ///     means that the call waits.
     ///   - watch: receives the run's control as soon as the run is claimed, to show progress and to request a stop.
     package func execute(
         _ run: Run, as actor: Actor, idleLimit: Duration? = nil,
@@ -60,7 +60,7 @@ package struct Pipeline: Sendable {
         }
     }
 
-    /// Returns `nil` if the run must be checked again: its lead released it, or nothing was left to send.
+    /// Returns `nil` if the run must be checked again: its lead has released it, or is about to record its end.
     private func takePart(
         in run: Run, as actor: Actor, _ idleLimit: Duration?,
         _ watch: @Sendable (RunControl, LatencyRecorder) -> Void
@@ -76,7 +76,7 @@ package struct Pipeline: Sendable {
         do {
             renderers = try VariantRenderers(run.definition)
         } catch {
-            // The payload cannot be rendered on any other day or machine either.
+            // Rendering fails on every machine and at every later try.
             if isLead {
                 try await store.release(run.id, by: actor, state: .failed, reason: "\(error)", now: clock.now())
             } else {
@@ -90,7 +90,7 @@ package struct Pipeline: Sendable {
             counts: claimed.counts, isFrozen: claimed.isFrozen, trustWindow: sender.trustWindow,
             journal: sender.journals.own, isJoined: !isLead)
         lanes.takeOver(try await store.holds(of: run.id))
-        // APNs has not answered since the run paused itself.
+        // The run paused itself, and APNs has not responded to it since.
         if claimed.haltedAt != nil { lanes.probeFirst() }
         let watched = sender.stops.join(run) { control.stop(.stopped($0), since: $1) }
         defer { sender.stops.remove(watched) }
@@ -106,7 +106,7 @@ package struct Pipeline: Sendable {
         try await heartbeat.beat {
             @Sendable func freezeIfLeft() async {
                 guard !claimed.isFrozen, isLead else { return }
-                // Deliveries leased before are still answered and recorded.
+                // Deliveries that are already leased still get their responses, which are recorded.
                 do { try await freeze(claimed, actor.name, control) } catch { control.fail(error) }
             }
             // A correction goes out newest first, so freeze the whole audience before the first lease.
@@ -124,7 +124,7 @@ package struct Pipeline: Sendable {
         }
         guard isLead else { return try await leave(run, as: actor, control) }
         if let failure = control.decision.failure {
-            // The stop reason stays in force, so that the next owner does not start over.
+            // Record the reason before the error is thrown, so that the next owner does not repeat the faulty requests.
             if control.decision.reason?.waitsForPerson == true { _ = try? await close(run, as: actor, control) }
             throw failure
         }
@@ -167,10 +167,9 @@ package struct Pipeline: Sendable {
 
     private func claim(_ run: Run, as actor: Actor) async throws -> Taken {
         let order = sender.stops.orders.order(of: run)
-        // Record stops of other runs too. A stop of a run that is over or absent is removed from the STOP file. Any
-        // other stop blocks only its own run.
+        // Record the stops of other runs too. This also removes a stop from the STOP file if its run is over or absent.
         do { try await sender.stops.record(in: store, now: clock.now()) } catch {
-            // A store that is unavailable lets no run continue. A later sender records the stop.
+            // An unavailable store prevents the run anyway, and a later sender records the stop.
             guard order == nil || (error as? StoreError)?.isPassing == true else { throw error }
         }
         if let order { return .refused(.stopped(order)) }
@@ -196,17 +195,17 @@ package struct Pipeline: Sendable {
         return .lead
     }
 
-    /// Whether other senders take part in the run. A fault of this machine does not stop them.
+    /// Whether other senders take part in the run. If so, a fault of this machine does not pause the run.
     private func hasOtherParticipants(_ run: Run, _ actor: Actor) async throws -> Bool {
         guard store.isShared else { return false }
         return try await store.participants(of: run.id, apartFrom: actor.name).others > 0
     }
 
-    /// The pause between two checks of a run whose lead has gone.
+    /// The pause between two checks of a run whose lead has exited.
     private static let leadPause: Duration = .milliseconds(500)
 
-    /// Leaves a run that another sender leads. Only the lead pauses or ends the run, and the responses are already
-    /// recorded.
+    /// Leaves a run that another sender leads. Only the lead pauses or ends the run. All responses to this sender's
+    /// requests are already recorded.
     private func leave(_ run: Run, as actor: Actor, _ control: RunControl) async throws -> RunEnd? {
         try await control.storeBackoff.insisting(clock) {
             if let reason = control.decision.reason?.halt { try await record(reason, of: run, as: actor, control) }
@@ -229,7 +228,7 @@ package struct Pipeline: Sendable {
         return RunEnd(left)
     }
 
-    /// Freezes the audience. Ends early if the run is to stop: the next start continues behind the last delivery
+    /// Freezes the audience. Returns early if the run is to stop. The next start continues after the last delivery
     /// written.
     private func freeze(_ run: Run, _ owner: String, _ control: RunControl) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -272,7 +271,7 @@ package struct Pipeline: Sendable {
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             return .waiting(until: moment)
         case .stateChanged:
-            // Keep the state that another process has set, which may have changed again since.
+            // Keep the state that another process has set. The state may have changed again since.
             try await store.release(run.id, by: actor, state: .running, reason: nil, now: now)
             guard let left = try await store.run(run.id) else { throw SendingError.runVanished(run.id) }
             if left.state == .cancelled {
@@ -330,8 +329,8 @@ package struct Pipeline: Sendable {
         }
     }
 
-    /// Sums up a run that is sent, and records what its responses say about tokens. If a person must look first, stops
-    /// the run and records nothing.
+    /// Counts the outcomes of a completed run, and records what its responses say about tokens. If a person must check
+    /// them first, stops the run and records nothing.
     private func sumUp(_ run: Run, _ control: RunControl) async throws {
         let tokens = try await TokenConclusion(run, in: store)
         if let reason = try await tokens.halt() { return control.stop(.breaker(reason)) }

@@ -7,7 +7,7 @@ package import Store
 package struct SendingSetup: Sendable {
     /// The transports by environment, as ``endpoints``. Each may have its own credential.
     package var transports: [PushEnvironment: any Transport]
-    /// The endpoints by environment. An environment without an endpoint is not sent to.
+    /// The endpoints by environment. Nothing is sent to an environment without an endpoint.
     package var endpoints: [PushEnvironment: PushEndpoint]
     /// The description of each environment's credential, for a person: `key ABC123DEFG of team DEF123GHIJ`.
     package var credentials: [PushEnvironment: String] = [:]
@@ -23,7 +23,8 @@ package struct SendingSetup: Sendable {
     package var journals = SenderJournals.none
     /// The stops that the sender obeys immediately.
     package var stops = StopWatch()
-    /// How long requests may start after the last confirmation that the run continues. `nil` means without a limit.
+    /// How long requests may start after the store's last confirmation that the run continues. `nil` means without a
+    /// limit.
     package var trustWindow: Duration?
 
     package init(
@@ -54,8 +55,8 @@ package struct SendingSetup: Sendable {
         return sender
     }
 
-    /// Returns a setup that journals what it starts and hears, and starts nothing after `SenderTrust.window` without a
-    /// confirmation that the run continues.
+    /// Returns a setup that journals the requests started and their responses. It starts no request later than
+    /// `SenderTrust.window` after the last confirmation that the run continues.
     ///
     /// - Parameter stops: the stops that the sender obeys immediately.
     package func journaling(in journals: SenderJournals, obeying stops: StopWatch = StopWatch()) -> SendingSetup {

@@ -26,8 +26,8 @@ package struct OwnProcess: Hashable, Sendable {
         // The program's name is in parentheses and may contain any characters.
         let fields = text("stat").split(separator: ")").last.map { numbers(in: String($0)) } ?? []
         let now = Date().timeIntervalSince1970
-        // The first field after the name is the state, which is not a number. The start is the 19th number, in ticks
-        // since the boot.
+        // The first field after the name is the state, which is not a number, so `fields` lacks it. The start is the
+        // 19th number, in ticks since the boot.
         guard fields.count > 18 else { return now }
         var uptime = timespec()
         clock_gettime(CLOCK_BOOTTIME, &uptime)

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Tests whether a port of this machine is free, by binding it, listening on it and closing it.
+/// Tests whether a port of this machine is free, by listening on it briefly.
 package enum PortProbe {
     package enum Result: Hashable, Sendable {
         case free

@@ -3,9 +3,9 @@ import Glibc
 /// The service manager that started this process, which receives status notices. It uses the protocol of `sd_notify(3)`
 /// over a plain datagram socket, without libsystemd.
 ///
-/// A process that was started from a shell has no manager. Nothing is then sent and nothing fails. Each notice opens
-/// and closes its own socket, because there are few. Any thread may send. If a manager does not read for
-/// ``DatagramAddress/sendSecondsMax``, the call throws instead of waiting longer.
+/// A process that was started from a shell has no manager: each call then does nothing. Each notice opens and closes
+/// its own socket, because notices are rare. Any thread may send. If a manager does not read for
+/// ``DatagramAddress/sendSecondsMax``, the call throws.
 package struct ServiceManager: Sendable {
     private let address: DatagramAddress?
     /// The interval of ``ServiceNotice/watchdog``: half of the manager's limit. `nil` if the manager does not watch.
@@ -20,10 +20,10 @@ package struct ServiceManager: Sendable {
         watchdogInterval = address == nil ? nil : Self.watchdogInterval(environment, processID)
     }
 
-    /// Whether a manager that listens started the process.
+    /// Whether a manager that accepts notices started the process.
     package var isListening: Bool { address != nil }
 
-    /// Sends all of them in one datagram, so that the manager sees them together.
+    /// Sends all notices in one datagram, so that the manager gets them together.
     package func send(_ notices: ServiceNotice...) throws(ServiceManagerError) {
         guard let address else { return }
         try address.send(notices.map(\.assignments).joined(separator: "\n"))
@@ -91,10 +91,10 @@ package enum ServiceNotice: Hashable, Sendable {
     case stopping
     /// The service is alive. See ``ServiceManager/watchdogInterval``.
     case watchdog
-    /// Starting, reloading or stopping takes longer. The manager's time-out ends no earlier than after this duration.
+    /// Starting, reloading or stopping takes longer. The manager's timeout ends after this duration at the earliest.
     case extendTimeout(Duration)
 
-    /// Lines of `NAME=value`. A status loses its line ends, because line ends separate assignments.
+    /// The notice as lines of `NAME=value`. Line ends in a status are replaced, because line ends separate assignments.
     var assignments: String {
         switch self {
         case .ready: "READY=1"
@@ -136,7 +136,8 @@ struct DatagramAddress: Sendable {
         guard let first = name.first, first == "/" || first == "@", (2...Self.nameBytesMax).contains(bytes.count),
             !bytes.contains(0)
         else { throw .unusableAddress(name) }
-        // An abstract name begins with a zero and has none at its end. The length determines its end.
+        // An abstract name begins with a zero byte and has none at its end. The length of the address determines where
+        // it ends.
         if first == "@" { bytes[0] = 0 } else { bytes.append(0) }
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The user at the terminal, whatever account the command runs as.
+/// The user who signed in, even if the command runs as another account.
 package enum SignedInUser {
     /// The kernel's record of the login, which `su` and `sudo` do not change. All ones mean that no user signed in.
     private static let loginPath = "/proc/self/loginuid"
@@ -12,8 +12,8 @@ package enum SignedInUser {
         return uid
     }
 
-    /// The user's name. `nil` if it is unknown. The variable of `sudo` is used only if the process is root's, because
-    /// any other user may have set it.
+    /// The user's name. `nil` if it is unknown. `SUDO_USER` is used only if the process runs as root, because any other
+    /// user may have set it.
     package static var name: String? {
         if let uid { return name(of: uid) }
         guard getuid() == 0, let name = ProcessInfo.processInfo.environment["SUDO_USER"], !name.isEmpty else {
@@ -23,7 +23,7 @@ package enum SignedInUser {
     }
 
     /// Returns the account's name from the operating system, or `uid-12345` for a uid without a name, as in a
-    /// container. It never uses the environment's `USER`, which any user may set.
+    /// container. Never uses the environment's `USER`, which any user may set.
     package static func name(of uid: UInt32) -> String {
         getpwuid(uid).map { String(cString: $0.pointee.pw_name) } ?? "uid-\(uid)"
     }

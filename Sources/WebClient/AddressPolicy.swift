@@ -2,12 +2,13 @@ import CCurl
 import Foundation
 package import Model
 
-/// The addresses that a request may connect to. Each connection's actual address is checked. The check therefore covers
-/// the result of a name look-up and the target of a redirect.
+/// The addresses that a request may connect to. The check is made for each connection, so it covers the result of a
+/// name look-up and the target of a redirect.
 package enum AddressPolicy: Hashable, Sendable {
-    /// Allows any address. Use it for an address that the operator wrote.
+    /// Allows any address. Use this case for an address that the operator wrote.
     case any
-    /// Allows public addresses, and those that the operator allows. Use it for an address that an author can write.
+    /// Allows public addresses, and those that the operator allows. Use this case for an address that an author can
+    /// write.
     ///
     /// A proxy would connect in place of this process, so only the proxy's own address could be checked. The
     /// environment's proxies are therefore not used, unless the operator leaves the check to the proxy
@@ -37,8 +38,8 @@ extension AddressPolicy {
     }
 }
 
-/// Opens the sockets of one request. It belongs to the request's thread. libcurl holds it unretained during the
-/// request.
+/// Checks addresses and opens the sockets of one request. Only the request's thread uses this object. libcurl holds
+/// an unretained reference to it during the request.
 final class SocketGuard {
     private let policy: AddressPolicy
     /// The first refused address.
@@ -49,7 +50,7 @@ final class SocketGuard {
     /// Makes libcurl call this object, which must outlive the request.
     func attach(to handle: UnsafeMutableRawPointer) -> CURLcode {
         guard policy != .any else { return CURLE_OK }
-        // An empty text means no proxy, whatever the environment says.
+        // An empty text disables all proxies, even those of the environment.
         let code = policy.usesProxies ? CURLE_OK : fanfare_curl_set_pointer(handle, CURLOPT_PROXY, "")
         guard code == CURLE_OK else { return code }
         return fanfare_curl_set_open_socket(
@@ -71,7 +72,7 @@ final class SocketGuard {
 
     private static func address(_ target: UnsafeMutablePointer<curl_sockaddr>) -> IPAddress? {
         guard let start = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return nil }
-        // libcurl's structure is as long as the address needs.
+        // libcurl allocates `addrlen` bytes for the address, which can be more than the declared type has.
         let bytes = UnsafeRawBufferPointer(
             start: UnsafeRawPointer(target) + start, count: Int(target.pointee.addrlen))
         switch target.pointee.family {

@@ -37,8 +37,8 @@ struct CurlOptions {
             set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)),
             set(CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(limits.connectTime)),
             set(CURLOPT_TIMEOUT_MS, Self.milliseconds(limits.totalTime)),
-            // A response with a known excessive size is not read. A compressed size is smaller, so the collector counts
-            // actual bytes.
+            // libcurl reads no response whose declared size is too large. A compressed response declares a smaller
+            // size, so the collector counts the decompressed bytes.
             set(CURLOPT_MAXFILESIZE, limits.bodyBytesMax),
             // Accept every compression that libcurl supports.
             setText(CURLOPT_ACCEPT_ENCODING, ""),
@@ -81,7 +81,7 @@ final class HeaderLines {
 
     init(_ lines: [String]) {
         for line in lines {
-            // If memory has run out, the result is `nil`. This line is then missing, and the list continues.
+            // If memory has run out, the result is `nil`, and the list lacks this line.
             if let list = curl_slist_append(first, line) { first = list }
         }
     }
@@ -91,8 +91,8 @@ final class HeaderLines {
     }
 }
 
-/// Collects a response within the limits. It belongs to the request's thread. libcurl holds it unretained during the
-/// request.
+/// Collects a response within the limits. Only the request's thread uses this object. libcurl holds an unretained
+/// reference to it during the request.
 final class ResponseCollector {
     private let bytesMax: Int
     private let isCancelled: () -> Bool
@@ -115,7 +115,8 @@ final class ResponseCollector {
         return true
     }
 
-    /// Reads a header line. A status line begins a new response, after a redirect or a 100.
+    /// Reads a header line. After a redirect or a response with status 100, another status line begins a new
+    /// response.
     fileprivate func take(header line: String) {
         if line.hasPrefix("HTTP/") {
             headers = [:]

@@ -29,7 +29,7 @@ package struct HTTPClient: Sendable {
     /// The versions of libcurl and its libraries: `libcurl/7.88.1 OpenSSL/3.0.17 nghttp2/1.52.0 ...`
     package static var libraries: String { String(cString: curl_version()) }
 
-    /// Returns the response, whatever its status. Throws if there is none.
+    /// Returns the response, whatever its status. Throws if no response arrives.
     package func send(_ request: WebRequest) async throws(WebError) -> WebResponse {
         let transfer = Transfer(request, addresses, limits: limits, trust: trust, agent: agent)
         let result = await withTaskCancellationHandler {
@@ -54,7 +54,7 @@ extension HTTPClient {
             let status = try await send(WebRequest(method, url)).status
             return (200..<400).contains(status) ? nil : "status \(status)"
         } catch {
-            // The page exists and is large.
+            // The page exists, and is only too large to read.
             if case .tooLarge = error { return nil }
             return error.description
         }
@@ -116,7 +116,8 @@ final class Transfer: Sendable {
         guard ["http", "https"].contains(scheme), request.url.dropFirst(scheme.count).hasPrefix("://") else {
             return "not an http or https address"
         }
-        // By scalars: a blank with a combining character after it is one character in Swift, and a blank to the server.
+        // Check scalars, because Swift joins a blank and a following combining mark into one `Character`. A server
+        // still reads a blank.
         if request.url.unicodeScalars.contains(where: { $0.properties.isWhitespace || $0 == "\0" }) {
             return "an address must not contain spaces"
         }
@@ -125,8 +126,8 @@ final class Transfer: Sendable {
     }
 
     private var headerLines: [String] {
-        // libcurl sends `Expect: 100-continue` with larger bodies, and waits for a response that many servers never
-        // send.
+        // By default, libcurl sends `Expect: 100-continue` with larger bodies, and waits for a response that many
+        // servers never send. An empty `Expect:` prevents this.
         request.headers.map { "\($0): \($1)" } + (request.method.hasBody ? ["Expect:"] : [])
     }
 

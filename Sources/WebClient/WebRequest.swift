@@ -19,7 +19,7 @@ package struct WebRequest: Hashable, Sendable {
     package var method: Method
     /// `https://` or `http://`.
     package var url: String
-    /// The headers. Each name occurs once, and line ends are refused.
+    /// The headers. Each name occurs once. A header with a line end is refused.
     package var headers: [String: String]
 
     package init(_ method: Method, _ url: String, headers: [String: String] = [:]) {
@@ -32,8 +32,8 @@ package struct WebRequest: Hashable, Sendable {
 /// A server's response, whatever its status.
 package struct WebResponse: Hashable, Sendable {
     package var status: Int
-    /// The headers with lower-case names. If a name is repeated, the last value counts. After redirects, they are the
-    /// last response's.
+    /// The headers with lower-case names. If a name is repeated, the last value counts. After redirects, only the
+    /// headers of the last response remain.
     package var headers: [String: String]
     /// The decompressed body.
     package var body: [UInt8]
@@ -59,9 +59,9 @@ package struct WebLimits: Hashable, Sendable {
     package init() {}
 }
 
-/// The reason why there is no usable response. Addresses are shown without possible secrets.
+/// The reason why there is no usable response. Descriptions show an address without the parts that may be secret.
 package enum WebError: Error, Hashable, Sendable {
-    /// The address is not an `http` or `https` address, or a header contains a line end.
+    /// The address is not a valid `http` or `https` address, or a header contains a line end.
     case unusable(url: String, reason: String)
     case timedOut(url: String, limit: Duration)
     case tooLarge(url: String, bytesMax: Int)
@@ -95,7 +95,7 @@ extension WebError: CustomStringConvertible {
     }
 }
 
-/// Returns addresses for display and logs: without user, password, query and fragment, which may contain keys.
+/// Shortens addresses for display and logs: removes user, password, query and fragment, which may contain keys.
 package enum ShownURL {
     package static func text(_ url: String) -> String {
         let plain = url.prefix { $0 != "?" && $0 != "#" }

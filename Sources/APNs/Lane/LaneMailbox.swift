@@ -191,7 +191,7 @@ extension LaneMailbox {
         for receiver in receivers { receiver.resume() }
     }
 
-    /// Ends the lane. Pushes that the lane had not taken are answered with `notSent`.
+    /// Ends the lane. Pushes that the lane's thread had not taken are reported as `notSent`.
     func end(_ fault: TransportFault) {
         let waiting = state.withLock { state in
             state.hasEnded = true
@@ -212,7 +212,7 @@ extension LaneMailbox {
 /// A lane as its three parties see it. Its loop runs on a separate thread, so that it never blocks one of the threads
 /// that Swift's tasks share.
 final class ThreadLane: Lane {
-    /// Returns after the lane has ended, with every accepted push answered in the mailbox. Blocks its thread.
+    /// Returns after the lane has ended. Every accepted push then has its completion in the mailbox. Blocks its thread.
     typealias Loop = @Sendable (LanePlan, LaneMailbox, EventFD) -> Result<Void, TransportError>
 
     private let plan: LanePlan

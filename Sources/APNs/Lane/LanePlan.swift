@@ -15,7 +15,7 @@ struct LanePlan: Sendable {
     var monotonic: @Sendable () -> UInt64 = EventLoop.monotonicNanoseconds
 }
 
-/// Bounds of a lane. Unit last in the name.
+/// The limits of a lane.
 package struct LaneLimits: Hashable, Sendable {
     /// The maximum number of pushes whose completions were not yet taken: two leases.
     package var outstandingMax = 2000
@@ -25,7 +25,7 @@ package struct LaneLimits: Hashable, Sendable {
     /// Data that has arrived is read first, however long the process was stopped.
     package var requestDeadline: Duration = .seconds(20)
     package var connectDeadline: Duration = .seconds(10)
-    /// The time for which requests on the wire may still be answered after a stop. It is as long as
+    /// The time for which requests on the wire may still get their responses after a stop. It is as long as
     /// ``requestDeadline``, because an abandoned request is in doubt.
     package var drainLimit: Duration = .seconds(20)
     /// The number of missed deadlines in a row that retires the connection.

@@ -221,7 +221,7 @@ extension LaneStateMachine {
         holdUntil = max(holdUntil, moment)
     }
 
-    /// Stops starting requests. Requests in flight may be answered within the drain limit.
+    /// Stops starting requests. Requests in flight may get their responses within the drain limit.
     mutating func stop(at now: UInt64) {
         drainUntil = drainUntil ?? now + limits.drainLimit.nanoseconds
     }

@@ -30,7 +30,7 @@ package protocol Transport: Sendable {
 }
 
 package struct LaneStatus: Sendable, Hashable {
-    /// The number of requests that were written and not yet answered.
+    /// The number of requests that were written and have no response yet.
     package var inFlight = 0
     /// The number of pushes that were handed over and not yet written.
     package var queued = 0

@@ -3,8 +3,8 @@ import Glibc
 package import Platform
 import Synchronization
 
-/// Decides whether the requests of a run may start. The owner that knows that the run may continue opens the gate for a
-/// limited time. No request leaves without such knowledge, however long the process slept. Any thread may ask.
+/// Decides whether the requests of a run may start. Each confirmation that the run may continue opens the gate for a
+/// limited time. After that time no request starts, even if the process was suspended. Any thread may check the gate.
 package final class StartGate: Sendable {
     package enum Answer: Hashable, Sendable {
         case open

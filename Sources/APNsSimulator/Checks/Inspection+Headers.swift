@@ -1,6 +1,7 @@
 import HTTP2
 
-/// Checks whether the request is a push, and whose (`ProviderProtocol` section 11, steps 2 to 4).
+/// Checks whether the request is a push, and whether its credentials are valid (`ProviderProtocol` section 11, steps 2
+/// to 4).
 extension Inspection {
     private static let post = Array("POST".utf8)
     static let devicePath = Array("/3/device/".utf8)
@@ -40,7 +41,7 @@ extension Inspection {
     private static let highPriority = Array("10".utf8)
     private static let collapseIDBytesMax = 64
 
-    /// Requires hex digits in the form 8-4-4-4-12, in lower case.
+    /// Requires an `apns-id` of lower-case hex digits in the form 8-4-4-4-12.
     static func idIsCanonical(_ inspection: inout Inspection) -> Verdict? {
         guard let id = inspection.request[.id] else { return nil }
         guard id.count == MessageID.characters else { return Verdict(.badMessageID) }
@@ -53,7 +54,7 @@ extension Inspection {
         return nil
     }
 
-    /// Requires UNIX seconds, not negative, of at most 18 digits.
+    /// Requires an expiration of 1 to 18 decimal digits.
     static func expirationIsDecimal(_ inspection: inout Inspection) -> Verdict? {
         guard let expiration = inspection.request[.expiration] else { return nil }
         let isDecimal = expiration.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
@@ -78,10 +79,11 @@ extension Inspection {
         return collapseID.count > collapseIDBytesMax ? Verdict(.badCollapseID) : nil
     }
 
-    /// Requires a low priority. Apple calls 10 an error for `background`. The choice of the reason is Fanfare's.
+    /// Refuses priority 10 for a background push, which Apple calls an error. Apple names no reason for it, so Fanfare
+    /// chose `BadPriority`.
     static func backgroundIsLowPriority(_ inspection: inout Inspection) -> Verdict? {
         guard inspection.pushType == .background else { return nil }
-        // Absent means 10.
+        // A request with no priority has priority 10.
         let isHigh = inspection.request[.priority]?.isEqual(to: highPriority) ?? true
         return isHigh ? Verdict(.badPriority) : nil
     }

@@ -62,7 +62,8 @@ extension Inspection {
 
     private static let visibleKeys = ["\"alert\"", "\"sound\"", "\"badge\""].map { Array($0.utf8) }
 
-    /// Requires a silent background push. Apple calls visible content an error. The choice of the reason is Fanfare's.
+    /// Refuses a background push with visible content, which Apple calls an error. Apple names no reason for it, so
+    /// Fanfare chose `InvalidPushType`.
     static func backgroundIsSilent(_ inspection: inout Inspection) -> Verdict? {
         guard inspection.pushType == .background else { return nil }
         let body = inspection.request.body

@@ -1,6 +1,6 @@
 import HTTP2
 
-/// The data of one request that the checks examine. It lives inside one call, under the state's lock.
+/// The data of one request that the checks examine. It exists only during one call, under the state's lock.
 struct Inspection {
     let request: IncomingRequest
     let connection: PushConnection
@@ -8,7 +8,7 @@ struct Inspection {
     let state: SimulatorState
     let nowMs: Int64
 
-    /// Found by one check and used by later ones.
+    /// The results of earlier checks, for later checks.
     var pushType: PushType?
     var topic: TopicTable.Topic?
     var device: SimulatorRegistry.Device?

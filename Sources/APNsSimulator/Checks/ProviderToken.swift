@@ -25,7 +25,8 @@ struct ProviderToken {
         var iat: String
     }
 
-    /// Returns `nil` for every fault that APNs answers with `InvalidProviderToken`, except the time of `iat`.
+    /// Returns `nil` for every fault to which APNs responds with `InvalidProviderToken`, except for a wrong time in
+    /// `iat`, which is checked later.
     init?(_ text: UnsafeRawBufferPointer, keys: [String: VerificationKey], lenient: Bool) {
         let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
@@ -50,7 +51,7 @@ struct ProviderToken {
     }
 
     private static func decode<Value: Decodable>(_ type: Value.Type, _ text: [UInt8]) -> Value? {
-        // The kind of fault does not matter, because every fault gets the same response.
+        // Drop the error, because every fault gets the same response.
         do { return try JSONDecoder().decode(type, from: Data(text)) } catch { return nil }
     }
 }
@@ -133,7 +134,7 @@ struct TokenSession {
     private var seen: [Seen] = []
     private var current = 0
 
-    /// The key of the last accepted token.
+    /// The key of the verified token that the connection used last. `nil` if it used none.
     var key: VerificationKey? { seen.isEmpty ? nil : seen[current].token.key }
 
     /// Returns the reason why APNs rejects this `authorization`. `nil` if APNs accepts it. A token is verified once per
@@ -171,9 +172,9 @@ struct TokenSession {
         return token.issuedAt < now - Self.lifetimeSeconds ? .expiredProviderToken : nil
     }
 
-    /// Returns the number of other tokens that were new within 20 minutes of `token`, both by use on this connection
-    /// and by `iat`. The renewal of a token of 45 minutes does not count against a connection that was just opened with
-    /// the old one.
+    /// Returns the number of other tokens that this connection first used in the last 20 minutes. It counts only
+    /// tokens whose `iat` is less than 20 minutes from that of `token`. A new connection may therefore start with a
+    /// token that is 45 minutes old, and renew it soon after.
     private func updates(with token: ProviderToken, _ nowMs: Int64) -> Int {
         seen.count { other in
             other.token.signedPart != token.signedPart

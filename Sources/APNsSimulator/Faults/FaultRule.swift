@@ -5,7 +5,7 @@ package struct FaultRule: Hashable, Sendable {
     package var action: FaultAction
 
     package enum Moment: Hashable, Sendable {
-        /// At a connect instead of a request, before TLS. `close` drops the connect, `silence` leaves it unanswered,
+        /// At a connect, before TLS, and not at a request. `close` drops the connect, `silence` leaves it unanswered,
         /// and other actions have no effect. The condition counts connects and ignores tokens.
         case connect
         /// Before the checks of the request, which is then usually not processed.
@@ -20,27 +20,26 @@ package struct FaultRule: Hashable, Sendable {
         self.action = action
     }
 
-    /// Returns a rule for a push that is checked, usually accepted, and whose response never arrives. The loss is by
-    /// `close` of the connection, `reset` of the stream, `silence`, `silentConnection` or `outage`. In this case, a
-    /// client must not guess.
+    /// Returns a rule that checks a push, usually accepts it, and loses the response. `action` is `close`, `reset`,
+    /// `silence`, `silentConnection` or `outage`. The client cannot know whether such a push was accepted.
     package static func answerLost(_ when: FaultCondition, by action: FaultAction = .close) -> FaultRule {
         FaultRule(when: when, moment: .afterChecks, action: action)
     }
 
-    /// Returns a rule that ends the connect before TLS is established.
+    /// Returns a rule that closes a new connection before TLS is established.
     package static func droppedConnect(_ when: FaultCondition) -> FaultRule {
         FaultRule(when: when, moment: .connect, action: .close)
     }
 }
 
-/// The requests that a rule applies to. Token, environment and time restrict the requests, if given. The first `skip`
-/// requests are left out, and `pick` chooses among the rest.
+/// The requests that a rule applies to. A token, an environment and a time restrict the requests if they are set. The
+/// first `skip` matching requests are left out, and `pick` chooses among the others.
 package struct FaultCondition: Hashable, Sendable {
     package enum Pick: Hashable, Sendable {
         case every(Int)
-        /// The request with this number, from 1.
+        /// The matching request with this number, from 1.
         case number(Int)
-        /// A share from 0 to 1, by the seed of the options.
+        /// A random share from 0 to 1. The options' seed determines which requests it picks.
         case rate(Double)
     }
 
@@ -50,9 +49,9 @@ package struct FaultCondition: Hashable, Sendable {
     package var pick: Pick
     /// The number of matching requests that are left out first.
     package var skip = 0
-    /// The number of faults after which the rule ends.
+    /// The number of faults after which the rule ends. `nil` for no end.
     package var timesMax: Int?
-    /// The start by the simulator's clock, counted from the setting of the script.
+    /// The start of the rule in milliseconds after the script was set, by the simulator's clock.
     package var fromMs: Int64?
     package var untilMs: Int64?
 
@@ -83,7 +82,7 @@ package struct FaultCondition: Hashable, Sendable {
         return condition
     }
 
-    /// Restricts the condition to milliseconds since the setting of the script.
+    /// Restricts the condition to a time range, in milliseconds after the script was set.
     package func during(_ time: Range<Int64>) -> FaultCondition {
         var condition = self
         condition.fromMs = time.lowerBound
@@ -101,7 +100,7 @@ package enum FaultAction: Hashable, Sendable {
     case page(status: Int, body: String, retryAfter: String? = nil)
     /// A delayed response. The request is checked as usual.
     case delay(milliseconds: Int)
-    /// No response at all. The stream stays open.
+    /// No response. The stream stays open.
     case silence
     /// No more output on this connection, not even PING acknowledgements. TCP stays up.
     case silentConnection
@@ -109,9 +108,9 @@ package enum FaultAction: Hashable, Sendable {
     case reset(code: UInt32)
     /// A reset with INTERNAL_ERROR after the headers of the response. The request is checked as usual.
     case cutAnswer
-    /// GOAWAY. Streams above `lastStream` are not processed, which may include this request. Other streams are answered
-    /// as usual, or lost with the connection if it `closes` immediately. `text` replaces Apple's JSON. With `isTwice`,
-    /// a GOAWAY with the highest stream precedes it, as in an announced shutdown.
+    /// GOAWAY. Streams above `lastStream` are not processed, which may include this request. Other streams get
+    /// responses as usual, or are lost if the connection `closes` immediately. `text` replaces Apple's JSON. With
+    /// `isTwice`, a GOAWAY with the highest stream precedes it, as in an announced shutdown.
     case goAway(
         lastStream: LastStream, reason: String?, text: String? = nil, isTwice: Bool = false, closes: Bool = false)
     /// SETTINGS with this number of streams, for a time or permanently. The request is checked as usual.
@@ -126,7 +125,7 @@ package enum FaultAction: Hashable, Sendable {
         case none
         /// The last stream before this request.
         case before
-        /// The older half of the requests that wait for their responses, including this one.
+        /// The last stream of the older half of the requests that wait for responses. This request is one of them.
         case middle
         /// This request.
         case this

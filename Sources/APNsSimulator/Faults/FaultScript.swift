@@ -1,5 +1,6 @@
-/// The rules in force, with their counters. Every rule counts every request that it matches. The first rule that picks
-/// a request decides. Rules that name the request's token come before the others.
+/// The rules in force, with their counters. Every rule counts all requests that match its condition, even if another
+/// rule decides them. The first rule that picks a request decides. Rules that name the request's token come before the
+/// others.
 struct FaultScript: Sendable {
     fileprivate struct Rule: Sendable {
         let rule: FaultRule

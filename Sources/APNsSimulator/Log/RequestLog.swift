@@ -3,12 +3,12 @@ import Glibc
 import HTTP2
 import Platform
 
-/// The simulator's records: the counts, the log in memory and the log file. One user at a time.
+/// The simulator's records: the counts, the log in memory and the log file. The caller's lock protects it.
 struct RequestLog {
     private let keepsLog: Bool
     private(set) var entries: [SimulatorLogEntry] = []
     private var file: LogFile?
-    /// The entries not yet in the log file, by sequence. A line is written when it is known whether the response was
+    /// The entries not yet in the log file, by sequence. A line is written once it is known whether the response was
     /// sent.
     private var open: [Int: SimulatorLogEntry] = [:]
     var counts = SimulatorCounts()
@@ -32,7 +32,7 @@ struct RequestLog {
         change(sequence) { $0.isAnswerLost = true }
     }
 
-    /// Records that an accepted push without a sent response was not processed, because a GOAWAY said so.
+    /// Records that an accepted push was not processed, because a GOAWAY excluded it before its response was sent.
     mutating func withdraw(_ sequence: Int, isAnswerLost: Bool) {
         counts.accepted -= 1
         if isAnswerLost { counts.lostAnswers -= 1 }
@@ -47,7 +47,7 @@ struct RequestLog {
     mutating func finish(_ sequence: Int) {
         guard let entry = open.removeValue(forKey: sequence) else { return }
         file?.append(line: entry.line)
-        // No response is open: a reader of the file finds every request.
+        // Write the buffer while no entry is open, so that a reader of the file finds every request.
         if open.isEmpty { file?.flush() }
     }
 
@@ -112,7 +112,7 @@ struct AuthorizationHashes {
     }
 }
 
-/// An append-only file that is written in large pieces. One user at a time.
+/// An append-only file that is written in large pieces. It is not thread-safe.
 final class LogFile {
     private static let bufferBytes = 64 * 1024
 

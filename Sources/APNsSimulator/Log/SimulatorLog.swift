@@ -1,7 +1,7 @@
 import Platform
 
-/// One request as the simulator saw it. It is recorded before the response is sent, so a client with a response finds
-/// it here. Tokens are complete: tests count by them, and they are a simulator's.
+/// One request as the simulator saw it. The entry is recorded before the response is sent, so a client that has the
+/// response finds the entry. Tokens are not redacted, because tests count by them and no real device has them.
 package struct SimulatorLogEntry: Hashable, Sendable {
     /// The number of the request, from 1, across both environments.
     package var sequence: Int
@@ -23,11 +23,11 @@ package struct SimulatorLogEntry: Hashable, Sendable {
     package var payloadBytes: Int
     /// The payload, with ``SimulatorOptions/logsPayloads``. It is cut at APNs' maximum payload size.
     package var payload: [UInt8]?
-    /// The response's status, even if a fault suppressed the response. 0 means that the push was not processed.
+    /// The status of the response, even if a fault suppressed the response. 0 means that the push was not processed.
     package var status: Int
     package var reason: String?
     /// Whether the push was checked and its response never sent, because of a fault, the end of the connection or the
-    /// client's own reset. Known at the latest when the connection has ended.
+    /// client's own reset. The value is final once the connection has ended.
     package var isAnswerLost = false
     /// The fault script's action in place of the response, or in addition to it.
     package var fault: String?

@@ -1,7 +1,7 @@
 import FoundationEssentials
 
-/// The notifications on the screens of the devices that a simulator sent to, by Apple's description of devices
-/// (`ProviderProtocol` section 6). It is a value that consumes the simulator's own log.
+/// The notifications on the screens of the devices that a simulator sent to, as Apple describes the behaviour of
+/// devices (`ProviderProtocol` section 6). The simulator updates it from the entries of its log.
 ///
 /// A device is online by default. An online device shows a push immediately. For an offline device, the service keeps
 /// the newest push for each app until it expires. A notification replaces the one with the same collapse id. A
@@ -49,7 +49,7 @@ package struct SimulatedDevices: Sendable {
     /// Takes a device offline.
     package mutating func goOffline(_ token: String) { devices[token, default: Device()].isOnline = false }
 
-    /// Brings a device online. It shows the stored pushes that have not expired.
+    /// Brings a device online. The device then shows the stored pushes that have not expired.
     ///
     /// - Parameter nowMs: milliseconds since 1970.
     package mutating func goOnline(_ token: String, nowMs: Int64) {

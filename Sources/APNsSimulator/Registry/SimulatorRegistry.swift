@@ -2,8 +2,8 @@ import FoundationEssentials
 import Glibc
 import Platform
 
-/// The device tokens that APNs knows: about 65 bytes each, so that millions fit into memory. It is a value. Copies
-/// share their storage until one changes.
+/// The device tokens that the simulated APNs knows. A token takes about 65 bytes, so that millions fit into memory.
+/// Copies of the value share their storage until one changes.
 package struct SimulatorRegistry: Sendable {
     private struct Entry {
         var offset: UInt32
@@ -57,8 +57,8 @@ package struct SimulatorRegistry: Sendable {
         }
     }
 
-    /// Makes the token respond with 410 and this time (milliseconds since 1970), or makes it active with `nil`. Does
-    /// nothing for an unknown token.
+    /// Makes pushes to the token get a 410 with this time, in milliseconds since 1970. `nil` makes the token active.
+    /// Does nothing for an unknown token.
     package mutating func setGone(token: [UInt8], environment: SimulatorEnvironment, since: Int64?) {
         change(token, environment) { $0.goneSince = since ?? -1 }
     }
@@ -105,7 +105,7 @@ extension SimulatorRegistry {
 
     private mutating func index(ofTopic topic: String) -> UInt16 {
         let bytes = Array(topic.utf8)
-        // Files are sorted by app, so the topic is usually the last one added.
+        // Files are usually sorted by app, so search from the topic that was added last.
         if let known = topics.lastIndex(of: bytes) { return UInt16(known) }
         topics.append(bytes)
         return UInt16(topics.count - 1)
@@ -144,8 +144,8 @@ extension SimulatorRegistry {
         for index in entries.indices { insert(UInt32(index)) }
     }
 
-    /// The final mix of MurmurHash3 over words of 8 bytes. The tokens of tests are counters, not random, and differ
-    /// only in the high bits of one word.
+    /// Hashes words of 8 bytes with the final mix of MurmurHash3. Test tokens are counters that differ only in the
+    /// high bits of one word, so the hash must mix all bits.
     private static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         var position = 0

@@ -4,8 +4,8 @@ import HTTP2
 /// The simulator's own certificate authority. Each simulator creates a new one, and its private key never leaves
 /// memory.
 ///
-/// It uses OpenSSL, which lower targets already need, instead of swift-certificates. swift-certificates and its
-/// BoringSSL make a first build take half as long again.
+/// It uses OpenSSL, which other targets need anyway. swift-certificates, with its BoringSSL, would make a clean build
+/// take 50 % longer.
 ///
 /// `@unchecked Sendable`: the handles do not change after `init`. Signing with a key from several threads is safe.
 final class CertificateAuthority: @unchecked Sendable {
@@ -85,13 +85,13 @@ struct CertificateRequest {
 
 /// An X.509 certificate. It owns the OpenSSL object.
 final class Certificate {
-    /// The validity begins an hour ago, for clocks that differ, and ends in 30 days, which is enough for tests.
+    /// The validity begins an hour ago, so that clocks may differ, and ends in 30 days, which is enough for tests.
     private static let validFromSeconds = -3600
     private static let validToSeconds = 30 * 86_400
 
     private let handle: OpaquePointer
 
-    /// Creates a certificate. It signs itself if `issuer` is `nil`.
+    /// Creates a certificate. It is self-signed if `issuer` is `nil`.
     init(
         _ request: CertificateRequest, of key: KeyPair, issuer: Certificate?, signer: KeyPair, nowMs: Int64
     ) throws(SimulatorError) {

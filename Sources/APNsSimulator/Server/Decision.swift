@@ -31,8 +31,8 @@ struct Decision: Sendable {
         }
     }
 
-    /// Applies a fault before the checks. Returns true if no check is needed. The request is then usually left
-    /// unprocessed.
+    /// Applies a fault before the checks. Returns true if the fault makes the checks unnecessary. The request is then
+    /// usually not processed.
     mutating func isSettledByFault(_ connection: PushConnection, _ request: IncomingRequest) -> Bool {
         switch fault {
         case .answer, .page: return true
@@ -51,8 +51,8 @@ struct Decision: Sendable {
     }
 }
 
-/// Delayed responses in order of arrival, which is the order of their times. Responses with equal delays need one timer
-/// together, not one each.
+/// Delayed responses in the order in which they are due, which is also the order of their requests. All of them share
+/// one timer.
 struct DelayQueue {
     private struct Waiting {
         /// Nanoseconds of the monotonic clock.
@@ -90,7 +90,7 @@ struct DelayQueue {
     }
 }
 
-/// An `apns-id` made by the simulator: a random UUID of version 4 in lower case.
+/// An `apns-id` that the simulator creates: a random UUID of version 4 in lower case.
 struct MessageID: Hashable, Sendable {
     static let characters = PushID.textCount
 
@@ -101,7 +101,7 @@ struct MessageID: Hashable, Sendable {
             high: generator.next() & ~0xf000 | 0x4000, low: generator.next() & ~(0b11 << 62) | 0b10 << 62)
     }
 
-    /// Writes the id. `room` holds 36 bytes.
+    /// Writes the id. `room` must hold 36 bytes.
     func write(to room: UnsafeMutableRawBufferPointer) { id.write(to: room) }
 
     var text: String { id.description }

@@ -1,7 +1,8 @@
 import HTTP2
 import Platform
 
-/// One client connection to the simulated APNs, with its credentials and its history. The loop's thread only.
+/// One client connection to the simulated APNs, with its credentials and its history. Use it only on the event loop's
+/// thread.
 final class PushConnection: RequestHandler {
     /// The topics of a client certificate.
     struct CertificateTopic {
@@ -20,7 +21,7 @@ final class PushConnection: RequestHandler {
     private(set) var certificateTopic: CertificateTopic?
     var tokens = TokenSession()
     private(set) var hasAccepted = false
-    /// Whether the certificate was rejected. A GOAWAY was submitted, and no request is answered any more.
+    /// Whether the certificate was rejected. The client was sent a GOAWAY, and gets no more responses.
     private var isTurnedAway = false
 
     /// The decoded device token of the current request. `nil` if the path has none.
@@ -29,7 +30,7 @@ final class PushConnection: RequestHandler {
         byteCount: DeviceTokenShape.byteCounts.upperBound, alignment: 16)
     /// Delayed responses in the order of their times.
     private var late = DelayQueue()
-    /// Delayed responses that overtake others, by stream.
+    /// Delayed responses that are due before an older response in `late`, by stream.
     private var early: [Int32: Decision] = [:]
     /// The last stream of the last GOAWAY. Higher streams are not processed.
     private var lastStream = Int32.max
@@ -137,7 +138,7 @@ final class PushConnection: RequestHandler {
 
 extension PushConnection: TimerTarget {
     private enum Timer {
-        /// Tags below the streams, which are positive.
+        /// Negative tags, because the tags of streams are positive.
         static let delayQueue: Int64 = -1
         static let streamLimit: Int64 = -2
         static let outageEnd: Int64 = -3
@@ -159,7 +160,7 @@ extension PushConnection: TimerTarget {
     }
 
     func timerFired(_ tag: Int64) {
-        // The outage has also ended this connection.
+        // The outage also ended this connection, so resume the port before the check of `isOver`.
         if tag == Timer.outageEnd { ports[environment]?.resume() }
         guard !isOver else { return }
         switch tag {
@@ -238,8 +239,8 @@ extension PushConnection {
         }
     }
 
-    /// Sends a GOAWAY. Streams above `last` are unprocessed by RFC 9113 section 6.8, so requests counted as accepted
-    /// are withdrawn.
+    /// Sends a GOAWAY. By RFC 9113 section 6.8, streams above `last` were not processed, so their requests no longer
+    /// count as accepted.
     private func goAway(_ last: Int32, _ debugData: [UInt8]) {
         lastStream = min(lastStream, last)
         connection.goAway(lastStream: lastStream, debugData: debugData)

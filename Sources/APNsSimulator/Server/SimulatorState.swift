@@ -35,7 +35,7 @@ final class SimulatorState: @unchecked Sendable {
         log = try RequestLog(keepsLog: options.keepsLog, path: options.logPath)
     }
 
-    /// Checks a request and records it. On the connection's loop.
+    /// Checks a request and records it. Call it on the connection's loop.
     func decide(_ request: IncomingRequest, on connection: PushConnection) -> Decision {
         let nowMs = policy.nowMs()
         return lock.withLock { _ in
@@ -59,7 +59,7 @@ final class SimulatorState: @unchecked Sendable {
         }
     }
 
-    /// Returns the fault of a connect.
+    /// Returns the fault of a new connection. `nil` if the script has none for it.
     func actionAtConnect(to environment: SimulatorEnvironment) -> FaultAction? {
         let nowMs = policy.nowMs()
         return lock.withLock { _ in
@@ -128,7 +128,7 @@ final class SimulatorState: @unchecked Sendable {
     }
 }
 
-/// Later events of requests, on their connection's loop.
+/// Later events of requests. Call these methods on the connection's loop.
 extension SimulatorState {
     func answerLost(_ sequence: Int) { lock.withLock { _ in log.loseAnswer(sequence) } }
     func finished(_ sequence: Int) { lock.withLock { _ in log.finish(sequence) } }
@@ -148,7 +148,7 @@ extension SimulatorState {
     func streamRefused() { lock.withLock { _ in log.counts.refusedStreams += 1 } }
 }
 
-/// Queries of other threads.
+/// Methods for other threads.
 extension SimulatorState {
     func logEntries() -> [SimulatorLogEntry] { lock.withLock { _ in log.entries } }
     func currentCounts() -> SimulatorCounts { lock.withLock { _ in log.counts } }
@@ -157,7 +157,7 @@ extension SimulatorState {
     func changeDevices(_ body: (inout SimulatedDevices) -> Void) {
         lock.withLock { _ in
             guard var changed = devices else { return }
-            // The value has only one reference, so that nothing is copied.
+            // Keep only one reference to the value, so that the change copies nothing.
             devices = nil
             body(&changed)
             devices = changed

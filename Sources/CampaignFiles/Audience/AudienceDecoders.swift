@@ -127,7 +127,8 @@ private struct SQLScanner {
 
     private var peek: Unicode.Scalar? { index < scalars.count ? scalars[index] : nil }
 
-    /// A doubled quote inside a text closes one text and opens the next, which has the same result.
+    /// Skips a quoted text or a comment. A doubled quote inside a text counts as the end of one text and the start of
+    /// another, which has the same result.
     private mutating func skip(past end: Unicode.Scalar) -> Bool {
         while index < scalars.count {
             index += 1

@@ -1,7 +1,8 @@
 package import Model
 
 extension AudienceExpression {
-    /// The expression as text in its usual form. Parsing the text returns the same expression.
+    /// The expression as text, with keywords in lower case and the fewest brackets. Parsing the text returns the same
+    /// expression.
     package var text: String { text(inside: .nothing) }
 
     private enum Surrounding: Int {

@@ -46,9 +46,9 @@ package struct AudienceProblem: Hashable, Sendable {
     package var advice: String
 }
 
-/// Splits an audience expression into tokens. A character that fits nowhere is reported and skipped.
+/// Splits an audience expression into tokens. A character that begins no token is reported and skipped.
 struct AudienceLexer {
-    /// The maximum number of reported problems. With more, the text is probably in another language.
+    /// The maximum number of reported problems. A text with more problems is probably no audience expression at all.
     static let problemsMax = 50
 
     private let scalars: [Unicode.Scalar]

@@ -68,8 +68,8 @@ extension AudienceField.Kind {
         }
     }
 
-    /// The operators that a field of this type allows. Texts have no useful order ("10" comes before "9"). A time in
-    /// milliseconds never equals a time that a person writes.
+    /// The operators that a field of this type allows. Texts have no useful order ("10" comes before "9"). Stored
+    /// times are in milliseconds, so a time that a person writes would almost never equal one.
     var allowed: [String] {
         switch self {
         case .text, .locale: ["=", "!=", "in", "is null"]

@@ -261,7 +261,8 @@ extension AudienceParser {
             nearest ?? "known are \(all.joined(separator: ", "))")
     }
 
-    /// Returns the attribute that an author means by its column's name, `attributes.plan`.
+    /// Returns the name of the attribute in `attributes.plan`, the form that columns and templates use. `nil` for any
+    /// other name.
     private static func attribute(in name: String) -> String? {
         let prefix = ["attributes.", "attribute."].first { name.lowercased().hasPrefix($0) && name.count > $0.count }
         return prefix.map { String(name.dropFirst($0.count)) }

@@ -48,7 +48,8 @@ extension ValueDecoder where Value == [String: String] {
                         at: member.location)
                     continue
                 }
-                // A key without a value is equivalent to an empty text. It must be given at the start of a run.
+                // A key without a value is equivalent to an empty text. Such a variable must be set at the start of a
+                // run.
                 let value = Field(name: member.key, node: member.value, collector: field.collector)
                 variables[member.key] = member.value.isNothing ? "" : value.text(.text(summary: "a text")) ?? ""
             }

@@ -8,7 +8,7 @@ package struct LocatedCampaign: Sendable {
     package var locations: [String: SourceLocation]
     /// Keys that should have a value and have no readable one. Checks that depend on them are skipped.
     var unread: Set<String> = []
-    /// Whether the file itself has no error. If it has, `campaign` contains only the readable part.
+    /// Whether the file itself has no error. If false, `campaign` contains only the readable part of the file.
     package var isRight = true
 
     /// The location of the campaign's name.
@@ -46,7 +46,7 @@ package enum CampaignFile {
         return known.value(of: text, at: path) { draft(text: text, path: path) }
     }
 
-    /// A page of a campaign reads each file several times, and files seldom change.
+    /// A cache, because a page of a campaign reads each file several times, and files seldom change.
     private static let known = TextMemo<(LocatedCampaign?, [Diagnostic])>()
 
     private static func right(_ draft: LocatedCampaign?) -> LocatedCampaign? {
@@ -77,7 +77,7 @@ package enum CampaignFile {
         campaign.ownClass = reader[CampaignKeys.ownClass]
         campaign.audience = reader[CampaignKeys.audience] ?? .everyone
         campaign.audienceSQL = reader[CampaignKeys.audienceSQL]
-        // The default must not change any plan.
+        // Store the explicit default as `nil`, so that it gives the same plan as an absent key.
         campaign.dedupe = reader[CampaignKeys.dedupe].flatMap { $0 == .all ? nil : $0 }
         let variables = reader[CampaignKeys.variables]
         campaign.variables = variables ?? [:]
@@ -168,7 +168,8 @@ package enum VariablesFile {
     }
 }
 
-/// The folders of campaigns and templates, which are found by name as in `fanfare validate`, `plan` and `run`.
+/// The folders of campaign and template files. Commands such as `fanfare validate`, `plan` and `run` find a file in
+/// them by name.
 package struct CampaignFolder: Sendable {
     /// The path of the folder, without a slash at the end.
     package var campaigns: String
@@ -258,8 +259,8 @@ package struct CampaignFolder: Sendable {
 /// A campaign with all its templates, and the diagnostics of all their files. The values are present only if none of
 /// the diagnostics is an error.
 package struct LoadedCampaign: Sendable {
-    /// The campaign with the locations of its keys, for checks against a configuration or a store. For an invalid file,
-    /// it is the readable part, or `nil` if there is none.
+    /// The campaign with the locations of its keys, for checks against a configuration or a store. If the file is
+    /// invalid, this is its readable part, or `nil` if nothing is readable.
     package var source: LocatedCampaign?
     /// The renderable content. It is also present if the campaign file has unrelated errors.
     package var content: CampaignContent?

@@ -26,7 +26,7 @@ package enum CampaignRules {
             + (isWhole ? CampaignWarnings.check(campaign, all.map(\.template)) : [])
     }
 
-    /// Checks that a template file contains the template that the file is named for.
+    /// Checks that the template's name in its own file is the name that the campaign uses.
     static func checkName(_ template: TemplateSource, expected: String) -> [Diagnostic] {
         guard expected != template.template.name, !template.unread.contains("template") else { return [] }
         let collector = DiagnosticCollector(path: template.path)
@@ -102,15 +102,15 @@ package enum SharedNames {
         }
     }
 
-    /// Returns the file that owns a campaign's name among several files: the file with that name, or else the first
-    /// one.
+    /// Returns the file that owns a campaign's name: the file that is named after the campaign, or else the first file
+    /// by path.
     package static func owner(of name: String, _ paths: [String]) -> String? {
         let called = paths.filter { $0.hasSuffix("/\(name).yaml") || $0.hasSuffix("/\(name).yml") }
         return (called.isEmpty ? paths : called).min()
     }
 
-    /// - Parameter isOfOtherApp: whether the other file belongs to another app. Its name is then not shown, because a
-    ///   caller may be limited to one app.
+    /// - Parameter isOfOtherApp: whether the other file belongs to another app. The path of the other file is then not
+    ///   shown, because a caller may be limited to one app.
     package static func shared(
         _ name: String, at location: SourceLocation, of path: String, with other: String, isOfOtherApp: Bool,
         owner: String?
@@ -181,7 +181,8 @@ enum CampaignWarnings {
             at: source.locations["push_type"] ?? SourceLocation(), rule: .noExpiry)
     }
 
-    /// Warns if the last devices of a full run would be too late.
+    /// Warns if a run of `max_reach` devices takes longer than `expires_after`, because its last devices would get
+    /// nothing.
     private static func warnOfShortLife(_ source: LocatedCampaign, _ collector: DiagnosticCollector) {
         guard let life = source.campaign.expiresAfter, life > .zero, let pace = source.campaign.pace,
             let reach = source.campaign.guards.maxReach
@@ -214,7 +215,7 @@ extension AudienceExpression {
 }
 
 extension AudienceExpression {
-    /// The languages without a region that are compared by `=` anywhere in the expression.
+    /// The languages without a region or other subtag that are compared by `=` anywhere in the expression.
     fileprivate var exactLanguages: [LocaleTag] {
         switch self {
         case .all(let parts), .any(let parts): parts.flatMap(\.exactLanguages)
@@ -232,7 +233,8 @@ extension AudienceValue {
     }
 }
 
-/// Checks of a campaign against the configuration: its app must be known, and the credential must be able to send it.
+/// Checks of a campaign against the configuration: its app must be known, and the app's credential must allow its push
+/// type.
 package enum CredentialRules {
     /// Returns diagnostics for the campaign's file.
     package static func check(_ campaign: LocatedCampaign, _ configuration: Configuration) -> [Diagnostic] {
@@ -258,7 +260,7 @@ package enum CredentialRules {
     }
 }
 
-/// The check that the frequency caps of a campaign's app know its class.
+/// The check that a frequency cap of a campaign's app covers the campaign's class.
 package enum CapClassRules {
     /// Returns a warning if no cap covers the campaign's class, because the class is probably misspelt.
     package static func check(_ campaign: LocatedCampaign, _ configuration: Configuration) -> [Diagnostic] {

@@ -88,7 +88,8 @@ extension ValueDecoder where Value == Schedule.QuietHours {
 }
 
 extension ValueDecoder where Value == Int {
-    /// `22:00`, as minutes after midnight. Plain `22:00` is a text here, although YAML 1.1 reads it as a number.
+    /// A time of day such as `22:00`, as minutes after midnight. Plain `22:00` is a text here, although YAML 1.1 reads
+    /// it as a number.
     static var minuteOfDay: ValueDecoder {
         parsed("a time of day", example: "\"22:00\"", form: .pattern("^[0-9]{1,2}:[0-9]{2}$")) { text in
             let parts = text.split(separator: ":", omittingEmptySubsequences: false)
@@ -199,7 +200,7 @@ extension ValueDecoder where Value == String {
     }
 }
 
-/// Checks of a campaign's feed together with the rest of the campaign.
+/// Checks of a campaign's feed against its other keys.
 enum FeedTriggerRules {
     static func check(_ campaign: Campaign, _ reader: ObjectReader, knowsVariables: Bool) {
         guard let feed = campaign.feed, let trigger = reader.field("trigger") else { return }

@@ -102,7 +102,7 @@ extension ValueDecoder where Value == ConfiguredPeople {
         ) { text in
             let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count == 2, !parts[1].isEmpty, AccountName.isPlain(text) else { return nil }
-            // The 32 bytes of a raw public key.
+            // A raw public key has 32 bytes.
             if text.hasPrefix(People.keyPrefix) {
                 return Data(base64Encoded: String(parts[1]))?.count == 32 ? text : nil
             }

@@ -221,7 +221,8 @@ extension ValueDecoder where Value == Configuration.KeyFile {
     }
 }
 
-/// A credential: a key, a key for each environment, or a certificate. Exactly one must be given completely.
+/// A credential: a key, a key for each environment, or a certificate. The file must contain exactly one of them,
+/// complete.
 private struct CredentialDecoder {
     static let advice = "give team_id, key_id and key_path, or certificate_path"
     private static let singleNames = ["key_id", "key_path"]

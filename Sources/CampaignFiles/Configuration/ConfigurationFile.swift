@@ -63,7 +63,8 @@ package enum ConfigurationFile {
         return store == nil || apps == nil ? nil : configuration
     }
 
-    /// Warns if `people` is missing. One person with two accounts then counts as two people.
+    /// Warns if a rule distinguishes people and `people` is missing. One person with two accounts then counts as two
+    /// people.
     private static func warnOfAccounts(_ approvals: ApprovalRules?, _ reader: ObjectReader) {
         guard let approvals, approvals.people.identities.isEmpty else { return }
         guard let rule = approvals.rules.first(where: { $0.needs > 1 || $0.notByAuthor }) else { return }

@@ -15,8 +15,8 @@ package enum FaultScriptFile {
         }
     }
 
-    /// Reads one rule in braces, as on a command line: `{rate: 1%, answer_lost: close}`. Diagnostics show `source` as
-    /// its place.
+    /// Reads one rule in braces, as on a command line: `{rate: 1%, answer_lost: close}`. Diagnostics show `source` in
+    /// place of a path.
     package static func read(rule text: String, source: String) -> (ScriptedFault?, [Diagnostic]) {
         read(text, source, advice: "write for example {rate: 1%, answer_lost: close}", ValueDecoder.fault.read)
     }

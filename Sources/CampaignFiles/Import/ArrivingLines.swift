@@ -13,7 +13,7 @@ struct ArrivingLines {
     /// The number of the last returned line, from 1.
     private(set) var number = 0
     private var start = 0
-    /// The position up to which there is no line end after `start`.
+    /// The end of the searched bytes: there is no line end between `start` and this position.
     private var searched = 0
     private var isEnded = false
     /// Whether the current line is too long. Its beginning was dropped.
@@ -148,14 +148,14 @@ extension LineFault {
     fileprivate static let tooLong = LineFault(reason: "longer than \(LineCutter.recordBytesMax) bytes")
 }
 
-/// Reads single devices, each given as a JSON object, together with the values in its address.
+/// Reads single devices from JSON objects. The topic and the installation come from the request's URL.
 package final class GivenDevices: Sendable {
     /// The shared decoder. It is large, and caches values that most devices have in common.
     private let decoder = Mutex(DeviceLineDecoder(columns: nil))
 
     package init() {}
 
-    /// Decodes a device. The object may also contain the topic and the installation, but no other values for them.
+    /// Decodes a device. The object may repeat the topic and the installation, but not with different values.
     package func record(_ body: [UInt8], topic: String, installation: String) throws(LineFault) -> DeviceRecord {
         try decoder.withLock { decoder in
             Result { () throws(LineFault) in

@@ -14,14 +14,14 @@ enum CSVSplit {
 /// A field of a CSV record (RFC 4180): its bytes without the surrounding quotes.
 struct CSVField {
     var range: Range<Int>
-    /// Whether the field contains doubled quotes that stand for one.
+    /// Whether the field contains doubled quotes, each of which stands for one quote.
     var hasDoubledQuotes: Bool
 
     private static let quote = UInt8(ascii: "\"")
     private static let newline: UInt8 = 0x0A
     private static let carriageReturn: UInt8 = 0x0D
 
-    /// Splits the record that begins at `start`. A quote inside a field that does not begin with one is an ordinary
+    /// Splits the record that begins at `start`. In a field that does not begin with a quote, a quote is an ordinary
     /// character. Lines end with LF, CR LF or CR.
     static func split(
         _ bytes: [UInt8], from start: Int, isComplete: Bool, delimiter: UInt8, into fields: inout [CSVField]
@@ -76,7 +76,7 @@ struct CSVField {
         return result
     }
 
-    /// Reads a quoted field after its opening quote. Returns `nil` if the field does not end here.
+    /// Reads a quoted field after its opening quote. Returns `nil` if the bytes end before the closing quote.
     private static func quoted(_ bytes: [UInt8], from first: Int, lines: inout Int) -> CSVField? {
         var index = first
         var hasDoubledQuotes = false

@@ -72,10 +72,10 @@ package struct DeviceFileReader: Sendable {
 /// The reason why an import cannot begin or continue. Faults of single lines go to the rejects file instead.
 package enum ImportError: Error, CustomStringConvertible {
     case unreadable(path: String, reason: String)
-    /// The header or the line in its place is faulty. There is one text per problem, each with its location.
+    /// The header is faulty, or missing. There is one text per problem, each with its location.
     case header([String])
     case rejectsUnwritable(path: String, reason: String)
-    /// The task was cancelled while the file provided no data.
+    /// The task was cancelled while the file was being read.
     case stopped(path: String)
 
     /// Returns the default path of the rejects file.
@@ -100,7 +100,8 @@ package struct ReadCounts: Hashable, Sendable {
         package var firstLine: Int
     }
 
-    /// The maximum number of reasons. They differ by column, and by the names of attributes.
+    /// The maximum number of separate reasons. A limit is needed because a reason may contain the name of an
+    /// attribute.
     private static let reasonsMax = 50
     private static let furtherReason = "a value of another column is unusable"
 

@@ -1,6 +1,6 @@
 import Model
 
-/// Decodes a record of either format into a device.
+/// Decodes a CSV record or a JSON line into a device.
 struct DeviceLineDecoder: RecordDecoder {
     /// The columns of a CSV file in order. `nil` for JSON Lines.
     let columns: [DeviceColumn]?
@@ -32,8 +32,8 @@ struct DeviceLineDecoder: RecordDecoder {
         return try builder.finish()
     }
 
-    /// Decodes a device with a known topic and installation. The object may also contain these values, but no different
-    /// ones.
+    /// Decodes a device with a known topic and installation. The object may repeat these values, but not with
+    /// different ones.
     mutating func decode(_ bytes: [UInt8], topic: String, installation: String) throws(LineFault) -> DeviceRecord {
         builder.begin()
         let known = [(DeviceColumn.topic, Array(topic.utf8)), (.installationID, Array(installation.utf8))]
@@ -92,7 +92,8 @@ struct DeviceLineDecoder: RecordDecoder {
         }
     }
 
-    /// Sets a value. If an unusable value is dispensable, it is noted instead of an error.
+    /// Sets a value. If the decoder is lenient and the column is dispensable, records an unusable value in
+    /// ``oddValues`` instead of throwing.
     private mutating func allowing(
         _ column: DeviceColumn, _ set: (inout DeviceLineDecoder) throws(LineFault) -> Void
     ) throws(LineFault) {
@@ -165,7 +166,7 @@ struct DeviceLineDecoder: RecordDecoder {
 enum DeviceColumn: Hashable, Sendable {
     case token, environment, topic, installationID, userID, locale, timeZone, country, appVersion, osVersion, model
     case alertsAllowed, registeredAt, lastSeenAt, badge, tags
-    /// `attributes`, a JSON object, also as a cell of CSV.
+    /// `attributes`, a JSON object. In CSV, a cell contains the JSON.
     case attributes
     /// `attributes.plan`.
     case attribute(String)
@@ -180,8 +181,8 @@ enum DeviceColumn: Hashable, Sendable {
 
     static let required: [DeviceColumn] = [.token, .environment, .topic]
 
-    /// Whether a device is good without the column. Such a column neither determines the destination nor identifies the
-    /// device.
+    /// Whether a device can be imported without the column. Such a column neither determines the destination nor
+    /// identifies the device.
     var isDispensable: Bool { !Self.required.contains(self) && self != .installationID }
 
     init?(named name: String) {

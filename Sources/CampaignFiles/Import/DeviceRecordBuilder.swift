@@ -5,8 +5,8 @@ package struct LineFault: Error, Hashable, Sendable {
     package var reason: String
 }
 
-/// Builds one device from the texts of its columns, and checks each. Texts that repeat between lines are converted
-/// once.
+/// Builds a device from the texts of its columns, and checks each text. A cache avoids repeated conversions of the
+/// same text.
 struct DeviceRecordBuilder {
     private typealias Checked = Result<String, LineFault>
 
@@ -168,7 +168,7 @@ extension DeviceColumn {
 }
 
 /// A cache of converted texts, for columns with few different values. It is a hash table with a fixed number of slots.
-/// A text replaces another text in the same slot.
+/// A new text replaces the old text in its slot.
 struct ByteCache<Value> {
     /// A power of two.
     private static var slotsCount: Int { 512 }

@@ -22,8 +22,8 @@ enum DeviceText {
         PushEnvironment(rawValue: String(decoding: bytes, as: UTF8.self).lowercased())
     }
 
-    /// Parses a bundle id, with the suffix of the push type if it has one (`ProviderProtocol` section 4). A token for
-    /// such a push type is valid for nothing else.
+    /// Parses a bundle id, with the suffix of the push type if it has one (`ProviderProtocol` section 4). A token that
+    /// is registered with a suffix is valid only for that push type.
     static func topic(_ bytes: ArraySlice<UInt8>) -> Result<String, LineFault> {
         plain(bytes, "topic").flatMap { text in
             Topic.isWellFormed(text) ? .success(text) : .failure(LineFault(reason: "topic is not a bundle id"))

@@ -1,9 +1,9 @@
-/// The text `\N` in place of a value, which removes a known device's value. An empty cell leaves the value unchanged. A
-/// real value of one or more backslashes and an `N` is written with one more backslash.
+/// The text `\N` in place of a value, which removes a known device's value. An empty cell leaves the value unchanged.
+/// A real value that consists of backslashes and a final `N` is written with one more backslash.
 package enum EraseMarker {
     package static let text = #"\N"#
 
-    /// Returns a value as written in a file.
+    /// Returns a value as it must be written in a file.
     package static func escaped(_ value: String) -> String {
         let bytes = Array(value.utf8)
         return isLike(bytes, bytes.indices) ? #"\"# + value : value

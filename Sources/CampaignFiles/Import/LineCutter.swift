@@ -20,7 +20,7 @@ struct LineCutter {
     private var source: ByteSource
     var format: Format
     private(set) var fields: [CSVField] = []
-    /// The first line of the latest record, from 1.
+    /// The number of the first line of the latest record, from 1.
     private(set) var line = 0
     private var nextLine = 1
     /// The start of the latest record, for ``putBack()``.
@@ -45,7 +45,7 @@ struct LineCutter {
     }
 
     /// Puts all lines of the latest record except the first one back into the input. Use it for an unusable record,
-    /// whose quotes may have swallowed good lines. The result is the range of the first line.
+    /// whose quotes may have swallowed good lines. Returns the range of the first line.
     mutating func keepFirstLine() -> Range<Int> {
         putBack()
         nextLine += 1
@@ -106,7 +106,7 @@ struct LineCutter {
                 return .broken(pass(lineEndingAt: end), reason: reason)
             }
             if source.isComplete { return .broken(pass(lineEndingAt: source.bytes.count), reason: reason) }
-            // Only the beginning of a line without an end is kept.
+            // Keep only the beginning of the line, because the rest of it may be of any length.
             let kept = min(source.bytes.count - source.start, Self.recordBytesMax)
             try source.fillKeeping(kept)
             searched = source.start + kept
@@ -166,7 +166,7 @@ struct ByteSource {
         bytes.append(contentsOf: chunk)
     }
 
-    /// Waits for the next bytes. Returns none at the end of the file.
+    /// Waits for the next bytes. Returns an empty slice at the end of the file.
     private func readChunk() throws(ImportError) -> ArraySlice<UInt8> {
         var chunk = [UInt8](repeating: 0, count: Self.chunkBytes)
         while true {
@@ -197,7 +197,7 @@ struct ByteSource {
         }
     }
 
-    /// Returns the first byte that is not a blank, and does not use it.
+    /// Returns the first byte that is not a blank, without consuming it.
     mutating func peek() throws(ImportError) -> UInt8? {
         while true {
             if let byte = bytes[start...].first(where: { $0 > 0x20 }) { return byte }

@@ -7,10 +7,10 @@ protocol RecordDecoder {
     ///   - fields: the record's fields, in CSV.
     mutating func decode(_ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]) throws(LineFault) -> Value
 
-    /// The reasons for values that were left out of the latest record, which is kept.
+    /// The reasons for the values that were left out of the latest record. The rest of that record is kept.
     var oddValues: [String] { get }
 
-    /// Returns the range of the device token in a rejected record, as far as it is known.
+    /// Returns the range of the device token in a rejected record. `nil` if it is unknown.
     ///
     /// - Parameter fields: the fields. `nil` if the record could not be split into fields.
     func tokenRange(_ bytes: [UInt8], _ range: Range<Int>, fields: [CSVField]?) -> Range<Int>?

@@ -16,7 +16,7 @@ struct RejectsFile {
     private var waiting: [UInt8] = header
     private var count = 0
 
-    /// Returns the path for an import whose caller names none.
+    /// Returns the default path of the rejects file for an input.
     static func defaultPath(for input: String) -> String {
         input == "-" ? "stdin.rejects.csv" : input + ".rejects.csv"
     }
@@ -112,7 +112,7 @@ enum TokenRedaction {
         return result
     }
 
-    /// Returns the end of a possible token that begins here, or the beginning itself if there is none.
+    /// Returns the end of a possible token at the start of the range. Returns the start if there is no such token.
     private static func runEnd(_ bytes: [UInt8], _ range: Range<Int>) -> Int {
         var digits = 0
         var end = range.lowerBound

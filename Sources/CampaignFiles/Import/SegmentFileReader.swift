@@ -49,7 +49,8 @@ package struct SegmentFileReader: Sendable {
         return try ListReader(cutter, decoder, path: path, rejectsPath: rejectsPath)
     }
 
-    /// Returns the column name that a first line resembles. Ids do not look like one.
+    /// Returns the column name that a first line probably misspells. `nil` for a correct name, and for a line with
+    /// digits, which is probably an id.
     private static func mistyped(_ name: String) -> String? {
         let columns = SegmentMemberDecoder.columns
         let hasDigits = name.contains { $0.isNumber }

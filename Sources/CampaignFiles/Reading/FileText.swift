@@ -3,10 +3,10 @@ import Model
 
 /// Reads a whole file that a person wrote. Reports a clear diagnostic if that is not possible.
 package enum FileText {
-    /// The maximum size, 1 MiB, which no campaign, template or configuration needs.
+    /// The maximum size, 1 MiB. No campaign, template or configuration is that large.
     package static let bytesMax = 1 << 20
 
-    /// - Parameter takesPipes: whether pipes are allowed, because a person has named the file for this call.
+    /// - Parameter takesPipes: whether pipes are allowed. Set it only for a file that a person names for this call.
     static func load(_ path: String, takesPipes: Bool = false) -> (text: String?, diagnostics: [Diagnostic]) {
         func refused(_ what: String, _ advice: String) -> (String?, [Diagnostic]) {
             (nil, [Diagnostic(path: path, what: what, advice: advice)])
@@ -28,7 +28,7 @@ package enum FileText {
         return String(text.unicodeScalars.dropFirst())
     }
 
-    /// Returns the root object of a file. `nil` if there is none. The reason is then in `collector`.
+    /// Returns the root object of a file. If there is none, reports the reason to `collector` and returns `nil`.
     static func root(of text: String, into collector: DiagnosticCollector, advice: String) -> Field? {
         guard let node = YAMLDocument.read(text, into: collector), !node.isNothing else {
             if !collector.hasErrors {
@@ -48,7 +48,8 @@ final class SourceLines {
     private let scalars: [Unicode.Scalar]
     /// The index in ``scalars`` of each line's first character. Lines end as in YAML 1.1.
     private let starts: [Int]
-    /// The last matched scalar, by its start. It has the index in ``scalars`` of each of its characters and of its end.
+    /// The last matched scalar: its start, its characters, and the index in ``scalars`` of each character and of the
+    /// end.
     private var walked: (start: Int, text: [Unicode.Scalar], sources: [Int]) = (-1, [], [])
 
     /// The last examined sequence of blanks.
@@ -74,8 +75,9 @@ final class SourceLines {
         return String(String.UnicodeScalarView(scalars[starts[number - 1]..<end]))
     }
 
-    /// Returns the location of the `offset`-th Unicode scalar of `text`, a scalar that starts at `start`. Source and
-    /// value are matched through quotes, escapes and folded lines. Returns `start` if they do not match.
+    /// Returns the location of the `offset`-th Unicode scalar of `text`, which is the value of a YAML scalar at
+    /// `start`. Source and value are matched through quotes, escapes and folded lines. Returns `start` if they do not
+    /// match.
     func location(ofScalar offset: Int, of text: String, from start: SourceLocation) -> SourceLocation {
         guard let first = index(of: start) else { return start }
         if walked.start != first { walk(text, from: first) }
@@ -131,7 +133,7 @@ final class SourceLines {
         return here == value ? index + 1 : index
     }
 
-    /// Tells whether only blanks follow up to the end of the line, so that YAML folds it.
+    /// Tells whether only blanks follow on the line, so that YAML folds the line end.
     private func endsLineSoon(from start: Int) -> Bool {
         var index = blanks.contains(start) ? blanks.upperBound : start
         while index < scalars.count, scalars[index] == " " || scalars[index] == "\t" { index += 1 }

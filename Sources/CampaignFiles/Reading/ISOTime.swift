@@ -1,7 +1,8 @@
 package import Model
 
 /// Dates and times as people and backends write them: `2026-11-01`, `2026-11-01T09:00`. Seconds, fraction and offset
-/// are optional, and the default offset is UTC. It parses bytes, because an import reads two times per line.
+/// are optional, and the default offset is UTC. It parses bytes for speed, because each line of an import may contain
+/// two dates.
 package enum ISOTime {
     package static func parse(_ text: String) -> Timestamp? {
         let bytes = Array(text.utf8)

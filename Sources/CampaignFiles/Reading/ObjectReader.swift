@@ -7,7 +7,7 @@ struct ObjectReader {
     private let shape: ObjectShape
     private let fields: [String: Field]
     private let keyLocations: [String: SourceLocation]
-    /// Known keys that an unknown key was probably meant to be.
+    /// The known keys that the author probably meant by unknown keys.
     private let mistyped: Set<String>
 
     /// Reports unknown, repeated and missing keys. Returns `nil` if the value is not an object.
@@ -35,7 +35,8 @@ struct ObjectReader {
         refuseMissing()
     }
 
-    /// Returns the value of a key. `nil` if the key is absent, or if its value does not fit, which is then reported.
+    /// Returns the value of a key, or `nil` if the key is absent. If the value does not fit, reports that and returns
+    /// `nil`.
     subscript<Value>(key: Key<Value>) -> Value? {
         fields[key.shape.name].flatMap(key.decoder.read)
     }
@@ -49,13 +50,13 @@ struct ObjectReader {
     /// The location of each key of the object.
     var locations: [String: SourceLocation] { keyLocations }
 
-    /// Tells whether none of the keys is present, and no key was probably meant to be one of them.
+    /// Tells whether none of the keys is present, not even misspelt.
     func lacks(_ names: [String]) -> Bool {
         names.allSatisfy { keyLocations[$0] == nil && !mistyped.contains($0) }
     }
 
-    /// Returns the keys among these that should have a value and have none. Such a key is required, has a value that
-    /// does not fit, or is written under a similar name.
+    /// Returns the keys that should have a value and have no readable one. Such a key is required, has a value that
+    /// does not fit, or is misspelt.
     func unread(_ keys: [(name: String, isRead: Bool)]) -> Set<String> {
         let required = Set(shape.keys.filter(\.isRequired).map(\.name))
         let missing = keys.filter { key in
@@ -112,8 +113,8 @@ extension Field {
     }
 }
 
-/// Collects the problems of one file during reading, so that all are reported together. Use one per reading of a file,
-/// on one thread only.
+/// Collects the problems of one file during reading, so that all are reported together. Create one each time a file is
+/// read, and use it on one thread only.
 final class DiagnosticCollector {
     let path: String
     let lines: SourceLines
@@ -121,7 +122,8 @@ final class DiagnosticCollector {
     var variableUses: [VariableUse] = []
     private var collected: [Diagnostic] = []
     private(set) var hasErrors = false
-    /// The maximum number of problems. Further ones are summarised as one, because the file is probably the wrong one.
+    /// The maximum number of problems. All further problems are summarised as one, because the caller probably named
+    /// the wrong file.
     private static let diagnosticsMax = 200
 
     /// The file's folder with a slash at the end. Empty for the current folder.
@@ -184,7 +186,8 @@ package struct SourceLocation: Hashable, Sendable {
     package var line: Int
     /// The column from 1, counted in Unicode scalars.
     package var column: Int
-    /// The name shown in place of the file's path if the value came from elsewhere: an environment variable.
+    /// The environment variable that the value came from, shown in place of the file's path. `nil` for a value in the
+    /// file.
     package var source: String?
 
     package init(line: Int = 0, column: Int = 0, source: String? = nil) {

@@ -3,19 +3,20 @@ package import Foundation
 /// Reads a file that a person wrote. Reading a named pipe, a socket or a terminal may wait for ever, and a device such
 /// as `/dev/zero` never ends. Only regular files are therefore read, up to a limit.
 package enum RegularFile {
-    /// The reason for a failure, as text to follow the file's name, with advice.
+    /// The reason for a failure, with advice. The text continues a sentence that begins with the file's name.
     package struct Fault: Error, Hashable, CustomStringConvertible {
         package var what: String
         package var advice: String
         package var description: String { "\(what); \(advice)" }
-        /// The same as part of a sentence that has named the file: `it is a folder; name a file inside it`.
+        /// The description as part of a sentence that has already named the file. For example: `it is a folder; name a
+        /// file inside it`.
         package var sentence: String { (what == Self.missing ? "there is " : "it ") + description }
 
         fileprivate static let missing = "no such file"
     }
 
-    /// - Parameter takesPipes: whether pipes are allowed, because a person has named the file for this call, such as
-    ///   `<(command)` in a shell.
+    /// - Parameter takesPipes: whether pipes are allowed. Set it only for a file that a person names for this call,
+    ///   such as `<(command)` in a shell.
     package static func read(
         _ path: String, bytesMax: Int = FileText.bytesMax, takesPipes: Bool = false
     ) throws(Fault) -> Data {
@@ -27,7 +28,7 @@ package enum RegularFile {
         let descriptor = Foundation.open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | (isRegular ? O_NONBLOCK : 0))
         guard descriptor >= 0 else { throw unreadable() }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        // Another file may have replaced this one in the meantime.
+        // Check again, because another file may have replaced this one in the meantime.
         guard fstat(descriptor, &facts) == 0 else { throw unreadable() }
         try check(facts.st_mode, takesPipes: takesPipes)
         let data: Data

@@ -16,7 +16,7 @@ extension ValueDecoder {
         }
     }
 
-    /// The same decoder with one more rule. `check` reports its problems.
+    /// Returns the same decoder with one more check. `check` reports the problems that it finds.
     func checked(_ check: @escaping @Sendable (Value, Field) -> Void) -> ValueDecoder {
         ValueDecoder(shape: shape) { field in
             guard let value = read(field) else { return nil }
@@ -29,8 +29,8 @@ extension ValueDecoder {
 extension ValueDecoder where Value == String {
     static var text: ValueDecoder { parsed("a text", example: "") { $0 } }
 
-    /// A path. A relative path in a file is relative to that file's folder, one in an environment variable to the
-    /// current folder.
+    /// A path. A relative path in a file is relative to that file's folder. A relative path in an environment variable
+    /// is relative to the current folder.
     static var path: ValueDecoder {
         let written = parsed("a path", example: "/etc/fanfare/campaigns") { $0.isEmpty ? nil : $0 }
         return ValueDecoder(shape: written.shape) { field in
@@ -50,7 +50,7 @@ extension ValueDecoder where Value == String {
                 _ = try PostgresAddress(url)
                 return url
             } catch {
-                // The problem, and after the semicolon the advice.
+                // The error's text is the problem, a semicolon and the advice.
                 let parts = "\(error)".split(separator: "; ", maxSplits: 1).map(String.init)
                 field.error(parts[0], parts.count > 1 ? parts[1] : "")
                 return nil

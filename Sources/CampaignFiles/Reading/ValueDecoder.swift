@@ -3,7 +3,7 @@ import Synchronization
 /// A decoder of one type of value in a file, with the value's shape.
 struct ValueDecoder<Value>: Sendable {
     let shape: ValueShape
-    /// Returns `nil` if the value does not fit. The reason was then reported.
+    /// Returns the value. If the value does not fit, reports the reason and returns `nil`.
     let read: @Sendable (Field) -> Value?
 }
 
@@ -85,7 +85,8 @@ extension ValueDecoder {
     }
 }
 
-/// The allowed values of a key, as data. The readers check against it, and the schema is generated from it.
+/// The allowed values of a key, as data. The readers check values against the shape, and the schema is generated from
+/// it.
 package indirect enum ValueShape: Hashable, Sendable {
     /// A text of some form, with a description and an example: "a duration", "4h".
     case text(summary: String, example: String = "", form: TextForm = .free)
@@ -145,7 +146,7 @@ package enum TextForm: Hashable, Sendable {
 }
 
 extension TextForm {
-    /// Tells whether a scalar has the form. Its reader decides on its meaning.
+    /// Tells whether a scalar has the form. The decoder checks its meaning separately.
     func accepts(_ node: FileNode) -> Bool {
         guard let text = node.text else { return false }
         switch self {
@@ -175,9 +176,9 @@ enum ScalarPattern {
     /// A number as in YAML 1.2. Other notations of numbers are texts to an editor.
     static let number = #"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$"#
     static let integer = "^[-+]?[0-9]+(_[0-9]+)*$"
-    /// An integer that is a text only because of `_` between its digits.
+    /// An integer that YAML 1.2 reads as a text, because it has `_` between its digits.
     static let groupedInteger = "^[-+]?[0-9]+(_[0-9]+)+$"
-    /// The name of a campaign, a template or a variant. Its length is counted as an editor counts it.
+    /// The name of a campaign, a template or a variant. Its length is counted in Unicode scalars, as in an editor.
     static let name = #"^[\p{Alphabetic}\p{N}_-][\p{Alphabetic}\p{N}._-]{0,99}$"#
     /// The name of a variable of a template.
     static let variable = #"^[\p{Alphabetic}_][\p{Alphabetic}\p{M}\p{N}_-]*$"#
@@ -189,9 +190,10 @@ package struct ObjectShape: Hashable, Sendable {
     package var name: String
     package var doc: String
     package var keys: [KeyShape]
-    /// Advice on where the author's own keys belong, for an author who may have put them here. Empty if nowhere.
+    /// Advice on where an author's own keys belong, for an unknown key of this object. Empty if there is no such
+    /// advice.
     package var ownKeysAdvice: String
-    /// Keys of which one must be present. Empty for no such rule. The reader reports the problem in its own words.
+    /// Keys of which one must be present. Empty for no such rule. The reader reports a violation with its own message.
     package var oneOf: [String]
 
     package init(

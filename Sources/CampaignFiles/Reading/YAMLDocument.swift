@@ -3,7 +3,7 @@ import Model
 /// Reads YAML into a ``FileNode``.
 ///
 /// The cost of a text is limited during reading: 64 levels of nesting, 100,000 values, and 2 MiB of text in them. Each
-/// use of an alias counts as all that it stands for. Reading stops at the first exceeded limit.
+/// use of an alias counts as the whole value that it refers to. Reading stops at the first exceeded limit.
 struct YAMLDocument {
     private static let depthMax = 64
     private static let nodesMax = 100_000
@@ -17,7 +17,7 @@ struct YAMLDocument {
         var node: FileNode
         var nodes = 1
         var bytes = 0
-        /// The number of levels in the value. 1 if it contains no others.
+        /// The number of nested levels, including the value itself.
         var height = 1
     }
 
@@ -30,8 +30,8 @@ struct YAMLDocument {
     /// follows.
     private var keyProblems: [(what: String, advice: String, location: SourceLocation)] = []
 
-    /// Reads a text. Returns `nil` if it is not YAML, which is reported to `collector`, or if it is empty, which is
-    /// not.
+    /// Reads a text. Returns `nil` for an empty text, and for a text that is not YAML. Only the second case is
+    /// reported to `collector`.
     static func read(_ text: String, into collector: DiagnosticCollector) -> FileNode? {
         TextWork.reader?.wasRead()
         do {
@@ -88,8 +88,8 @@ struct YAMLDocument {
         return part
     }
 
-    /// Counts a value. The parts of a list and of an object were counted when they were read. Those of an alias were
-    /// not.
+    /// Counts a value. The parts of a list or an object were already counted when they were read. The parts of an
+    /// alias are counted here.
     private mutating func count(_ part: Part, isAlias: Bool, depth: Int, at location: SourceLocation) throws {
         nodes += isAlias ? part.nodes : 1
         switch part.node.content {
@@ -140,14 +140,14 @@ struct YAMLDocument {
         return whole
     }
 
-    /// Returns the name of a key. Notes a problem and returns `nil` if the key is invalid.
+    /// Returns the name of a key. If the key is invalid, records the problem and returns `nil`.
     private mutating func name(_ key: FileNode, at location: SourceLocation) -> String? {
         guard let name = key.text else {
             keyProblems.append(
                 ("a key must be a text", "put texts with {{placeholders}} or brackets in quotes", location))
             return nil
         }
-        // In quotes, it is a key like any other.
+        // In quotes, `<<` is an ordinary key.
         guard name != "<<" || !key.isPlain else {
             keyProblems.append(
                 (
@@ -207,7 +207,7 @@ struct FileNode: Sendable {
         case object([Member])
     }
 
-    /// One `key: value`, in the order written. A repeated key makes two members.
+    /// One `key: value`, in the order written. A repeated key gives two members.
     struct Member: Sendable {
         var key: String
         var location: SourceLocation

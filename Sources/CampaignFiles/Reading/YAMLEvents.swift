@@ -15,7 +15,7 @@ struct YAMLEvent {
     var anchor: String?
 }
 
-/// The reason why the rest of a text is not YAML.
+/// The reason why a text cannot be read as YAML from a location on.
 struct YAMLFault: Error {
     enum Kind {
         /// A byte that YAML does not allow.
@@ -33,8 +33,8 @@ struct YAMLFault: Error {
 /// Reads YAML event by event. No other file imports the YAML library. The caller decides after each event whether to
 /// continue, so that a text costs no more than the caller allows.
 final class YAMLEvents {
-    /// The maximum number of directives. A file needs none: `%YAML` and `%TAG` change nothing. The library compares
-    /// each with all before it.
+    /// The maximum number of directives. No file needs one, because `%YAML` and `%TAG` have no effect here. The
+    /// library compares each directive with all earlier ones, so a large number is slow.
     private static let directivesMax = 16
 
     private let parser: UnsafeMutablePointer<yaml_parser_t>

@@ -1,14 +1,14 @@
 import Foundation
 
 extension JSONSchema.File {
-    /// Returns the kind of a YAML file: the kind that knows most of its keys, in any order. If no kind knows any key,
-    /// the path decides.
+    /// Returns the kind of a YAML file: the kind that defines most of the keys in the file. If no kind defines any of
+    /// them, the path decides.
     ///
     /// - Parameter unsaved: the unsaved text of the file. `nil` to read the file.
     package static func of(path: String, unsaved: String? = nil) -> Self {
         let text = unsaved ?? (try? RegularFile.read(path)).map { String(decoding: $0, as: UTF8.self) } ?? ""
         let keys = keys(of: FileText.withoutMark(text))
-        // If two kinds know equally many, a template comes first.
+        // If two kinds define equally many of the keys, the first kind in this list wins.
         let known = [template, campaign, configuration].map { kind in
             (kind: kind, count: kind.shape.keys.count { keys.contains($0.name) })
         }

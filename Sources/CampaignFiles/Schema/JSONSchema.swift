@@ -37,7 +37,7 @@ package enum JSONSchema {
             + (choices.isEmpty ? [] : [("anyOf", .array(choices))])
     }
 
-    /// The key's own description replaces that of its value.
+    /// Returns the schema of a key's value, with the key's own description.
     private static func property(_ key: KeyShape) -> OrderedJSON {
         let value = members(of: key.value).filter { $0.0 != "description" }
         return .object([("description", .text(key.doc))] + value)

@@ -44,7 +44,7 @@ extension ValueDecoder where Value == TemplateText {
 }
 
 extension ValueDecoder where Value == Template.Badge {
-    /// `3` sets, `+1` adds. YAML reads both as numbers, so the text as written decides.
+    /// `3` sets the badge and `+1` adds to it. YAML reads both as numbers, so the decoder checks the text as written.
     static var badge: ValueDecoder {
         parsed(
             "a number from 0, or +n to add", example: "+1", form: .patternOrNumber(#"^\+?[0-9]+$"#)
@@ -119,8 +119,9 @@ extension ValueDecoder where Value == [TemplateValue.Member] {
     }
 }
 
-/// Converts YAML values into JSON values. Only `true`, `false`, `null` and decimal numbers are not texts. A number in
-/// another YAML notation, `0x1F` or `1_000`, is refused, because it would be sent as a text.
+/// Converts YAML values into JSON values. Unquoted `true`, `false`, `null` and decimal numbers keep their type, and
+/// every other scalar becomes a text. A number in another YAML notation, `0x1F` or `1_000`, is refused, because it
+/// would be sent as a text.
 private enum CustomValueDecoder {
     static func members(_ members: [FileNode.Member], of field: Field) -> [TemplateValue.Member] {
         members.compactMap { member in
@@ -201,7 +202,7 @@ private enum CustomValueDecoder {
             guard (1...2).contains(halves.count), let written else { return nil }
             var digits = halves.flatMap { Array($0.utf8) }
             guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-            // No double has an exponent near this one, and the sums below cannot overflow.
+            // These limits are far beyond every exponent of a double, and prevent an overflow below.
             guard (-1_000_000...1_000_000).contains(written) else { return nil }
             var exponent = written - (halves.count > 1 ? halves[1].utf8.count : 0)
             while digits.last == 0x30 {

@@ -10,7 +10,7 @@ package struct TemplateSource: Sendable {
     package var variableUses: [VariableUse]
     /// Keys that should have a value and have no readable one. Checks that depend on them are skipped.
     var unread: Set<String> = []
-    /// Whether the file itself has no error. If it has, `template` contains only the readable part.
+    /// Whether the file itself has no error. If false, `template` contains only the readable part of the file.
     package var isRight = true
 }
 
@@ -45,7 +45,7 @@ package enum TemplateFile {
         return known.value(of: text, at: path) { draft(text: text, path: path) }
     }
 
-    /// A page of a campaign reads each file several times, and files seldom change.
+    /// A cache, because a page of a campaign reads each file several times, and files seldom change.
     private static let known = TextMemo<(TemplateSource?, [Diagnostic])>()
 
     private static func right(_ draft: TemplateSource?) -> TemplateSource? {
@@ -142,7 +142,7 @@ package enum TemplateFile {
     }
 }
 
-/// The keys of a Live Activity, which are at the file's top level and belong together.
+/// Decodes the keys of a Live Activity, which are at the file's top level.
 enum LiveActivityDecoder {
     /// Returns `nil` if the template has none of the keys.
     static func activity(_ reader: ObjectReader) -> LiveActivity? {
@@ -155,7 +155,7 @@ enum LiveActivityDecoder {
             return nil
         }
         let event = reader[TemplateKeys.Activity.event]
-        // The keys are read in every case, so that every mistake is reported.
+        // Read the keys even if the event is invalid, so that every mistake is reported.
         var activity = LiveActivity(event: event ?? .update)
         activity.contentState = reader[TemplateKeys.Activity.contentState]
         activity.attributesType = reader[TemplateKeys.Activity.attributesType]

@@ -100,7 +100,7 @@ package enum TemplateKeys {
 
 /// Apple's names for the keys of `aps` (`ProviderProtocol` section 5).
 enum APSKey {
-    /// Names that an app would hardly choose for its own keys.
+    /// Names that are unlikely as an app's own keys.
     static let onlyInside: Set<String> = [
         "alert", "badge", "sound", "thread-id", "content-available", "mutable-content", "target-content-id",
         "interruption-level", "relevance-score", "filter-criteria", "content-changed", "content-state", "stale-date",
@@ -119,10 +119,10 @@ enum APSKey {
     static func inTemplate(_ name: String) -> String { name.replacing("-", with: "_") }
 }
 
-/// An `aps` object, as written by authors who know Apple's JSON. It is refused with fitting advice, not as an unknown
-/// key.
+/// An `aps` object, as written by authors who know Apple's JSON. It is refused with its own advice, and not as an
+/// unknown key.
 enum APSObject {
-    /// Returns the file without `aps`, after reporting `aps` and every key in it that is the app's own.
+    /// Returns the file without `aps`, after reporting `aps` and every key in it that Apple does not define.
     static func removed(from root: Field) -> Field {
         guard case .object(let members) = root.node.content, let aps = members.first(where: { $0.key == "aps" }) else {
             return root

@@ -18,8 +18,8 @@ package enum TemplateLint {
         templates.flatMap { check($0, values: campaign.campaign.variables) } + neverFilled(campaign, templates)
     }
 
-    /// Warns of unset variables in a campaign with a schedule. For a feed's campaign, ``FeedTriggerRules`` makes it an
-    /// error.
+    /// Warns of unset variables in a campaign with a schedule. In a campaign with a feed, ``FeedTriggerRules`` reports
+    /// them as errors.
     private static func neverFilled(_ source: LocatedCampaign, _ templates: [TemplateSource]) -> [Diagnostic] {
         let campaign = source.campaign
         guard let schedule = campaign.schedule, schedule.trigger != .none, campaign.feed == nil else { return [] }

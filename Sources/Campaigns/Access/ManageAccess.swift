@@ -2,7 +2,7 @@ package import Model
 import Platform
 package import Store
 
-/// Creates and revokes access tokens, finds the token or session of a secret, and signs people in and out at the web's
+/// Creates and revokes access tokens, finds the token or session of a secret, and signs people in and out of the web
 /// pages.
 package struct ManageAccess: Sendable {
     /// The minimum time between two recorded uses of a token, and between two extensions of a session.
@@ -17,10 +17,10 @@ package struct ManageAccess: Sendable {
     private let randomBytes: @Sendable (_ count: Int) -> [UInt8]
 
     /// - Parameters:
-    ///   - recent: the cache of this process.
-    ///   - people: the people of the configuration. Their accounts are not given to tokens that are created here. Empty
-    ///     for the operator's own command.
-    ///   - randomBytes: the system's source for keys, unless a test replaces it.
+    ///   - recent: the cache of tokens and sessions that this process shares.
+    ///   - people: the people that the configuration names. This type creates no token whose name or id is assigned
+    ///     to one of them. Empty for the operator's own command, which may create such tokens.
+    ///   - randomBytes: returns random bytes for secrets. A test may replace the system's generator.
     package init(
         store: any AccessLog, recent: RecentTokens = RecentTokens(), people: ConfiguredPeople = ConfiguredPeople(),
         randomBytes: @escaping @Sendable (_ count: Int) -> [UInt8] = { count in
@@ -38,7 +38,7 @@ package struct ManageAccess: Sendable {
     /// show the secret now.
     ///
     /// - Parameters:
-    ///   - topic: the only app that the token is good for; `nil` for all apps.
+    ///   - topic: the topic of the only app that the token is valid for; `nil` for all apps.
     ///   - expiresIn: the token's lifetime; `nil` if the token does not expire.
     package func create(
         name: String, role: AccessRole, topic: String?, expiresIn: Duration?, by actor: Actor, now: Timestamp
@@ -71,13 +71,13 @@ package struct ManageAccess: Sendable {
     /// Returns all tokens, revoked and expired ones included, oldest first.
     package func list() async throws -> [AccessToken] { try await store.accessTokens() }
 
-    /// Returns whether a person created a token that is not revoked. An expired token counts; that of a sign-in link
-    /// does not.
+    /// Returns whether a person created a token that is not revoked. An expired token counts. The token of a sign-in
+    /// link does not count.
     package func hasTokens() async throws -> Bool { try await store.hasAccessTokens() }
 
     /// Revokes a token and ends all sessions that were opened with it.
     ///
-    /// - Parameter text: its id or its name.
+    /// - Parameter text: the token's id or name.
     package func revoke(_ text: String, by actor: Actor, now: Timestamp) async throws -> AccessToken {
         defer { recent.forgetAll() }
         return try await store.revokeAccessToken(text, by: actor, now: now)
@@ -107,13 +107,14 @@ package struct ManageAccess: Sendable {
         }
         recent.remember(token, secretHash: hash, now: now)
         if token.lastUsedAt.map({ now - $0 >= Self.useInterval }) ?? true {
-            // A caller gets a response even if the store cannot be written to now.
+            // If the store cannot be written to now, the caller is still authenticated.
             try? await store.markAccessTokenUsed(token.id, now: now)
         }
         return token
     }
 
-    /// Signs the holder of a token in and returns the session's secret. The session ends with the token.
+    /// Starts a session for the holder of a token, and returns the session's secret. The session ends no later than
+    /// the token.
     package func signIn(_ token: AccessToken, by actor: Actor, now: Timestamp) async throws -> String {
         let end = min(token.expiresAt ?? now + Self.sessionMax, now + Self.sessionMax)
         let session = WebSession(
@@ -129,9 +130,9 @@ package struct ManageAccess: Sendable {
         return secret
     }
 
-    /// Creates the token of one sign-in link: an admin token whose secret is discarded. The token exists so that it can
-    /// be listed and revoked, together with the session that the link opens. It expires when that session can last no
-    /// longer.
+    /// Creates the token of one sign-in link: an admin token whose secret is discarded. The token exists so that it
+    /// can be listed and revoked, together with the session that the link opens. The token expires after 30 days,
+    /// the maximum length of that session.
     package func makeLinkToken(now: Timestamp) async throws -> AccessToken {
         let number = Hex.text(randomBytes(4))
         let name = AccessToken.linkPrefix + number
@@ -142,8 +143,8 @@ package struct ManageAccess: Sendable {
             secretHash: Self.hash(makeSecret()), by: Actor("\(name) (sign-in link)", origin: .page))
     }
 
-    /// Returns the session that a secret belongs to; `nil` if no session has this secret, or the session is over. Each
-    /// use extends the session to 12 hours after that use, but at most to 30 days after its beginning.
+    /// Returns the session that a secret belongs to; `nil` if no session has this secret, or the session is over.
+    /// Each use extends the session to 12 hours after that use, but never beyond the session's fixed end.
     ///
     /// - Parameter isUse: `false` if the call only looks at the session and must not extend it.
     package func session(_ secret: String, isUse: Bool = true, now: Timestamp) async throws -> WebSession? {
@@ -189,8 +190,8 @@ package struct ManageAccess: Sendable {
         return ["terminal", "daemon", "fanfare", "unknown"].contains(name) || name.hasPrefix(AccessToken.linkPrefix)
     }
 
-    /// Throws if `people` assigns a token of this name, or of an id that the new token could get, to a person. An admin
-    /// could otherwise create an account of another person, and sign with it.
+    /// Throws if `people` assigns a token of this name, or of an id that the new token could get, to a person.
+    /// Otherwise an admin could create a token that counts as that person's account, and sign plans with it.
     private func requireNotPromised(_ name: String) async throws {
         if let person = people.person(ofTokenNamed: name) {
             throw Failure(
@@ -214,7 +215,7 @@ package struct AccessTokenResult: Codable, Hashable, Sendable {
     package var id: Int64
     package var name: String
     package var role: String
-    /// Absent if the token is good for every app.
+    /// Absent if the token is valid for every app.
     package var topic: String?
     /// `good`, `expired` or `revoked`.
     package var state: String
@@ -223,7 +224,7 @@ package struct AccessTokenResult: Codable, Hashable, Sendable {
     /// Absent if the token does not expire.
     package var expiresAt: String?
     package var revokedAt: String?
-    /// Accurate to some minutes; absent if the token was never used.
+    /// Accurate to about 5 minutes; absent if the token was never used.
     package var lastUsedAt: String?
     /// Present only in the response to the caller that created the token.
     package var secret: String?

@@ -1,23 +1,23 @@
 import Model
 import Synchronization
 
-/// A cache of access tokens and sessions that were valid a moment ago. It spares a backend that registers thousands of
-/// devices one token look-up per request. A revocation takes effect within one second.
+/// A cache of access tokens and sessions that were recently valid. The cache saves one token look-up per request for
+/// a backend that registers thousands of devices. A revocation takes effect within one second.
 ///
-/// While the store is unreachable, cached tokens and sessions stay valid for 12 hours. A person who was let in that day
-/// can then still stop what is being sent.
+/// While the store is unreachable, cached tokens and sessions stay valid for 12 hours. A person who was signed in
+/// during that time can then still stop a run.
 package final class RecentTokens: Sendable {
     private static let rememberedFor: Duration = .seconds(1)
     private static let rememberedWithoutStore: Duration = .seconds(12 * 3600)
-    /// The maximum number of tokens, and of sessions. A full table is emptied, and its entries are looked up again.
+    /// The maximum number of cached tokens, and of cached sessions. A full cache is emptied and fills again.
     private static let countMax = 1_000
 
     private struct Seen<Value> {
         var value: Value
         var at: Timestamp
 
-        /// Returns `nil` if the value is older than `limit`, or if the wall clock now reads earlier than when the value
-        /// was seen. The clock will reach that moment again, which would extend the limit.
+        /// Returns the value; `nil` if it is older than `limit`, or if the wall clock was set back to a time before
+        /// the value was seen. In the latter case, the value could otherwise stay valid for longer than `limit`.
         func good(now: Timestamp, within limit: Duration) -> Value? {
             (.zero..<limit).contains(now - at) ? value : nil
         }
@@ -36,12 +36,12 @@ package final class RecentTokens: Sendable {
         state.withLock { $0.tokens[secretHash]?.good(now: now, within: Self.rememberedFor) }
     }
 
-    /// Returns the cached token while the store is unreachable.
+    /// Returns the cached token if it is at most 12 hours old, for use while the store is unreachable.
     func tokenWithoutStore(secretHash: String, now: Timestamp) -> AccessToken? {
         state.withLock { $0.tokens[secretHash]?.good(now: now, within: Self.rememberedWithoutStore) }
     }
 
-    /// Returns the cached session while the store is unreachable.
+    /// Returns the cached session if it is at most 12 hours old, for use while the store is unreachable.
     func sessionWithoutStore(secretHash: String, now: Timestamp) -> WebSession? {
         state.withLock { $0.sessions[secretHash]?.good(now: now, within: Self.rememberedWithoutStore) }
     }

@@ -22,13 +22,13 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
     /// The environments that the plan would reach now, in words: `PRODUCTION: 18,812 devices`; empty if it reaches no
     /// device.
     package var sentTo: String
-    /// The campaign's last finished run; absent if there is none.
+    /// The id of the campaign's last finished run; absent if there is none.
     package var sinceRun: Int64?
     package var facts: [Fact]
 
     /// - Parameters:
-    ///   - segments: the contents of the audience's segments, which are signed with the plan.
-    ///   - correction: the correction that the campaign prepares, as it is now.
+    ///   - segments: the contents of the audience's segments, which a signature on the plan covers.
+    ///   - correction: the campaign's prepared correction, as its file is now.
     init(
         _ approval: ApprovalResult, _ definition: RunDefinition, segments: SegmentContents, correction: Template?,
         sentTo: String, previous: PreviousRun?
@@ -50,7 +50,7 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
                 name: name, now: value, before: values[name],
                 differs: before != nil && values[name] != value && name != ApprovalFacts.occurrence)
         }
-        // A correction that was never sent has no earlier value either.
+        // The last run did not include the prepared correction, so there is no value to compare with either.
         facts += (correction.map { ApprovalFacts(ofCorrection: $0, definition.variables) }?.all ?? []).map {
             Fact(name: $0, now: $1, before: nil, differs: false)
         }
@@ -68,7 +68,7 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
     }
 }
 
-/// The facts of a plan, in the words that an approver reads.
+/// The facts of a plan, as an approver reads them.
 private struct ApprovalFacts {
     static let occurrence = "occurrence"
 
@@ -145,7 +145,7 @@ extension TemplateText {
     }
 }
 
-/// The stable shape of a plan that waits for signatures, or did; keys are written in snake_case.
+/// The stable shape of a plan that waits or waited for signatures; keys are written in snake_case.
 package struct ApprovalResult: Codable, Hashable, Sendable {
     package struct Signature: Codable, Hashable, Sendable {
         package var by: String
@@ -161,7 +161,7 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
     }
 
     package var campaign: String
-    /// The app.
+    /// The topic of the campaign's app.
     package var topic: String
     /// Absent for a run that a person starts.
     package var occurrence: String?

@@ -3,7 +3,7 @@ import Store
 
 /// Requests approval again for a plan that was rejected.
 extension ApprovePlans {
-    /// Returns the rejected plan with this digest. Throws if no recently rejected plan has it.
+    /// Returns the rejected plan with this digest. Throws if none of the latest rejected plans has this digest.
     ///
     /// - Parameter digest: the complete digest, in hex.
     package func rejected(_ digest: String) async throws -> ApprovalRequest {
@@ -14,8 +14,8 @@ extension ApprovePlans {
         return found.request
     }
 
-    /// Requests approval of the plan again, for as many devices as it would reach now. Throws if the files have changed
-    /// since then, because the approvers must then review another plan.
+    /// Requests approval of a rejected plan again, with the number of devices that it would reach now. Throws if the
+    /// plan's files or segments have changed since the rejection, because the approvers must then review a new plan.
     package func askAgain(
         _ rejected: ApprovalRequest, in files: ManageFiles, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalResult {

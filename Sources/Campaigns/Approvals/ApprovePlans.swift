@@ -3,7 +3,7 @@ import Foundation
 package import Model
 package import Store
 
-/// Requests approval of plans, signs and rejects them, and determines which approval a run needs before it is created.
+/// Requests approval of plans, signs and rejects them, and determines the approval that a new run needs.
 package struct ApprovePlans: Sendable {
     private static let openMax = 1000
     static let pastMax = 200
@@ -20,8 +20,8 @@ package struct ApprovePlans: Sendable {
         self.rules = rules
     }
 
-    /// Returns the approval that a run needs; `nil` if it needs none. Throws ``Unapproved`` if no signature can permit
-    /// it.
+    /// Returns the approval that a run needs; `nil` if it needs none. Throws ``Unapproved`` if no number of
+    /// signatures could permit the run, or if the actor may not override the rules.
     ///
     /// - Parameters:
     ///   - occurrence: the occurrence of the campaign's schedule; empty for a run that a person starts.
@@ -56,7 +56,7 @@ package struct ApprovePlans: Sendable {
             people: people, request: request, emergencyOverride: emergencyOverride, segments: digest.segments)
     }
 
-    /// Throws if a person rejected the plan, even if it now reaches fewer devices or the rules have changed.
+    /// Throws if a person rejected the plan, even if the plan now reaches fewer devices or no longer needs approval.
     private func requireNoRejection(
         _ definition: RunDefinition, _ occurrence: String, _ digest: String,
         _ refuse: (Unapproved.Cause) -> Unapproved
@@ -69,8 +69,8 @@ package struct ApprovePlans: Sendable {
         throw refuse(.rejected(by: no.name, reason: no.reason))
     }
 
-    /// Records a plan that waits for approval, also after a rejection; returns `nil` if a run of it needs no approval.
-    /// Replaces a scheduled occurrence's open request if no signature counts and a key's signature would have lapsed.
+    /// Requests approval of a plan, even a rejected one. Returns `nil` if its run needs no approval. For an
+    /// occurrence, replaces an open request without a valid signature once a key's signature would have lapsed.
     package func ask(
         _ definition: RunDefinition, occurrence: String, reach: Int, by actor: Actor, now: Timestamp,
         files: [String: String] = [:]
@@ -100,7 +100,7 @@ package struct ApprovePlans: Sendable {
         return Set(others.flatMap(\.signatures).filter { !$0.isRejection }.map(\.name)).sorted()
     }
 
-    /// Records that a plan waits, and lapses the requests that are no longer needed.
+    /// Records the approval request of a plan, and lapses the requests that are no longer needed.
     func record(
         _ demand: ApprovalDemand, isAnew: Bool, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalRecord {
@@ -108,8 +108,8 @@ package struct ApprovePlans: Sendable {
         return try await store.requestApproval(demand.request, isAnew: isAnew, by: actor)
     }
 
-    /// Lapses the plans of runs that a person wanted to start, once their signatures could no longer count. Lapses
-    /// those of occurrences that already have a run. A clock that was just set forward lapses no plan.
+    /// Lapses requests for runs that a person starts once their signatures could no longer count, and requests for
+    /// occurrences that already have a run. A clock that was just set forward lapses no request.
     package func lapse(now: Timestamp) async throws {
         let longest = rules?.rules.map(\.within).max() ?? ApprovalRules.Rule(above: 0, needs: 1).within
         try await store.lapseApprovals(before: confirmed(now) - longest)
@@ -139,7 +139,7 @@ package struct ApprovePlans: Sendable {
         try await result(find(plan), now: now)
     }
 
-    /// Returns the same plan compared with the campaign's last run, with its devices counted.
+    /// Returns a waiting plan compared with the campaign's last run. Counts the plan's devices.
     package func detail(_ plan: String, now: Timestamp) async throws -> ApprovalDetailResult {
         let record = try await find(plan)
         let campaign = record.request.definition.campaign
@@ -155,7 +155,7 @@ package struct ApprovePlans: Sendable {
 
     /// - Parameters:
     ///   - plan: as `fanfare plan` prints it, or the first digits of its digest.
-    ///   - shown: the plan with its reach as the approver has seen it; `nil` for the plan that `plan` names.
+    ///   - shown: the plan token that the approver has seen, with its reach; `nil` if `plan` is that token.
     ///   - isRejection: whether to reject the plan, which closes it.
     package func sign(
         _ plan: String, shown: String? = nil, isRejection: Bool = false, reason: String?, by actor: Actor,
@@ -219,8 +219,8 @@ package struct ApprovePlans: Sendable {
         return try await result(store.sign(record.request.id, signed, by: actor, now: now), now: now)
     }
 
-    /// Returns whether it is worthwhile to create the run: its signatures suffice for the current devices, it needs
-    /// none any more, or the files have changed since the request.
+    /// Returns whether an attempt to create the run makes sense: its signatures suffice for the current devices, it
+    /// no longer needs any, or the files have changed since the request.
     ///
     /// - Parameter files: the hashes of the files that the definition was read from, by path.
     package func isReady(
@@ -231,7 +231,7 @@ package struct ApprovePlans: Sendable {
         guard rules?.rule(forReach: request.reach) != nil else { return true }
         if try await result(record, now: now).missing == 0 { return true }
         guard record.signatures.contains(where: { $0.reach != request.reach }) else { return false }
-        // The audience may again have the size that was signed.
+        // A signature covers another reach. The audience may have that size again, so count it.
         var counted = record
         counted.request.reach = try await reach(of: definition, now: now)
         return try await result(counted, now: now).missing == 0
@@ -242,7 +242,7 @@ package struct ApprovePlans: Sendable {
         return try await store.reach(of: definition.campaign, budget: nil, waves: waves, now: now).total
     }
 
-    /// Returns the record with its current reach, if a signature for the recorded reach would no longer count.
+    /// Returns the record. First stores its current reach, if that differs by more than the rule allows.
     private func recounted(
         _ record: ApprovalRecord, by actor: Actor, now: Timestamp
     ) async throws -> ApprovalRecord {
@@ -272,7 +272,7 @@ package struct ApprovePlans: Sendable {
 
     private func find(_ plan: String) async throws -> ApprovalRecord {
         if PlanToken.isOutdated(plan) { throw PlanToken.fault(plan) }
-        // Search by the digest alone: the short hashes in a token do not stop an attacker who searches for a match.
+        // Search by the digest alone, because an attacker could create another plan with the same short hashes.
         let text = PlanToken(plan)?.digest ?? plan.lowercased()
         let found = try await Self.isPlan(plan) ? store.openApprovals(startingWith: text, limit: Self.openMax) : []
         guard let first = found.first else {
@@ -309,7 +309,7 @@ package struct ApprovePlans: Sendable {
                 + "\(current.reach.grouped) now; display it again with `fanfare approvals \(digits)`")
     }
 
-    /// Throws if a segment or the prepared correction has changed. The plan's page shows both as they are now.
+    /// Throws if a segment or the prepared correction has changed since the request.
     private func requireUnchanged(_ request: ApprovalRequest) async throws {
         guard try await digest(request.definition, request.occurrence, [:]).text != request.digest else { return }
         throw Failure(
@@ -318,7 +318,7 @@ package struct ApprovePlans: Sendable {
                 + "request approval again with `fanfare plan \(request.campaign) --for-approval`, and check it")
     }
 
-    /// Throws immediately if the signature could not count.
+    /// Throws if the signature could not count: `people` lacks the account, or its person has already signed.
     private func requireCounts(_ actor: Actor, _ record: ApprovalRecord, _ people: People) throws {
         let person = people.person(actor.identity)
         guard people.knows(actor.identity) else {

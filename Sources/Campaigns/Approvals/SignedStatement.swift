@@ -2,7 +2,7 @@ import Foundation
 package import Model
 import Platform
 
-/// The text that a person without an account here signs with a key of their own: the bytes of ``text``, by Ed25519.
+/// The text that a person without an account signs with their own Ed25519 key. The bytes of ``text`` are signed.
 package struct SignedStatement: Sendable {
     /// The statement, which ends in a newline. It names the request, so that it is not valid for a later request of the
     /// same plan.
@@ -28,7 +28,7 @@ package struct SignedStatement: Sendable {
         }
     }
 
-    /// Returns the raw public key of `ed25519:BASE64`.
+    /// Returns the raw public key of an identity `ed25519:BASE64`; `nil` for any other identity.
     private static func key(_ identity: String) -> [UInt8]? {
         guard identity.hasPrefix(People.keyPrefix) else { return nil }
         return Data(base64Encoded: String(identity.dropFirst(People.keyPrefix.count))).map(Array.init)

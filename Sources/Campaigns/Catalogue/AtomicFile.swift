@@ -8,7 +8,7 @@ enum AtomicFile {
     enum Entry: Hashable {
         case nothing
         case file(hash: String)
-        /// A link, a folder or a device, which is neither followed nor replaced.
+        /// A link, a folder or a special file. Such an entry is neither followed nor replaced.
         case other
     }
 
@@ -22,7 +22,8 @@ enum AtomicFile {
         return .file(hash: try FileHash.hash(of: path))
     }
 
-    /// Writes the text if the file is still as `expected` says. Otherwise returns the entry that is there instead.
+    /// Writes the text and returns `nil` if the path still has the `expected` entry. Otherwise returns the entry
+    /// found.
     static func write(_ text: String, to path: String, expecting expected: Entry) throws -> Entry? {
         try lock.withLock { _ in
             let found = try entry(at: path)
@@ -39,7 +40,8 @@ enum AtomicFile {
         }
     }
 
-    /// Returns a path in the same folder, so that the file can be renamed. No campaign's name begins with a dot.
+    /// Returns a path for the draft in the same folder, so that the draft can be renamed to the file. The draft's
+    /// name begins with a dot, and no campaign's file has such a name.
     private static func draftPath(besides path: String) -> String {
         let url = URL(filePath: path)
         return url.deletingLastPathComponent()

@@ -34,16 +34,16 @@ package struct CampaignCatalogue {
     private var entries: [String: Entry] = [:]
     private var folder: String?
 
-    /// The reason why the folder gives no campaigns; `nil` if it gives some. The campaigns that were read earlier stay
-    /// in force.
+    /// The reason why the folder cannot be used: it cannot be read, or it has become empty. `nil` otherwise. The
+    /// campaigns that were read earlier stay in force.
     package private(set) var loss: Problem?
 
     package init() {}
 
     /// Reads again the campaigns whose files have changed, and returns the paths of their files.
     ///
-    /// - Parameter isAsked: whether a person requested it. An empty folder then removes all campaigns. A folder that
-    ///   cannot be read removes none.
+    /// - Parameter isAsked: whether a person requested the refresh. An empty folder then removes all campaigns. A
+    ///   folder that cannot be read removes none.
     @discardableResult
     package mutating func refresh(campaigns: String, templates: String, isAsked: Bool = false) -> [String] {
         let isSameFolder = folder.map { $0 == campaigns } ?? true
@@ -87,8 +87,8 @@ package struct CampaignCatalogue {
         return Problem(path: folder, diagnostics: [], text: text, keepsOld: count > 0)
     }
 
-    /// The valid campaigns, in the order of their files. If two files use the same campaign name, the file of that name
-    /// counts, otherwise the first.
+    /// The valid campaigns, in the order of their files. If two files define campaigns of the same name, the file
+    /// with that name counts, or the first one if no file has that name.
     package var ready: [ReadyCampaign] {
         let owners = owners
         return sorted.compactMap { path, entry in
@@ -122,7 +122,7 @@ package struct CampaignCatalogue {
         }
     }
 
-    /// The names of the campaigns in the folder, valid or not.
+    /// The names of the campaigns in the folder, valid or not, and the names of their files.
     package var names: Set<String> {
         Set(
             sorted.flatMap { path, entry in
@@ -130,8 +130,8 @@ package struct CampaignCatalogue {
             })
     }
 
-    /// Returns the name that a campaign's runs are stored under, given its own name or that of its file; `nil` if
-    /// neither exists.
+    /// Returns the name under which a campaign's runs are stored. Accepts the campaign's name or its file's name;
+    /// returns `nil` if the folder has neither.
     package func runName(of name: String) -> String? {
         if entries.values.contains(where: { $0.ready?.campaign.name == name }) { return name }
         return entries.first { Self.fileName($0.key) == name }.map { $0.value.ready?.campaign.name ?? name }

@@ -128,7 +128,7 @@ extension CampaignSource {
     /// The SHA-256 of the files, by path, for the audit log.
     package var hashes: [String: String] { get throws { try FileHash.hashes(of: files) } }
 
-    /// Returns the sources of the configured folder that a feed starts, and the paths of files that have errors.
+    /// Returns the campaigns of the configured folder that a feed starts, and the paths of files that have errors.
     package static func withFeeds(in configuration: Configuration) -> (sources: [CampaignSource], broken: [String]) {
         var sources: [CampaignSource] = []
         var broken: [String] = []

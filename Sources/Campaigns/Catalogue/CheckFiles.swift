@@ -4,16 +4,16 @@ package import Model
 import Rendering
 package import Store
 
-/// Checks campaign, template and configuration files, and reports every problem of every file at once. Uses no store.
+/// Checks campaign, template and configuration files, and reports all problems of all files. Uses no store.
 package struct CheckFiles: Sendable {
-    /// The findings, for a person and for a program.
+    /// The results of a check.
     package struct Checked: Sendable {
         package var checks: [CampaignCheck]
-        /// The problems, each once even if several campaigns use the template that has it.
+        /// The problems. A problem of a template that several campaigns use is listed once.
         package var diagnostics: [Diagnostic]
 
         package var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
-        /// The topics of the devices that the campaigns are for.
+        /// The device topics of the campaigns.
         package var topics: Set<String> { Set(checks.compactMap { $0.loaded?.source?.campaign.deviceTopic }) }
 
         /// Records for each campaign the languages whose devices get the default text.
@@ -83,12 +83,12 @@ package struct CheckFiles: Sendable {
     ///   - configuration: if given, each campaign's app must be in it.
     ///   - templates: the folder of the templates; `nil` for the one beside the campaigns' folder, or the configured
     ///     one.
-    ///   - configuredTemplates: the configured folder; throws if there is no configuration, or an invalid one.
-    ///   - environment: overrides keys of a configuration file.
-    ///   - devices: the device counts of the store, if there is one. They show a campaign that reaches no device.
+    ///   - configuredTemplates: returns the configured folder; throws if the configuration is missing or invalid.
+    ///   - environment: environment variables, which override keys of a configuration file.
+    ///   - devices: the device counts of the store, if there is one. They reveal campaigns that reach no device.
     ///   - now: if given, the check refuses a start in the past. A draft is refused only if it changes its file's
     ///     schedule.
-    ///   - hasRun: whether an occurrence already has a run, so that its campaign started in time.
+    ///   - hasRun: returns whether an occurrence already has a run. Its start in the past is then no problem.
     ///   - drafts: texts that are not saved yet, by path. Each is checked as if it were in its file.
     package init(
         configuration: Configuration?, templates: String?,
@@ -130,8 +130,8 @@ package struct CheckFiles: Sendable {
             .compactMap { CampaignFolder(campaigns: "", templates: "").source(path: $0) }
     }
 
-    /// Adds the problems that a campaign finds in its template to the template's own check. The template then is not
-    /// ok.
+    /// Adds the problems that a campaign finds in its template to the template's own check, so that the template is
+    /// not reported as ok.
     private static func share(_ checks: inout [CampaignCheck]) {
         let found = Dictionary(grouping: unique(checks.flatMap(\.diagnostics))) { FileHash.absolute($0.path) }
         for index in checks.indices {
@@ -183,8 +183,8 @@ package struct CheckFiles: Sendable {
         return check
     }
 
-    /// Returns whether this check judges a file's start. A draft is not judged by a schedule that its file already has,
-    /// so that a finished campaign can still be edited. While there are drafts, other files are not judged.
+    /// Returns whether to check a file's start. A draft with an unchanged schedule is not checked, so that a
+    /// finished campaign can still be edited. If there are drafts, no other file is checked.
     private func setsSchedule(_ path: String, _ campaign: Campaign) -> Bool {
         guard !drafts.isEmpty else { return true }
         guard drafts[path] != nil else { return false }
@@ -192,8 +192,8 @@ package struct CheckFiles: Sendable {
         return saved?.schedule != campaign.schedule
     }
 
-    /// Returns the kind of a file. The daemon reads each file of a configured folder as the kind that the folder is
-    /// for, regardless of the file's content.
+    /// Returns the kind of a file. A file in a configured folder has the kind of that folder, whatever its content,
+    /// because the daemon reads it as that kind.
     private func kind(of path: String) -> JSONSchema.File {
         let looksLike = JSONSchema.File.of(path: path, unsaved: drafts[path])
         guard let configuration else { return looksLike }
@@ -211,7 +211,8 @@ package struct CheckFiles: Sendable {
         return diagnostics + (source.map { TemplateLint.check($0) } ?? [])
     }
 
-    /// Adds a problem that says where the app's devices are, if there are none where the campaign sends.
+    /// Adds a warning that names the topics of the app's devices, if no device is registered under the campaign's
+    /// topic.
     private func withTopics(_ check: CampaignCheck) -> CampaignCheck {
         guard let source = check.loaded?.source, check.isRight,
             let other = TopicMismatch(source.campaign, devices)
@@ -254,14 +255,15 @@ package struct ValidationResult: Codable, Sendable {
         package var ok: Bool
         /// The largest payload, by locale. If there are variants, the variant's name precedes the locale.
         package var payloadMaxBytes: [String: Int]
-        /// The languages of the app's devices in which there is no text, most devices first. Absent without a store.
+        /// The languages of the app's devices in which the campaign has no text, most devices first. Absent without
+        /// a store.
         package var fallbackLanguages: [String]?
     }
 
     package var files: [File]
     package var problems: [Problem]
-    /// Whether the text waits for release once saved: the caller may not start runs, and the text changes what starts
-    /// automatically. Absent otherwise.
+    /// `true` if the text would wait for release once saved, because the caller may not start runs and the text
+    /// changes what starts automatically. Absent otherwise.
     package var held: Bool?
 
     package init(_ checks: [CampaignCheck], _ diagnostics: [Diagnostic]) {
@@ -287,9 +289,10 @@ package struct CampaignCheck {
     package var diagnostics: [Diagnostic]
     /// The largest payload of each text; empty if there is none or the files have errors.
     package var sizes: [Size] = []
-    /// The languages of the app's devices in which there is no text; `nil` if there are none, or they are unknown.
+    /// The languages of the app's devices in which the campaign has no text; `nil` if there are none, or they are
+    /// unknown.
     package var fallbackLanguages: [String]?
-    /// The languages of the text that those devices get.
+    /// The languages of the default texts that those devices get.
     package var fallbacks: [String] = []
 
     package init(path: String, loaded: LoadedCampaign? = nil, diagnostics: [Diagnostic]) {
@@ -329,7 +332,8 @@ package struct CampaignCheck {
         return check
     }
 
-    /// Renders every locale of every variant, with a long value for each variable that has no value yet.
+    /// Renders every locale of every variant, and records the sizes. A variable without a value counts with 100
+    /// bytes.
     private mutating func measure() {
         guard let content = loaded?.content else { return }
         let campaign = content.campaign

@@ -2,14 +2,14 @@ import CampaignFiles
 import Foundation
 package import Model
 
-/// The place of the configuration, and the way it is read: the named file, `$FANFARE_CONFIG`, `./fanfare.yaml` or
-/// `/etc/fanfare/fanfare.yaml`. The environment's keys override those of the file.
+/// Finds and reads the configuration: the named file, `$FANFARE_CONFIG`, `./fanfare.yaml` or
+/// `/etc/fanfare/fanfare.yaml`. Environment variables override keys of the file.
 package struct ConfigurationSource: Sendable {
     private let named: String?
     private let environment: [String: String]
 
     /// - Parameter named: the file that a person named. If it is `nil`, the file is `$FANFARE_CONFIG`, or else the
-    ///   first of the others that exists.
+    ///   first of the two default files that exists.
     package init(named: String?, environment: [String: String]) {
         self.named = named ?? environment["FANFARE_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         self.environment = environment
@@ -20,7 +20,7 @@ package struct ConfigurationSource: Sendable {
     /// The file that ``read()`` reads; `nil` if there is none.
     package var path: String? { named ?? candidates.first { FileManager.default.fileExists(atPath: $0) } }
 
-    /// The setting that names the store, for a person to read. The environment overrides the file.
+    /// The environment variable or the key of the file that gives the store's address, for a person to read.
     package var storeNamedBy: String {
         let variable = "FANFARE_STORE"
         guard environment[variable]?.isEmpty ?? true else { return variable }
@@ -53,8 +53,8 @@ package struct ConfigurationSource: Sendable {
     }
 }
 
-/// The copies of secret files that systemd hands to a service: `LoadCredential=` in the unit, `$CREDENTIALS_DIRECTORY`
-/// in the process. The service's own user could not read the files themselves.
+/// The copies of secret files that systemd hands to a service: `LoadCredential=` in the unit,
+/// `$CREDENTIALS_DIRECTORY` in the process. The service's user may not be able to read the original files.
 package struct ServiceCredentials {
     private let folder: String?
 

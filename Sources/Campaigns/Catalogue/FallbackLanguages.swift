@@ -5,13 +5,13 @@ import Store
 struct FallbackLanguages {
     /// The languages, those with most devices first.
     let names: [String]
-    /// The languages of the text that those devices get.
+    /// The languages of the default texts that those devices get.
     let shown: [String]
 
     /// - Parameter languages: the number of the app's devices in each language.
     init(_ campaign: Campaign, _ templates: [Template], _ languages: [String: Int]) {
         let localized = templates.filter { campaign.templatesNamed.contains($0.name) && !$0.locales.isEmpty }
-        // An SQL query may select any device.
+        // An SQL query may select any device, so all languages count.
         let audience = campaign.audienceSQL == nil ? campaign.audience.expression : .everyone
         let selected = languages.keys.compactMap { LocaleTag($0) }.filter { audience.mayBe(true, for: $0) }
         let uncovered = selected.filter { tag in

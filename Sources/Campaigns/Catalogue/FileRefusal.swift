@@ -17,7 +17,7 @@ package enum FileRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case taken(file: String)
     /// The existing file is not text, so that it cannot be shown to a caller who wants to replace it.
     case noText(file: String)
-    /// A name or a place that Fanfare writes no file to.
+    /// A name that no file may have, or a path that Fanfare does not write to.
     case unsuitable(String)
 
     package var description: String {
@@ -46,8 +46,8 @@ package enum FileRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The rules for the name of a campaign or template file that is created through the web. A name has no path, and
-/// nothing that a shell or an editor would interpret.
+/// The rules for the name of a campaign or template file that is created through the web. A name contains no path,
+/// and no character that a shell or an editor would interpret.
 package enum FileName {
     private static let bytesMax = 100
 

@@ -6,8 +6,8 @@ package struct CampaignResult: Codable, Hashable, Sendable {
     /// The name of the file without `.yaml`, by which a caller requests the campaign.
     package var name: String
     package var path: String
-    /// The campaign's name in the file, under which its runs are stored. Absent if the file could not be read, like the
-    /// properties from `topic` to `startedBy`.
+    /// The campaign's name in the file, under which its runs are stored. Absent if the file could not be read; the
+    /// properties from `topic` to `startedBy` are then absent as well.
     package var campaign: String?
     package var topic: String?
     package var pushType: String?
@@ -72,7 +72,7 @@ package struct WrittenFileResult: Codable, Hashable, Sendable {
     package var path: String
     package var etag: String
     package var isNew: Bool
-    /// The findings that are allowed but are probably mistakes.
+    /// The problems that do not prevent saving but are probably mistakes.
     package var warnings: [ValidationResult.Problem]
     /// The id of the change that waits for release instead of being written. Absent if no change waits.
     package var held: Int64?

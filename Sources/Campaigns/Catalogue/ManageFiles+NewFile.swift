@@ -16,7 +16,7 @@ extension ManageFiles {
     /// Returns the path that a new file of this name gets, such as `campaigns/summer.yaml`.
     package func pathOfNew(_ kind: Kind, _ name: String) -> String { newPath(kind, name) }
 
-    /// Returns the text of a new template, a notification that is valid as it stands.
+    /// Returns the text of a new template. It defines a valid notification.
     package func beginningOfTemplate(_ name: String) -> String {
         """
         # The texts of a notification, by language. {{title}} is a variable: the campaign names it, and a run gives \
@@ -47,8 +47,8 @@ extension ManageFiles {
         """
     }
 
-    /// Returns the text of a new campaign. It reaches only devices with a tag, and at most 1000 of them, so that no
-    /// mistake becomes a broadcast.
+    /// Returns the text of a new campaign. The campaign reaches only devices with a tag, and at most 1000 of them,
+    /// so that no mistake becomes a broadcast.
     ///
     /// - Parameters:
     ///   - topic: the app's topic.

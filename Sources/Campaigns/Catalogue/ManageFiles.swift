@@ -4,8 +4,8 @@ package import Model
 import Platform
 package import Store
 
-/// Lists, reads, checks and writes the campaign and template files of the configured folders. Writing needs the
-/// configuration's permission. The files are the source of truth: each result is read from them.
+/// Lists, reads, checks and writes the campaign and template files of the configured folders. Writing requires
+/// `http.editing`. The files are the source of truth: each result is read from them.
 package struct ManageFiles: Sendable {
     /// The maximum size of a text that arrives through the web.
     package static let bytesMax = 256 << 10
@@ -69,19 +69,19 @@ package struct ManageFiles: Sendable {
             } ?? [], editing: configuration.http.editing)
     }
 
-    /// Returns the topic of a campaign's app; `nil` if its file does not say it. Throws if there is no such file.
+    /// Returns the topic of a campaign's app; `nil` if its file does not name it. Throws if there is no such file.
     package func topic(ofCampaign name: String) throws -> String? {
         located(try path(.campaign, name))?.campaign.topic
     }
 
-    /// Returns the name that the campaign's runs are stored under; `nil` if there is no such file, or it does not say a
-    /// name.
+    /// Returns the name under which the campaign's runs are stored; `nil` if there is no such file, or the file
+    /// gives no name.
     func runName(ofCampaign name: String) -> String? {
         let found = (try? path(.campaign, name)).flatMap(located)?.campaign.name
         return found.flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// Whether the folder has a campaign file in which nothing could be understood, not even the app.
+    /// Whether the folder has a campaign file that cannot be parsed at all, so that not even its app is known.
     package var hasUnreadableCampaigns: Bool {
         YAMLFolder.files(in: configuration.campaigns).contains { located($0) == nil }
     }
@@ -111,7 +111,8 @@ package struct ManageFiles: Sendable {
 
     func campaign(ofPath path: String) -> Campaign? { located(path)?.campaign }
 
-    /// Returns the campaign files of the selected apps. If an app cannot be read, `isMeant` gets an empty topic.
+    /// Returns the campaign files of the selected apps. If a file's app cannot be read, `isMeant` gets an empty
+    /// topic.
     package func paths(ofApps isMeant: (_ topic: String) -> Bool) -> Set<String> {
         Set(YAMLFolder.files(in: configuration.campaigns).filter { isMeant(located($0)?.campaign.topic ?? "") })
     }
@@ -242,7 +243,7 @@ package struct ManageFiles: Sendable {
     /// The facts that the check for a start in the past needs.
     private struct Starts {
         var now: Timestamp
-        /// `campaign/occurrence` of due and past starts that have a run.
+        /// The due and past starts that have a run, each as `campaign/occurrence`.
         var started: Set<String>
     }
 

@@ -10,9 +10,10 @@ extension ManageFiles {
     /// The maximum number of changes that may wait. Each has at most ``bytesMax`` bytes.
     package static let changesMax = 100
 
-    /// Returns whether a text would change what starts automatically. For a campaign file, the current and the new
-    /// campaign count; for a template, the campaigns that use it. A campaign that waits for release counts, because its
-    /// releaser has seen the template. A campaign file that cannot be read counts as well.
+    /// Returns whether a text would change what starts automatically. For a campaign file, this is so if the current
+    /// or the new campaign starts automatically. For a template, it is so if a campaign that uses the template does.
+    /// A campaign that waits for release counts, because its releaser has seen the template as it is. A campaign
+    /// file that cannot be read counts as well.
     package func startsAutomatically(_ kind: Kind, _ name: String, text: String) async throws -> Bool {
         switch kind {
         case .campaign:
@@ -54,8 +55,8 @@ extension ManageFiles {
         }
     }
 
-    /// Throws if the segment belongs to the audience of a campaign that starts automatically, or limits the devices of
-    /// tests.
+    /// Throws if the segment may belong to the audience of a campaign that starts automatically, or if it limits the
+    /// devices of tests (`test_devices`).
     ///
     /// - Parameter segments: all segments of the store.
     package func requireStartsNothing(segment name: String, _ segments: [SegmentSummary]) async throws {
@@ -69,7 +70,7 @@ extension ManageFiles {
         var known = open
         while let next = open.popFirst() {
             guard next != name else { throw Self.audienceRefusal(name) }
-            // All segments with this name, in whichever Unicode form its letters are composed.
+            // Take all segments with this name, in any Unicode normalization form.
             let named = segments.lazy.filter { $0.name == next }.reduce(into: Set<String>()) { named, segment in
                 guard case .dynamic(let source) = segment.kind else { return }
                 named.formUnion((try? ExpressionText.parse(source, named: "expression"))?.segments ?? [])
@@ -101,8 +102,9 @@ extension ManageFiles {
                 + "test_devices; ask an account that may start runs (sender, admin) to change it")
     }
 
-    /// Keeps a text until it is released. An author changes their own waiting text by saving again; the waiting text of
-    /// another author is replaced only by its own ETag. Saving the file's own text again withdraws the waiting one.
+    /// Keeps a text until it is released. An author replaces their own waiting text by saving again. To replace the
+    /// waiting text of another author, the caller must give that text's ETag. Saving the current text of the file
+    /// withdraws the waiting text.
     func hold(
         _ kind: Kind, _ name: String, text: String, _ condition: Condition?, by actor: Actor, now: Timestamp
     ) async throws -> WrittenFileResult {
@@ -158,7 +160,7 @@ extension ManageFiles {
             change: try ChangeResult(change, self), text: change.text, current: live.flatMap { Self.text(of: $0).text })
     }
 
-    /// Replaces a file's text with the waiting text, if the file is still as the author has seen it.
+    /// Replaces a file's text with the waiting text, if the file has not changed since the author saw it.
     package func release(_ id: Int64, by actor: Actor, now: Timestamp) async throws -> ChangeResult {
         guard configuration.http.editing else { throw FileRefusal.editingIsOff }
         let change = try await pending(id)
@@ -234,7 +236,7 @@ extension Campaign {
     /// Whether a schedule or a feed starts the campaign.
     package var startsAutomatically: Bool { schedule != nil || feed != nil }
 
-    /// The segments that its audience and its stages name.
+    /// The segments that the campaign's audience and stages name.
     package var segmentsNamed: Set<String> {
         (stages ?? []).reduce(into: audience.expression.segments) { names, stage in
             names.formUnion(stage.seeds?.segments ?? [])

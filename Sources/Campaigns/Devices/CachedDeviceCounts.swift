@@ -6,7 +6,7 @@ package import Store
 package struct CachedDeviceCounts: Sendable {
     private enum Subject { case allDevices }
 
-    /// The maximum size of a store whose devices are counted while the page waits.
+    /// The maximum size of a store, in bytes, whose devices are counted while the page waits.
     package static let countedAtOnceBytesMax = 4 << 20
     private static let countEvery: Duration = .seconds(60)
 

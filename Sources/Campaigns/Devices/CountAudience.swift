@@ -67,7 +67,7 @@ package struct ExpressionProblemResult: Codable, Hashable, Sendable {
 package struct ExpressionCountResult: Codable, Hashable, Sendable {
     package var topic: String
     package var pushType: String
-    /// The selected devices, whether they may be sent to or not.
+    /// The devices that the expression selects, including those that a campaign would not send to.
     package var selected: Int
     /// The devices that a campaign of this push type would send to.
     package var reach: Int

@@ -14,7 +14,8 @@ package struct ImportDevices: Sendable {
         self.now = now
     }
 
-    /// Reads the whole file. After a cancellation it stops between two batches, and the same call completes the import.
+    /// Reads the whole file. If the task is cancelled, it stops after a batch, and the same call completes the
+    /// import.
     ///
     /// - Parameters:
     ///   - path: CSV or JSON Lines; `-` for standard input.
@@ -22,7 +23,7 @@ package struct ImportDevices: Sendable {
     ///   - replacesAttributes: whether the attributes of a line replace all attributes of its device.
     ///   - isDryRun: whether to report the changes without making them.
     ///   - progress: receives the number of devices read so far.
-    ///   - ordering: receives the number of devices, if the work that remains for them takes time.
+    ///   - ordering: receives the number of devices, if final work on them takes time.
     package func run(
         path: String, format: ImportFormat?, rejects: String?, replacesAttributes: Bool = false, isDryRun: Bool,
         progress: (Int) -> Void, ordering: (Int) -> Void = { _ in }
@@ -44,7 +45,8 @@ package struct ImportDevices: Sendable {
                 try Task.checkCancellation()
             }
         } catch {
-            // Report the first error. If the store cannot be put in order now, the next process that opens it does so.
+            // Report the first error. If the import cannot be finished now, the next process that opens the store
+            // finishes it.
             _ = try? await devices?.finish(now: now())
             throw error
         }

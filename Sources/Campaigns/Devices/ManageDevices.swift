@@ -10,10 +10,10 @@ package struct ManageDevices: Sendable {
         self.store = store
     }
 
-    /// Returns the devices that a text may mean, at least one.
+    /// Returns the devices that a text may mean. Throws if there is none.
     package func find(_ text: String) async throws -> [StoredDevice] { try await DeviceLookup.devices(text, in: store) }
 
-    /// Returns the same devices as results, limited to the apps that the caller may see.
+    /// Returns the devices that a text may mean as results, limited to the apps that the caller may see.
     package func found(_ text: String, sees: (_ topic: String) -> Bool) async throws -> [DeviceResult] {
         let found = try await find(text).filter { sees($0.record.topic) }
         guard !found.isEmpty else { throw DeviceLookup.nothing(text) }
@@ -92,7 +92,7 @@ package struct ManageDevices: Sendable {
 /// The stable shape of the result of removing a device.
 package struct DeviceRemovalResult: Codable, Hashable, Sendable {
     package var device: Int64
-    /// `false` if the device's row is kept and pruned later. Nothing is sent to the device any more.
+    /// `false` if the device's row is kept and pruned later. In both cases, nothing is sent to the device any more.
     package var deleted: Bool
 
     package init(device: Int64, deleted: Bool) {
@@ -176,7 +176,7 @@ package struct DeviceResult: Codable, Hashable, Sendable {
     /// The number on the app's icon, as far as it is known.
     package var badge: Int
     package var tags: [String]
-    /// Absent if they are not shown, because some may be secrets of the device.
+    /// Absent if the result does not show attributes, because some may be secrets of the device.
     package var attributes: [String: String]?
 
     /// Returns the device with its attributes.
@@ -226,7 +226,7 @@ package struct DeviceCountResult: Codable, Hashable, Sendable {
 
 /// The look-up of the devices that a person means.
 package enum DeviceLookup {
-    /// Returns the devices that a text may mean, at least one. A former token finds the device that had it.
+    /// Returns the devices that a text may mean, or throws. A former token finds the device that had it.
     package static func devices(_ text: String, in store: any DeviceRegistry) async throws -> [StoredDevice] {
         let found = try await store.devices(matching: text)
         if !found.isEmpty { return found }
@@ -245,12 +245,12 @@ package enum DeviceLookup {
         text.count > 16 ? "…" + text.suffix(8) : text
     }
 
-    /// Returns the one device of a topic that a text means.
+    /// Returns the device of a topic that a text means. Throws unless there is exactly one.
     ///
     /// - Parameters:
     ///   - text: an installation id, a user id, a token or its last 8 characters.
     ///   - topic: the topic under which the device is registered.
-    ///   - sees: whether the caller may learn of a device of a topic. Any other device is treated as absent.
+    ///   - sees: returns whether the caller may see devices of a topic. Any other device is treated as absent.
     package static func device(
         _ text: String, topic: String, in store: any DeviceRegistry, sees: (_ topic: String) -> Bool = { _ in true }
     ) async throws -> StoredDevice {

@@ -78,14 +78,14 @@ package struct ManageSegments: Sendable {
         return try await store.segment(name, now: now, sampleMax: 0).summary
     }
 
-    /// Removes a segment that has no users. Its devices stay.
+    /// Removes a segment. Throws if anything uses it. The devices of the segment stay.
     ///
     /// - Parameter others: the users of the segment in the files, see ``ManageFiles/users(ofSegment:)``.
     package func remove(_ name: String, usedBy others: [String], by actor: Actor, now: Timestamp) async throws {
         try await store.removeSegment(name, usedBy: others, now: now, by: actor)
     }
 
-    /// Returns an import that sets members from lines that arrive in pieces.
+    /// Returns an import that changes the members by lines that arrive in pieces.
     ///
     /// - Parameter topic: the topic of the devices that the lines may name; `nil` for any topic.
     package func change(_ name: String, mode: String, topic: String?) async throws -> MemberLines {
@@ -102,7 +102,7 @@ package struct ManageSegments: Sendable {
             kind: .segmentChanged, run: nil, actor: actor, detail: "\(name): \(summary)", now: now)
     }
 
-    /// Throws for a new name that is not in its plain spelling. An existing segment keeps such a name.
+    /// Throws for an empty, too long or multi-line name, and for a new name with invisible or confusable characters.
     private func check(_ name: String) async throws {
         let isLine = name.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
         guard name.hasVisibleSign, name.utf8.count <= Self.nameBytesMax, isLine else {
@@ -118,10 +118,10 @@ package struct ManageSegments: Sendable {
                 + "segment, not \"\(plain)\"; write \"\(plain)\"")
     }
 
-    /// Sets members from a file, either all of them or none.
+    /// Changes the members of a segment by a file. The change takes effect as a whole or not at all.
     ///
     /// - Parameters:
-    ///   - path: CSV with one column of ids, or one installation id a line; `-` for standard input.
+    ///   - path: CSV with one column of ids, or one installation id per line; `-` for standard input.
     ///   - topic: the topic of the devices that the lines may name; `nil` for any topic.
     package func importMembers(
         of name: String, path: String, mode: SegmentImportMode, topic: String?, rejects: String?,

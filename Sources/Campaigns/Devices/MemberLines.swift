@@ -46,7 +46,7 @@ package struct MemberLines {
         batch.removeAll(keepingCapacity: true)
     }
 
-    /// Makes the change, once all lines have arrived.
+    /// Applies the change. The caller does this after all lines have arrived.
     package mutating func commit(now: Timestamp) async throws -> SegmentChangeResult {
         arriving.finish()
         try await read()
@@ -77,7 +77,8 @@ package struct SegmentChangeResult: Codable, Hashable, Sendable {
 
     package var summary: String { Self.summary(of: numbers) ?? "" }
 
-    /// The counts for a web address. They are numbers, so that a forged address cannot show a text of its own.
+    /// The counts for the URL of a page. They are numbers, so that a forged URL cannot make the page show other
+    /// text.
     package var numbers: [Int] { [read, added, removed, unmatched, rejected] }
 
     /// Returns the description of ``numbers``; `nil` for a list that is not valid.

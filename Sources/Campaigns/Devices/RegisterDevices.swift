@@ -7,7 +7,7 @@ package struct RegisterDevices: Sendable {
     /// A device that was registered alone.
     package struct Registered: Sendable {
         package var result: DeviceResult
-        /// Whether there was no device of this installation.
+        /// Whether the installation had no device before.
         package var isNew: Bool
     }
 
@@ -26,8 +26,8 @@ package struct RegisterDevices: Sendable {
         self.now = now
     }
 
-    /// Registers one device from a body in the form of a line of `devices import`. The request's path gives the topic
-    /// and the installation.
+    /// Registers one device. The body has the form of a JSON line of `devices import`. The request's path gives the
+    /// topic and the installation.
     package func register(_ body: [UInt8], topic: String, installation: String) async throws -> Registered {
         let record: DeviceRecord
         do throws(LineFault) {
@@ -45,8 +45,8 @@ package struct RegisterDevices: Sendable {
         return Registered(result: DeviceResult(device), isNew: registered.effect == .inserted)
     }
 
-    /// Registers the valid lines that have arrived in one transaction, and returns a result for each line. If the store
-    /// fails, it stores none of them, and each result says so.
+    /// Registers the valid lines of the batch in one transaction, and returns a result for each line. If the store
+    /// fails, none of them is stored, and their results say so.
     ///
     /// - Parameter isAllowed: whether the caller may register devices of a topic.
     package func register(
@@ -73,7 +73,7 @@ package struct RegisterDevices: Sendable {
         return results
     }
 
-    /// Fills in the results of the records. These are the results without a status, in the same order.
+    /// Stores the records, and sets the status of their results: those without a status, in the same order.
     private func store(_ records: [DeviceRecord], in results: inout [RegistrationLineResult]) async {
         guard !records.isEmpty else { return }
         let places = results.indices.filter { results[$0].status.isEmpty }
@@ -100,9 +100,10 @@ package struct RegisterDevices: Sendable {
     }
 }
 
-/// Lines of devices that arrive in pieces, with a batch of the complete ones.
+/// Splits a body that arrives in pieces into lines, each with a device, and collects the lines into a batch.
 package struct DeviceLines {
-    /// The maximum number of lines in one transaction. The limit is low because senders wait for the transaction.
+    /// The maximum number of lines in one transaction. The limit is low because pushes in progress wait for the
+    /// transaction.
     private static let batchMax = 2_000
 
     private var arriving = ArrivingDevices()
@@ -156,7 +157,8 @@ package struct RegistrationLineResult: Codable, Hashable, Sendable {
 
     package var isGood: Bool { status != Self.rejected && status != Self.notStored }
 
-    /// Appends the result as JSON with a line end. The JSON is written by hand, because there may be millions of lines.
+    /// Appends the result as JSON with a line end. The code writes JSON without an encoder, because there may be
+    /// millions of lines.
     package func append(to bytes: inout [UInt8]) {
         bytes += "{".utf8
         if let counts { bytes += "\"counts\":\(counts.json),".utf8 }

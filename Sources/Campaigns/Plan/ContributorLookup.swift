@@ -12,9 +12,9 @@ import Store
 /// - the owners of files that were changed in another way
 /// - the people who defined the segments that it names
 ///
-/// A file that has not changed since that run has no authors: the run's record has its hash. A run that was too small
-/// to need signatures does not count, because no second person saw it. If authorship cannot be determined, an author
-/// "unknown" is listed, so that approvers see it.
+/// A file that has not changed since that run has no authors: the lookup compares its hash with the one recorded
+/// with the run. A run without signatures does not count as that run, because no second person saw it. If authorship
+/// cannot be determined, an author "unknown" is listed, so that approvers see it.
 struct ContributorLookup: Sendable {
     private static let eventsMax = 1000
     private static let unknownPrefix = "unknown: "
@@ -38,7 +38,7 @@ struct ContributorLookup: Sendable {
         let writes = try await events(.fileWritten)
         for (path, hash) in files where hash.isEmpty || sent[path] != hash {
             let known = writes.all.filter { $0.files[path] != nil }
-            // The writes are newest first. A text that was in place before the last run was sent with that run.
+            // The writes are newest first. Stop at the content that the last run sent: earlier authors do not count.
             let since = known.prefix { sent[path] == nil || $0.files[path] != sent[path] }
             authors.formUnion(since.map(\.actor.identity))
             if writes.isCut, since.count == known.count {
@@ -54,8 +54,8 @@ struct ContributorLookup: Sendable {
         return authors
     }
 
-    /// Returns the environment without git's variables. A git hook that started this process sets them, or a person who
-    /// wants to show another repository.
+    /// Returns the environment without git's variables. A git hook that started this process may have set them, or a
+    /// person may have set them to point git at another repository.
     static func gitEnvironment(_ environment: [String: String]) -> [String: String] {
         environment.filter { !$0.key.hasPrefix("GIT_") }.merging(
             ["GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"]) { $1 }
@@ -90,8 +90,8 @@ struct ContributorLookup: Sendable {
         return (events, events.count == Self.eventsMax)
     }
 
-    /// Returns the people who changed the segments that an audience names, and the segments that these name. For an SQL
-    /// audience this includes all segments.
+    /// Returns the people who changed a segment that the audience or a stage names, directly or through another
+    /// segment. For an SQL audience, all segments count.
     private func whoDefinedSegments(of campaign: Campaign, since: Timestamp?) async throws -> Set<String> {
         var names = (campaign.stages ?? []).reduce(into: campaign.audience.expression.segments) { names, stage in
             names.formUnion(stage.seeds?.segments ?? [])
@@ -101,7 +101,7 @@ struct ContributorLookup: Sendable {
         if campaign.audienceSQL != nil { names.formUnion(segments.map(\.name)) }
         var open = names
         while let name = open.popFirst() {
-            // All segments with this name, in whichever Unicode form its letters are composed.
+            // Take all segments with this name, in any Unicode normalization form.
             let named = segments.lazy.filter { $0.name == name }.reduce(into: Set<String>()) { named, segment in
                 guard case .dynamic(let source) = segment.kind else { return }
                 named.formUnion((try? ExpressionText.parse(source, named: "expression"))?.segments ?? [])
@@ -169,7 +169,7 @@ extension ContributorLookup {
     }
 }
 
-/// One file as git knows it. Neither the repository's settings nor those of the environment can run a program here.
+/// One file as git knows it. Neither the repository's settings nor the environment can make git run another program.
 private struct GitFile {
     struct History {
         /// Whether the content to be sent was committed.
@@ -194,12 +194,12 @@ private struct GitFile {
     ]
 
     private let root: String
-    /// The path from the root.
+    /// The file's path relative to the root of the work tree.
     private let path: String
 
     /// Returns `nil` if the file is in no work tree.
     ///
-    /// - Parameter file: the path of the file. Its folder contains no symbolic link.
+    /// - Parameter file: the path of the file. No folder in the path is a symbolic link.
     init?(_ file: String) {
         var folder = URL(fileURLWithPath: file).deletingLastPathComponent()
         while !FileManager.default.fileExists(atPath: folder.appending(path: ".git").path) {
@@ -213,9 +213,9 @@ private struct GitFile {
     /// Returns the author, committer and co-authors of the commits since the file was sent; `nil` if git cannot be
     /// queried.
     ///
-    /// The commits end with the latest commit that has the content to be sent, or with `HEAD` if there is none. They
-    /// leave out the history of the commit that has the content sent the last time. An older branch that was merged
-    /// since is therefore included, and a later commit with next week's text is not.
+    /// The range of commits ends with the latest commit that has the content to be sent, or with `HEAD` if there is
+    /// none. The range excludes the commit with the content sent the last time, and the history of that commit. It
+    /// therefore includes an older branch that was merged since, and excludes later commits that prepare another run.
     ///
     /// - Parameters:
     ///   - sent: the SHA-256 in hex of the content sent the last time; `nil` if none is recorded.
@@ -285,7 +285,8 @@ private struct GitFile {
             if lines[0].isEmpty { isWhole = false }
             for line in lines where !line.isEmpty {
                 let mail = line.firstMatch(of: /<([^<>]+)>\s*$/).map { String($0.1) } ?? String(line)
-                // A set keeps one of two equal Unicode spellings: keep the one that `people` may name.
+                // A set keeps only one of two equal Unicode forms, so normalize to the composed form, which `people`
+                // may name.
                 accounts.insert("git:" + mail.precomposedStringWithCanonicalMapping)
             }
         }
@@ -316,8 +317,8 @@ private struct GitFile {
     }
 }
 
-/// The bridge between a task and git: a separate thread, because git may take 10 s for each query. On a machine with
-/// two processors, one such wait would block half of the threads that tasks share. These threads also send pushes.
+/// Runs git on a separate thread, because git may take 10 s for each query. On a machine with two processors, one
+/// such wait would block half of the threads that tasks share. These threads also send pushes.
 private enum GitThread {
     static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in

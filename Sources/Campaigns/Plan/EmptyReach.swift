@@ -1,16 +1,16 @@
 package import Model
 package import Store
 
-/// A run in which no device gets anything, and the reason. The author of a campaign never intends this, so people and
-/// the JSON are told. ``Store/RunSuccess`` decides whether such a run is a success.
+/// The reason why a run sends to no device. The author of a campaign never intends this, so texts and JSON report
+/// it. ``Store/RunSuccess`` decides whether such a run is a success.
 package struct EmptyReach: Codable, Hashable, Sendable, CustomStringConvertible {
     package enum Reason: String, Codable, Hashable, Sendable, CaseIterable {
-        /// The store has no device where the push goes, and none under the app's other topics.
+        /// No device is registered under the push's topic, and none is selected under the app's other topics.
         case noDevice = "no_device"
         case noDeviceMatches = "no_device_matches"
         /// The audience's devices are registered under another topic of the app.
         case otherTopic = "other_topic"
-        /// The audience selects devices, and all of them get nothing.
+        /// The audience selects devices, but none of them gets a push.
         case allLeftOut = "all_left_out"
     }
 
@@ -40,7 +40,7 @@ package struct EmptyReach: Codable, Hashable, Sendable, CustomStringConvertible 
         return leavingOut(left, of: plan.selected)
     }
 
-    /// Returns the reason for a run that is over; `nil` if any push was sent, or the run was cut short.
+    /// Returns the reason for a run that is over; `nil` if any push was sent, or the run did not finish.
     package static func of(
         _ run: Run, in store: any DeviceRegistry & OutcomeReader, now: Timestamp
     ) async throws -> EmptyReach? {
@@ -52,7 +52,7 @@ package struct EmptyReach: Codable, Hashable, Sendable, CustomStringConvertible 
             return try await selectingNoDevice(campaign, other, store)
         }
         let report = try await store.report(run.id)
-        // A request was made, even if none was certainly accepted: APNs may have accepted one whose response was lost.
+        // If a request was sent, APNs may have accepted the push, even if the response was lost.
         guard report.attempts == 0 else { return nil }
         return leavingOut(
             report.suppressed.reduce(into: [:]) { $0[$1.reason, default: 0] += $1.count }, of: counts.audience)

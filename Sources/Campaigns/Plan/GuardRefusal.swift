@@ -130,10 +130,10 @@ package enum Percent {
 /// The last finished run of a campaign. Growth and changes are measured against it.
 package struct PreviousRun: Hashable, Sendable {
     package var run: Run
-    /// The number of devices that the run was for, less those that it left out from the start.
+    /// The size of the run's audience, less the devices that it left out from the start.
     package var reach: Int
 
-    /// Returns `nil` if no run of the campaign has finished. Runs of a single test device do not count.
+    /// Returns `nil` if no run of the campaign has finished. Test runs do not count.
     package static func find(campaign: String, in store: any RunLog & OutcomeReader) async throws -> PreviousRun? {
         guard let run = try await store.latestRun(campaign: campaign, state: .finished) else { return nil }
         guard run.counts.suppressed > 0 else { return PreviousRun(run: run, reach: run.counts.audience) }

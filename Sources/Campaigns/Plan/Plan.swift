@@ -59,7 +59,7 @@ package struct Plan: Hashable, Sendable {
     package var quiet: QuietForecast?
     /// The changes since the campaign's last finished run; `nil` if there is none.
     package var difference: RunDifference?
-    /// The name of this plan, which `run` can be required to match.
+    /// The token that identifies this plan, for `fanfare run --plan`.
     package var token: PlanToken
     /// The reasons why `run` would refuse.
     package var refusals: [GuardRefusal]
@@ -69,13 +69,13 @@ package struct Plan: Hashable, Sendable {
     package var otherTopics: TopicMismatch?
     /// The reason why no device gets anything; `nil` if some do.
     package var emptyReach: EmptyReach?
-    /// The reason why the volume brake would hold the run for a person; `nil` if it would not.
+    /// The reason why the volume brake would pause the run for a person; `nil` if it would not.
     package var brake: String?
     /// The signatures that the run needs, or the reason why no signature suffices; `nil` if it needs none.
     package var approval: String?
-    /// The empty segments that the audience excludes. An opt-out list that was emptied excludes no device.
+    /// The empty segments that the audience excludes. An emptied opt-out list excludes no device.
     package var emptyExclusions: [String] = []
-    /// The doubtful values of the variables, see ``Model/RunDefinition/lintOfValues()``.
+    /// The values of variables that are probably mistakes, see ``Model/RunDefinition/lintOfValues()``.
     package var lint: [String] = []
 
     package var byEnvironment: [(environment: PushEnvironment, count: Int)] {
@@ -84,7 +84,7 @@ package struct Plan: Hashable, Sendable {
         }
     }
 
-    /// The devices whose payload would be over the limit with any device fields. Nothing is sent to them.
+    /// The devices whose payload would be over the limit even with empty device fields. Nothing is sent to them.
     package var tooLarge: Int {
         blocks.filter { $0.payloadMinBytes > payloadLimitBytes }.reduce(0) { $0 + $1.devices }
     }
@@ -107,7 +107,7 @@ package struct Plan: Hashable, Sendable {
 }
 
 extension Plan.Header {
-    /// Returns what every push of the run would carry beside its token and id, in the order of Apple's documentation.
+    /// Returns the headers of every push of the run, except its token and id, in the order of Apple's documentation.
     package static func all(_ definition: RunDefinition) -> [Plan.Header] {
         let campaign = definition.campaign
         let run = Run(

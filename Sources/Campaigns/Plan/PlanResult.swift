@@ -34,7 +34,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
     }
 
     package struct StageEntry: Codable, Hashable, Sendable {
-        /// The number of responses after which a share of refusals would stop the run.
+        /// The number of responses after which this share of refusals would stop the run.
         package struct Notice: Codable, Hashable, Sendable {
             package var percent: Double
             /// Absent if the share is tolerated.
@@ -112,7 +112,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
         package var message: String
     }
 
-    /// The value for `run --plan`; absent while variables have no value.
+    /// The value for `run --plan`; absent while a variable has no value.
     package var plan: String?
     package var campaign: String
     package var template: String
@@ -123,8 +123,8 @@ package struct PlanResult: Codable, Hashable, Sendable {
     /// The devices that the audience selects, including those that are left out.
     package var selected: Int
     package var byEnvironment: [String: Int]
-    /// The same in words, for a person who is about to start the run: `PRODUCTION: 18,812 devices`; empty if no device
-    /// is reached.
+    /// The reached devices by environment in words, such as `PRODUCTION: 18,812 devices`, for a person who is about to
+    /// start the run; empty if no device is reached.
     package var sentTo: String
     /// The reached devices in an environment that the app has no key for; absent if there are none.
     package var withoutKey: [String: Int]?
@@ -142,7 +142,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
     /// Absent if no frequency cap names the campaign's class.
     package var frequencyCaps: Capped?
     package var inQuietHours: Int
-    /// The time by each device's clock; absent if all devices have their turn at one moment.
+    /// The local time at which each device has its turn; absent if all devices have their turn at one moment.
     package var localTime: String?
     package var waves: [WaveEntry]
     package var texts: [Block]
@@ -151,7 +151,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
     package var sinceLastRun: Difference?
     /// The guards that would refuse the run, in words.
     package var refusals: [String]
-    /// The guards among them that a person may override, by name, for `--override-guard`.
+    /// The refusing guards that a person may override, by name, for `--override-guard`.
     package var refusedGuards: [Refusal]
     /// The reason why the run would be created paused and wait for a person's `resume`; absent if it would not.
     package var volumeBrake: String?
@@ -159,7 +159,7 @@ package struct PlanResult: Codable, Hashable, Sendable {
     package var approval: String?
     /// The empty segments that the audience excludes; absent if there are none.
     package var emptyExclusions: [String]?
-    /// The doubtful points of the texts with the given values; absent if there are none.
+    /// The probable mistakes in the texts with the given values; absent if there are none.
     package var lint: [String]?
     /// The variables that must be given to `run`.
     package var unsetVariables: [String]

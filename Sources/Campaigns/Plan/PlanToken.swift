@@ -41,7 +41,7 @@ package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
         self.reach = reach
     }
 
-    /// Returns `nil` for a text that `fanfare plan` does not print.
+    /// Returns `nil` if the text does not have the form of a plan's token.
     package init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 6, parts[0] == Self.version, let reach = Int(parts[5]), reach >= 0,
@@ -56,7 +56,7 @@ package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { "\(Self.version)-\(definition)-\(template)-\(variables)-\(digest)-\(reach)" }
 
-    /// Returns whether a run was created from another campaign file, template or values than this plan.
+    /// Returns whether a run was created from a campaign file, template or variables other than those of this plan.
     package func differs(from run: Run) throws -> Bool {
         try PlanToken(run.definition, reach: reach, digest: digest) != self
     }
@@ -97,13 +97,13 @@ package struct PlanToken: Hashable, Sendable, CustomStringConvertible {
 struct PlanDigest {
     /// SHA-256 in hex.
     let text: String
-    /// The part of the hashed contents that the freeze compares again.
+    /// The hashed contents of the segments, which the freeze of the audience compares again.
     let segments: SegmentContents
 
     /// - Parameters:
-    ///   - occurrence: the occurrence of the campaign's schedule; empty for a run of any other moment.
-    ///   - rules: name the folder of a prepared correction; `nil` leaves the correction out.
-    ///   - files: the hashes by path. The file of a correction that is not among them is read.
+    ///   - occurrence: the occurrence of the campaign's schedule; empty for a run outside the schedule.
+    ///   - rules: the configured rules, with the folder of a prepared correction; `nil` leaves the correction out.
+    ///   - files: known hashes of files, by path. If the correction's file is not among them, it is read.
     init(
         of definition: RunDefinition, occurrence: String, in store: any DeviceRegistry, _ rules: ApprovalRules?,
         files: [String: String] = [:]
@@ -115,7 +115,7 @@ struct PlanDigest {
         definition.campaign.variables = [:]
         definition.campaign.audience.source = ""
         if occurrence.isEmpty {
-            // The plan holds for any moment, and for any clock.
+            // The plan may be started at any time, so its digest covers no time.
             definition.plannedAt = Timestamp(milliseconds: 0)
             definition.wall = nil
         }
@@ -127,7 +127,7 @@ struct PlanDigest {
     }
 }
 
-/// The contents that a signature covers, in the one form that is hashed.
+/// The contents that a signature covers, in the form that is hashed.
 private struct SignedPlan: Encodable {
     var purpose: String
     var occurrence: String
@@ -154,7 +154,7 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
         case definition
         case template
         case variables
-        /// A change that the three short hashes do not cover, or that was made to have the same short hashes.
+        /// A change that the three short hashes do not cover, or that was crafted to keep them.
         case contents
         case reach(planned: Int, now: Int)
     }
@@ -203,8 +203,7 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
 /// Short hashes of values, stable across processes, machines and versions. The hash is FNV-1a with 64 bits over the
 /// value's JSON with sorted keys. It is folded to 32 bits and written as 8 hex digits.
 ///
-/// The hash shows people that something changed since they looked. It does not stop an attacker who searches for a
-/// match.
+/// The hash shows people that something changed since they looked. An attacker who searches for a match finds one.
 enum StableHash {
     static func text(of value: some Encodable) throws -> String {
         let encoder = JSONEncoder()

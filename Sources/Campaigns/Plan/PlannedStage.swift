@@ -1,9 +1,9 @@
 package import Model
 import Store
 
-/// One stage of a planned run, with the evidence that its devices could give.
+/// One stage of a planned run, with the numbers of responses that it needs to pass or to stop.
 package struct PlannedStage: Hashable, Sendable {
-    /// The number of responses after which a share of refusals would stop the run.
+    /// The number of responses after which this share of refusals would stop the run.
     package struct Notice: Hashable, Sendable {
         package var percent: Double
         /// `nil` if the share is tolerated.
@@ -21,7 +21,7 @@ package struct PlannedStage: Hashable, Sendable {
     package var notices: [Notice]
 
     package var isRest: Bool { stage.members == .rest }
-    /// Whether the stage has too few devices to pass by itself, so that a person must decide.
+    /// Whether the stage has too few devices to pass automatically, so that a person must decide.
     package var isTooSmall: Bool { !isRest && devices.count < answersNeeded }
 
     /// Returns the stages; empty for a campaign without stages.
@@ -38,7 +38,7 @@ package struct PlannedStage: Hashable, Sendable {
         }
     }
 
-    /// The stage in words, such as `12 devices: en 10, de 2`, and what it needs to pass.
+    /// The stage in words, such as `12 devices: en 10, de 2`, and what the stage needs to pass.
     package var summary: [String] {
         let languages = devices.byLocale.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
             .map { "\($0.key.isEmpty ? "no language" : $0.key) \($0.value.grouped)" }

@@ -39,7 +39,7 @@ package struct PlanCampaign: Sendable {
     /// - Parameters:
     ///   - occurrence: the occurrence of the campaign's schedule; `nil` for the next one.
     ///   - isNow: whether to plan a start now, whatever the schedule says.
-    ///   - actor: the person who would start the run, whose usual volume counts; `nil` for the daemon.
+    ///   - actor: the person who would start the run, whose usual volume counts for the brake; `nil` for the daemon.
     package func plan(
         _ definition: RunDefinition, occurrence: String?, isNow: Bool, by actor: Actor? = nil, now: Timestamp
     ) async throws -> Planned {

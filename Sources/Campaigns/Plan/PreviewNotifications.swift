@@ -5,7 +5,7 @@ import Rendering
 /// The notifications that phones show for a campaign, one for each text. They are taken from the payloads that would be
 /// sent.
 package struct PreviewNotifications: Sendable {
-    /// - Parameter definition: variables that have no value yet show their names.
+    /// - Parameter definition: the run to preview. Variables that have no value yet show their names.
     package static func all(_ definition: RunDefinition) throws -> PreviewResult {
         let (shown, unset) = definition.filledForShow()
         let renderers = try VariantRenderers(shown)

@@ -37,7 +37,7 @@ package struct RenderPayload: Sendable {
     }
 }
 
-/// One rendered push: its payload and everything that would go with it.
+/// One rendered push: its payload, headers and remarks.
 package struct Rendering {
     package let payload: String
     /// Further information for a person.

@@ -54,12 +54,12 @@ package struct RunDifference: Hashable, Sendable {
     }
 }
 
-/// A template, divided into the places that a person would name, each with a value to compare.
+/// A template as parts with names, such as `de.title` or `sound`, each with a value to compare.
 struct TemplateOutline {
     /// By locale, then by `title`, `subtitle` and `body`.
     private var texts: [String: [String: TemplateText]] = [:]
     private var locales: [String] = []
-    /// Everything else, by the key of the file.
+    /// All other settings, by their key in the file.
     private var settings: [String: Data] = [:]
 
     init(_ template: Template) throws {
@@ -112,15 +112,15 @@ struct TemplateOutline {
     }
 }
 
-/// A campaign file by its keys.
+/// Compares two campaign files key by key.
 enum CampaignOutline {
-    /// Returns the keys of the file whose values differ, in alphabetical order. The defaults of variables are left out,
-    /// because the values of the run count.
+    /// Returns the keys of the file whose values differ, in alphabetical order. The defaults of variables are left
+    /// out, because the values of the runs are compared instead.
     static func changedKeys(_ old: Campaign, _ new: Campaign) throws -> [String] {
         WrittenKeys.changed(try values(old), try values(new)).map { fileKeys[$0] ?? $0 }.sorted()
     }
 
-    /// The file's keys, where the run's definition uses another word for the same thing.
+    /// The keys of the file whose property in the run's definition has another name.
     private static let fileKeys = [
         "name": "campaign", "feed": "trigger", "holdout_percent": "holdout",
         "max_attempts": "retry",
@@ -134,7 +134,7 @@ enum CampaignOutline {
     }
 }
 
-/// The properties of a value by the keys of its file, each as the bytes of its JSON.
+/// The properties of a value by their keys in snake_case, each as the bytes of its JSON.
 enum WrittenKeys {
     static func values(of value: some Encodable) throws -> [String: Data] {
         let encoder = JSONEncoder()

@@ -2,8 +2,8 @@ package import CampaignFiles
 package import Model
 package import Store
 
-/// Devices that a campaign cannot reach because they are registered under another topic of the app. Each push type with
-/// a suffix has its own tokens, which are imported under the topic with the suffix (`ProviderProtocol` section 4).
+/// Devices that a campaign cannot reach because they are registered under another topic of the app. Each push type
+/// whose topic has a suffix has its own tokens, which are imported under that topic (`ProviderProtocol` section 4).
 package struct TopicMismatch: Hashable, Sendable, CustomStringConvertible {
     package struct Topic: Hashable, Sendable {
         package var name: String
@@ -35,8 +35,8 @@ package struct TopicMismatch: Hashable, Sendable, CustomStringConvertible {
             + "that the app gets for \(pushType.rawValue) pushes with topic \(topic)"
     }
 
-    /// Checks the app's devices in the store, for any audience. Returns `nil` if a device is registered where the push
-    /// goes, or if the app has no device under another topic either.
+    /// Checks the app's active devices, whatever the campaign's audience is. Returns `nil` if a device is registered
+    /// under the push's topic, or if the app has no device under another topic either.
     package init?(_ campaign: Campaign, _ counts: [DeviceCount]) {
         let active = counts.filter { $0.status == .active }
         guard !active.contains(where: { $0.topic == campaign.deviceTopic }) else { return nil }
@@ -49,8 +49,8 @@ package struct TopicMismatch: Hashable, Sendable, CustomStringConvertible {
             }, isAnyInPlace: false)
     }
 
-    /// Returns what an audience selects under the app's other topics. The caller has found that it selects no device
-    /// where the push goes.
+    /// Returns the devices that an audience selects under the app's other topics. The caller has found that the
+    /// audience selects no device under the push's topic.
     static func selected(
         by campaign: Campaign, in store: any DeviceRegistry, now: Timestamp
     ) async throws -> TopicMismatch? {
@@ -70,7 +70,7 @@ package struct TopicMismatch: Hashable, Sendable, CustomStringConvertible {
             isAnyInPlace: counts.contains { $0.status == .active && $0.topic == campaign.deviceTopic })
     }
 
-    /// Returns a warning at the line that determines where the push goes.
+    /// Returns a warning at the line of `push_type`, which determines the push's topic.
     package func diagnostic(of source: LocatedCampaign) -> Diagnostic {
         let location = source.locations["push_type"] ?? SourceLocation()
         return Diagnostic(

@@ -1,9 +1,9 @@
 package import Model
 import Store
 
-/// The deliveries that start at the same time, with the times that the pace gives them.
+/// The deliveries that start at the same time, and the times that follow from the pace.
 package struct Wave: Hashable, Sendable {
-    /// The source of the expected end.
+    /// The source of the rate from which the end is computed.
     package enum Basis: Hashable, Sendable {
         /// The campaign's own pace.
         case pace
@@ -15,7 +15,7 @@ package struct Wave: Hashable, Sendable {
     package var devices: Int
     /// The time zones of the devices, most devices first; empty in a run that does not follow each device's clock.
     package var zones: [String]
-    /// The pushes per second at full speed; `nil` if nothing is known of it.
+    /// The pushes per second at full speed; `nil` if unknown.
     package var rate: Double?
     package var basis: Basis?
     package var ramp: Duration?
@@ -58,7 +58,7 @@ package struct Wave: Hashable, Sendable {
         var pace = definition.campaign.pace ?? previous?.pushesPerSecond.map { Campaign.Pace(pushesPerSecond: $0) }
         rate = pace?.pushesPerSecond
         basis = pace.map { _ in definition.campaign.pace == nil ? .lastRun : .pace }
-        // Only the first pushes of the run have the ramp.
+        // Only the first wave of the run has the ramp.
         if isBusyUntil != nil { pace?.ramp = nil }
         ramp = pace?.ramp
         let begin = max(startsAt, isBusyUntil ?? startsAt)
@@ -96,7 +96,7 @@ package struct SilentForecast: Hashable, Sendable {
     }
 }
 
-/// The expected effect of the frequency caps on a run of alerts, given what devices and users have had.
+/// The expected effect of the frequency caps on a run of alerts, given the pushes that devices and users have had.
 package struct CappedForecast: Hashable, Sendable {
     /// The caps that name the campaign's class.
     package var caps: [FrequencyCap]
@@ -114,7 +114,7 @@ package struct QuietForecast: Hashable, Sendable {
     /// The devices that get their push after their quiet hours, the last of them at ``lastEnd``.
     package var waiting = 0
     package var lastEnd: Timestamp?
-    /// The devices that get nothing: the policy is `drop`, the run expires before, or their zone is unknown.
+    /// The devices that get nothing: the policy is `drop`, the push expires first, or the zone is unknown.
     package var suppressed = 0
 
     /// Returns `nil` for a campaign without quiet hours.

@@ -43,7 +43,7 @@ package final class CountQueue: Sendable {
 
 /// Figures that take seconds to count, for pages that show them on every request.
 ///
-/// - The counts run in the background, one at a time, and take only a small share of the time.
+/// - The counts run in the background, one at a time, with a long pause after each.
 /// - Every page shows the last figure and when it was counted.
 package actor BackgroundCountCache<Key: Hashable & Sendable, Figure: Sendable> {
     /// A figure, and when it was counted.
@@ -68,7 +68,8 @@ package actor BackgroundCountCache<Key: Hashable & Sendable, Figure: Sendable> {
 
     /// The minimum pause after a count, as a multiple of the time that the count took.
     private static var rest: Int { 40 }
-    /// The overdue time after which a figure is no longer shown: no page has requested it for too long.
+    /// The time for which a figure is still shown after its recount is due. Only a figure that no page requests gets
+    /// so old.
     private static var overdueMax: Duration { .seconds(600) }
     private static var keptMax: Int { 100 }
 
@@ -115,7 +116,7 @@ package actor BackgroundCountCache<Key: Hashable & Sendable, Figure: Sendable> {
             if isDue(key) { countBehind(key, count) }
             if let counted = usable(key) { return counted }
             if let counting = counting[key] { return try await counting.value }
-            // Another figure is being counted.
+            // Another figure is being counted, so wait for that count.
             await countQueue.settle()
             try Task.checkCancellation()
         }
@@ -134,7 +135,7 @@ package actor BackgroundCountCache<Key: Hashable & Sendable, Figure: Sendable> {
         return clock.uptime() - counted.uptime - max(every, counted.took * Self.rest)
     }
 
-    /// Starts the count in the background. Does nothing while another count is running: the caller asks again later.
+    /// Starts the count in the background. Does nothing while another count is running: the caller retries later.
     private func countBehind(_ key: Key, _ count: @escaping @Sendable () async throws -> Figure) {
         guard counting[key] == nil, countQueue.acquire() else { return }
         counting[key] = Task {

@@ -38,7 +38,7 @@ struct DeliverySummary {
         delivery.outcome.status > 0 ? "\(delivery.outcome.status) \(reason)" : reason
     }
 
-    /// Names only the wait before the first request: a later wait was for a retry.
+    /// The wait before the first request, in words. Later waits are not named, because they were for retries.
     private var waited: String {
         guard let heldUntil = delivery.heldUntil, let what = Self.held(delivery.heldFor) else { return "" }
         return "waited for \(what) until \(heldUntil.iso8601), then "

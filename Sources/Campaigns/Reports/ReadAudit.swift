@@ -2,7 +2,7 @@ package import Model
 import Senders
 package import Store
 
-/// Reads who did what, when.
+/// Reads the audit log.
 package struct ReadAudit: Sendable {
     package static let limitMax = 500
 

@@ -12,7 +12,7 @@ package struct ReportRun: Sendable {
 
     package func report(_ run: Run) async throws -> Report { try await completed(store.report(run.id)) }
 
-    /// Adds the facts that are recorded beside the deliveries.
+    /// Adds the stages, the corrections and the emergency override, which are not recorded with the deliveries.
     private func completed(_ report: Report) async throws -> Report {
         var report = report
         if report.run.definition.campaign.stages != nil { report.stages = try await store.stages(of: report.run.id) }
@@ -23,7 +23,7 @@ package struct ReportRun: Sendable {
 
     package func result(of run: Run) async throws -> ReportResult { ReportResult(try await report(run)) }
 
-    /// Returns the kept report. `nil` if the run's deliveries would have to be counted.
+    /// Returns the stored report; `nil` if there is none, so that the run's deliveries would have to be counted.
     func keptResult(of run: Run) async throws -> ReportResult? {
         guard let kept = try await store.keptReport(run.id) else { return nil }
         return ReportResult(try await completed(kept))
@@ -33,7 +33,7 @@ package struct ReportRun: Sendable {
         try await ReadTimeline(store: store).timeline(of: run)
     }
 
-    /// As ``ReadTimeline/waves(of:)``.
+    /// Returns the same waves as ``ReadTimeline/waves(of:)``.
     package func waves(of run: Run) async throws -> [PlannedWave] {
         try await ReadTimeline(store: store).waves(of: run)
     }
@@ -107,8 +107,8 @@ extension SumCheck {
     package var closes: Bool { problems.isEmpty && recounted.closes && stored == recounted }
 }
 
-/// A delivery of a run as a line of CSV, for analysts. The values are unchanged, except for the mark before a formula
-/// (``CSVLine``).
+/// A delivery of a run as a line of CSV, for analysts. The values are unchanged, except for the character that
+/// ``CSVLine`` puts before a formula.
 package struct OutcomeLine: Sendable {
     package static let columns = [
         "device", "installation_id", "token", "environment", "locale", "state", "status", "reason", "attempts",

@@ -6,7 +6,7 @@ package import Store
 package struct RunningReports: Sendable {
     package typealias Counted = BackgroundCountCache<Int64, ReportResult>.Counted
 
-    /// The largest audience that is counted while the page waits.
+    /// The maximum size of an audience that is counted while the page waits.
     package static let countedAtOnceMax = 20_000
     private static let countEvery: Duration = .seconds(10)
 

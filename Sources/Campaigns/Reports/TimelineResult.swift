@@ -38,10 +38,10 @@ package struct PlannedWave: Hashable, Sendable {
 /// The stable shape of a run's timeline: the outcomes of its pushes over time.
 package struct TimelineResult: Codable, Hashable, Sendable {
     package struct Slot: Codable, Hashable, Sendable {
-        /// ISO 8601, UTC; it lasts ``TimelineResult/slotSeconds``.
+        /// The start of the slot, ISO 8601 and UTC. A slot lasts ``TimelineResult/slotSeconds``.
         package var startsAt: String
         package var accepted, rejected, unknown, suppressed: Int
-        /// The number of attempts after which the push waits for another attempt.
+        /// The number of attempts that failed and are followed by another attempt.
         package var retried: Int
         /// From the request's first byte to its response, in milliseconds; absent if there were no responses.
         package var p50Ms, p99Ms: Double?
@@ -78,7 +78,7 @@ package struct TimelineResult: Codable, Hashable, Sendable {
 }
 
 extension TimelineResult {
-    /// The maximum number of slots. A page would draw more of them over each other.
+    /// The maximum number of slots. In the chart of a page, more slots would overlap.
     private static let slotsMax = 360
     /// The candidate numbers of stored slots per slot. The smallest one that yields at most `slotsMax` slots is used.
     private static let merged: [Int64] = [1, 2, 3, 6, 12, 30, 60, 90, 180, 360, 1080, 2160, 8640]

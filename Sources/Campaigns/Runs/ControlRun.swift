@@ -2,16 +2,16 @@ package import Model
 package import Senders
 package import Store
 
-/// Pauses, resumes and cancels runs, and reports when the sender of a run has obeyed.
+/// Pauses, resumes and cancels runs, and reports whether the sender of a run has stopped sending it.
 package struct ControlRun: Sendable {
-    /// 15 s: a heartbeat, the requests in flight, and a margin.
+    /// The maximum number of looks: 15 s in total, for a heartbeat, the requests in flight, and a margin.
     private static let looksMax = 150
     private static let lookInterval: Duration = .milliseconds(100)
 
     /// A run after a requested change.
     package struct Changed: Sendable {
         package var run: Run
-        /// The process that was told and still waits for responses; `nil` if no process has the run any more.
+        /// The process that still waits for its responses; `nil` if no process has the run any more.
         package var busyOwner: String?
     }
 
@@ -48,7 +48,7 @@ package struct ControlRun: Sendable {
 
     /// Resumes a paused run: a process that sends open runs continues it.
     ///
-    /// - Parameter reason: the reason, for the record.
+    /// - Parameter reason: the reason, for the audit log.
     package func resume(
         _ run: Run, reason: String? = nil, by actor: Actor, isHeld: Bool = false
     ) async throws -> Changed {
@@ -61,9 +61,9 @@ package struct ControlRun: Sendable {
 
     /// Approves the stage that a run is paused for: a process that sends open runs continues the run.
     ///
-    /// - Parameter stage: the number of the stage that the person has seen, from 1. An approval without a number is
-    ///   refused, and the refusal names the number. The reason is that a page or a command may be older than the stage
-    ///   that waits now.
+    /// - Parameter stage: the number of the stage that the person has seen, from 1. A page or a command may show an
+    ///   older stage than the one that waits now. An approval without a number is therefore refused, and the refusal
+    ///   names the number.
     package func approve(_ run: Run, stage: Int?, by actor: Actor) async throws -> Changed {
         try await plans?.requireOther(than: run, actor)
         let isApproved =
@@ -102,7 +102,7 @@ package struct ControlRun: Sendable {
         _ run: Run, reason: String?, by actor: Actor, isHeld: Bool = false
     ) async throws -> Changed {
         let changed = try await change(run, to: .cancelled, reason: reason, by: actor, isHeld)
-        // The stop is lifted last, so that nothing of the run is sent in the meantime.
+        // Lift the stop last, so that nothing of the run is sent in the meantime.
         try stopFile?.lift(of: run)
         return changed
     }
@@ -110,7 +110,7 @@ package struct ControlRun: Sendable {
     private func change(
         _ run: Run, to state: RunState, reason: String?, by actor: Actor, _ isHeld: Bool
     ) async throws -> Changed {
-        // A person who pauses a run because of one device may have pasted its token.
+        // A person who pauses a run because of one device may have pasted its token, so redact the reason.
         let reason = try RecordedReason.checked(reason)
         do {
             try await store.change(

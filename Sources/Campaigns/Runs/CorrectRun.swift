@@ -14,7 +14,7 @@ package struct CorrectRun: Sendable {
         /// The template of a replacement; `nil` for the one that the campaign prepared.
         package var template: String?
         package var variables: [String: String]
-        /// Whether to send another correction after an earlier one, perhaps with other words.
+        /// Whether to send another correction after an earlier one, perhaps with another text.
         package var isAgain: Bool
         /// The reason to send an unprepared text to many devices without approvals; `nil` if there is none.
         package var reason: String?
@@ -125,7 +125,7 @@ package struct CorrectRun: Sendable {
         return StartCampaign.Started(run: started, isNew: true, warnings: prepared.warnings)
     }
 
-    /// Returns whether there is something to correct, for pages that offer it.
+    /// Returns whether pages offer to correct the run.
     package static func isOffered(for run: Run) -> Bool {
         run.definition.correction == nil && run.definition.campaign.collapse.hasID && run.counts.audience > 0
             && obstacle(to: run) == nil
@@ -170,7 +170,7 @@ package struct CorrectRun: Sendable {
 }
 
 extension CorrectRun {
-    /// Returns the collapse id of what is on the screens, and the number of devices reached.
+    /// Returns the collapse id of the run's alerts, and the reached devices. Throws if no correction is possible.
     private func requireCorrectable(_ run: Run) async throws -> (collapseID: String, reached: ReachedDevices) {
         if let obstacle = Self.obstacle(to: run) { throw obstacle }
         if let pruned = try await ReportRun(store: store).prunedAt(run) {
@@ -192,7 +192,7 @@ extension CorrectRun {
         return (collapseID, reached)
     }
 
-    /// Returns the obstacle to a correction, judged by the run alone. `nil` if there is none.
+    /// Returns the obstacle to a correction that follows from the run alone; `nil` if there is none.
     private static func obstacle(to run: Run) -> Failure? {
         let campaign = run.definition.campaign
         if run.isTest { return Failure(.invalidData, "run \(run.id) is a test, to one device; send another test") }
@@ -202,7 +202,7 @@ extension CorrectRun {
                 "run \(run.id) sent \(campaign.pushType.rawValue) pushes; only alerts stay on a screen, where they can be "
                     + "replaced")
         }
-        // A paused run may resume, with the wrong text.
+        // A paused run may resume and send the wrong text.
         if !run.state.isFinal || run.owner != nil || run.counts.leased > 0 {
             return Failure(
                 .tryAgain,
@@ -212,9 +212,9 @@ extension CorrectRun {
         return nil
     }
 
-    /// Returns whether the correction needs approvals: it is large enough, and the campaign did not prepare its text.
-    /// An unprepared text is another template, a template changed since the run was created, or new variable values.
-    /// Prepared corrections and recalls need no approvals, because minutes count.
+    /// Returns whether the correction needs approvals: it is large enough, and the campaign did not prepare its
+    /// text. An unprepared text is another template, a template changed since the run was created, or new variable
+    /// values. Prepared corrections and recalls need no approvals, because they are urgent.
     ///
     /// - Parameter files: the hash of the template, by path.
     private func needsSignatures(
@@ -341,9 +341,9 @@ extension CorrectRun {
 }
 
 extension Campaign {
-    /// Returns the settings of a correction, which goes out immediately and to all its devices.
+    /// Returns a campaign with the settings of a correction, which is sent immediately and to all its devices.
     ///
-    /// - Parameter collapseID: the collapse id of what is on the screens.
+    /// - Parameter collapseID: the collapse id of the alerts to correct.
     fileprivate func asCorrection(_ kind: Correction.Kind, of collapseID: String) -> Campaign {
         var campaign = Campaign(
             name: name + kind.suffix, topic: topic, pushType: kind == .recall ? .background : pushType,
@@ -353,7 +353,7 @@ extension Campaign {
         campaign.maxAttempts = maxAttempts
         guard kind == .replace else { return campaign }
         campaign.priority = priority
-        // A device that is offline now still shows the old alert when it comes back.
+        // Keep the expiry: a device that is offline now still shows the old alert when it reconnects.
         if expiresAfter != .zero { campaign.expiresAfter = expiresAfter }
         campaign.collapse = .key(collapseID)
         return campaign
@@ -361,7 +361,7 @@ extension Campaign {
 }
 
 extension Correction.Kind {
-    /// The suffix behind the name of the corrected campaign.
+    /// The suffix that turns the corrected campaign's name into the correction's name.
     fileprivate var suffix: String {
         switch self {
         case .replace: ".correction"
@@ -381,7 +381,7 @@ extension Template {
     }
 }
 
-/// The correction that a run makes; keys are written in snake_case.
+/// The run that a correction corrects, and the kind of the correction; keys are written in snake_case.
 package struct CorrectionResult: Codable, Hashable, Sendable {
     /// The corrected run.
     package var run: Int64

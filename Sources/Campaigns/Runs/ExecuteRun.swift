@@ -6,7 +6,7 @@ package import Store
 /// Executes a run until it ends. If there is a daemon, it learns of the run through the store and sends it. Otherwise,
 /// this process sends the run.
 package struct ExecuteRun: Sendable {
-    /// The output of a front end during the execution.
+    /// The functions that show the execution in a front end.
     package struct Observer: Sendable {
         package typealias Observe = @Sendable (DeliveryCounts, StoreWait?) -> Void
         /// Watches the run until it ends, or until no process has it.
@@ -14,7 +14,7 @@ package struct ExecuteRun: Sendable {
 
         /// Shows a sentence to the person who waits.
         package var note: @Sendable (String) -> Void
-        /// Called while another process has the run. Carries out the watch and shows the counts that it reports.
+        /// Called while another process has the run. Calls the watch, and shows the counts that the watch reports.
         package var watching: @Sendable (Watch) async throws -> RunEnd?
 
         package init(
@@ -46,13 +46,14 @@ package struct ExecuteRun: Sendable {
         self.here = here
     }
 
-    /// Executes the run and returns its end. Returns `nil` if the run was handed over to the daemon and `wait` is
-    /// `false`. A run that has ended, or that waits for a person, stays unchanged.
+    /// Executes the run and returns how it ended. Returns `nil` if the run was handed over to the daemon and `wait`
+    /// is `false`. A run that has ended, or that waits for a person, stays unchanged.
     ///
     /// - Parameter run: the run as currently recorded.
     package func execute(_ run: Run) async throws -> RunEnd? {
         let pause = RunEnd(run)
-        // The daemon waits before it retries a run that paused itself. A person who asks for the run does not wait.
+        // The daemon waits before it retries a run that paused itself. If a person requests the run, continue it
+        // immediately.
         if let pause, !pause.goesOnWithNextStart || wait == false { return pause }
         var recoveriesLeft = Self.recoveriesMax
         while true {
@@ -69,7 +70,8 @@ package struct ExecuteRun: Sendable {
             let end = try await sendHere(run)
             guard case .busy(let owner, _) = end, wait != false else { return end }
             let holder = runs.holder(owner)
-            // The first heartbeat of a killed process may be committed after the search for abandoned runs.
+            // The first heartbeat of a killed process may be committed after the search for abandoned runs: search
+            // again.
             if holder.state == .ended, recoveriesLeft > 0 {
                 recoveriesLeft -= 1
                 for found in try await runs.recoverAbandoned() { observer.note(found.summary) }

@@ -7,7 +7,7 @@ package import Store
 package struct FollowRuns: Sendable {
     private static let lookInterval: Duration = .milliseconds(200)
     private static let clockStepShown: Duration = .seconds(86_400)
-    /// The number of a run's latest events in which the latest recovery is searched.
+    /// The number of a run's latest events that are searched for its latest recovery.
     private static let eventsMax = 1000
 
     /// A run, and the process that has it.
@@ -17,14 +17,14 @@ package struct FollowRuns: Sendable {
         package var holder: RunHolder?
         /// The waits of the run, if requested.
         package var waits = RunWaits()
-        /// The latest recovery after a sender that ended, if requested.
+        /// The latest recovery after a sender of the run ended, if requested.
         package var recovery: StoreEvent?
-        /// The progress of its stages, if requested.
+        /// The progress of the run's stages, if requested.
         package var stages: [StageRecord] = []
         /// The emergency override that started the run, if requested.
         package var emergencyOverride: EmergencyOverride?
 
-        /// Whether the run is to be sent now and no process has it.
+        /// Whether the run should be in progress, but no process has it.
         package var isLeft: Bool { run.state == .running && holder == nil }
 
         package var result: RunResult {
@@ -38,7 +38,7 @@ package struct FollowRuns: Sendable {
         package var daemon: Daemon?
         /// The last step of the wall clock within a day.
         package var clockStep: ClockStep?
-        /// The present and recent senders of a store that machines share.
+        /// The present and recent senders of a store that machines share; `nil` if the store belongs to one machine.
         package var senders: [SenderOnRecord]?
         /// The runs whose rows cannot be read. They are not in ``runs``.
         package var unreadable: [UnreadableRun] = []
@@ -76,7 +76,7 @@ package struct FollowRuns: Sendable {
         _ = try await store.noteClocks(clock.reading(), by: actor)
     }
 
-    /// Settles the deliveries that ended processes left in flight. A command that sends, pauses, resumes or cancels
+    /// Settles the deliveries in flight of processes that have exited. A command that sends, pauses, resumes or cancels
     /// calls this first.
     package func recoverAbandoned() async throws -> [AbandonedRun] {
         if let copied = try await recovery.waitForEnded() {
@@ -85,8 +85,8 @@ package struct FollowRuns: Sendable {
         return try await recovery.recoverAbandoned()
     }
 
-    /// Waits after an outage of the store, while senders of other machines that left work may still come back. The wait
-    /// is at most one takeover timeout.
+    /// Waits after an outage of the store, because senders of other machines may still return to their unfinished
+    /// work. The wait is at most one takeover timeout.
     package func waitForQuietTime() async throws {
         guard let left = try await store.quietTimeLeft() else { return }
         await clock.sleep(left + .milliseconds(100))
@@ -94,7 +94,8 @@ package struct FollowRuns: Sendable {
 
     /// Returns the runs that ``recoverAbandoned()`` would recover, for a command that only reads.
     package func leftInFlight() async throws -> [LeftRun] {
-        // A sender that ended a moment ago still counts as alive. A copied folder matters to senders only.
+        // A sender that has just exited still counts as alive, so wait. Ignore a copied folder, which matters only
+        // to senders.
         _ = try await recovery.waitForEnded()
         var left: [LeftRun] = []
         for run in try await store.abandonedRuns() {
@@ -120,7 +121,7 @@ package struct FollowRuns: Sendable {
         return overview
     }
 
-    /// Returns the number of other senders at a run, besides its owner.
+    /// Returns the number of senders that take part in a run, besides its owner.
     package func others(at run: Run) async throws -> Int {
         try await store.participants(of: run.id, apartFrom: run.owner ?? "").others
     }
@@ -184,7 +185,7 @@ package struct FollowRuns: Sendable {
         try await EmergencyOverride.of(run, in: store)
     }
 
-    /// Returns the process behind an owner's name, for a person.
+    /// Returns the process behind an owner's name, and its state.
     package func holder(_ owner: String) -> RunHolder { senders.holder(owner) }
 
     /// Returns the daemon that is alive on the store, if there is one.
@@ -200,8 +201,8 @@ package struct FollowRuns: Sendable {
     /// - Parameters:
     ///   - isCared: whether another process will take up the run; called while no process has it.
     ///   - known: the process that has the run, as last reported.
-    ///   - changed: receives that process when it is stopped, or continues.
-    ///   - observe: receives the counts at each look, and since when the sender has waited for the store.
+    ///   - changed: receives that process when a signal stops or continues it.
+    ///   - observe: receives, at each look, the counts and the sender's wait for the store.
     package func follow(
         _ id: Int64, isCared: @Sendable () async throws -> Bool, known: RunHolder?,
         changed: @Sendable (RunHolder) -> Void, observe: @Sendable (DeliveryCounts, StoreWait?) -> Void
@@ -221,7 +222,7 @@ package struct FollowRuns: Sendable {
     }
 }
 
-/// A run whose sender ended without releasing it, before a process that may write recovers it.
+/// A run whose sender exited without releasing it, and that no process has recovered yet.
 package struct LeftRun: Hashable, Sendable {
     package var run: Int64
     /// `nil` if the run was cancelled, and no process has ended it yet.

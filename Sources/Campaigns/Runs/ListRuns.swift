@@ -32,7 +32,7 @@ package struct RunPageResult: Codable, Hashable, Sendable {
     package var runs: [RunResult]
     /// Absent on the last page.
     package var next: String?
-    /// The runs that are left out, oldest first, on the first page only. Absent if all runs can be read.
+    /// The runs that cannot be read, oldest first, on the first page only. Absent if all runs can be read.
     package var unreadable: [UnreadableRunResult]?
 
     package init(runs: [RunResult], next: String?, unreadable: [UnreadableRunResult]? = nil) {

@@ -29,7 +29,7 @@ package enum RecordedReason {
     }
 
     private static func isTooLong(_ text: String) -> Bool {
-        // The number of bytes is known. The number of scalars has to be counted.
+        // Compare the bytes first: their number is known, but scalars must be counted.
         text.utf8.count > lengthMax && text.unicodeScalars.dropFirst(lengthMax).first != nil
     }
 }

@@ -26,7 +26,7 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var stateReason: String?
     /// The person who paused the run; absent if the run paused itself.
     package var pausedBy: String?
-    /// The cause of a run that paused itself, or of a finished run without success:
+    /// The reason why the run paused itself, or why a finished run is no success:
     ///
     /// - `unreachable` or `credential`: the same command continues the run.
     /// - `breaker`, `late`, `stage`, `volume` or `restored`: the run waits for `resume`.
@@ -55,11 +55,11 @@ package struct RunResult: Codable, Hashable, Sendable {
     package var hasLater: Bool?
     /// The endpoints that the sender backs off from.
     package var holdingBack: [HoldResult]?
-    /// When its process began to wait for the store, which accepts no records; absent if it does not wait.
+    /// When the run's process began to wait for a store that accepts no writes; absent if the process does not wait.
     package var storeWaitSince: String?
     /// `locked`, `disk_full` or `failing`.
     package var storeWait: String?
-    /// The latest recovery after a sender that ended in the middle; absent if there was none, and in lists.
+    /// The latest recovery after a sender exited in the middle of the run; absent if there was none, and in lists.
     package var recovery: RecoveryResult?
     /// Absent in a run without stages, and in lists.
     package var stages: [StageResult]?
@@ -120,7 +120,7 @@ extension EmergencyOverride {
     }
 }
 
-/// The outcome of deliveries that a sender left in flight, in words, and why its journal was not trusted.
+/// The outcome of deliveries that a sender left in flight, in words, and the reason if its journal was not trusted.
 package struct RecoveryResult: Codable, Hashable, Sendable {
     package var at, detail: String
 }
@@ -168,7 +168,7 @@ package struct HoldResult: Codable, Hashable, Sendable {
 
 /// A step of the wall clock.
 package struct ClockStepResult: Codable, Hashable, Sendable {
-    /// The time that the clock showed then, ISO 8601 and UTC.
+    /// The time that the clock showed when the step was noticed, ISO 8601 and UTC.
     package var at: String
     /// Positive for a step forward, negative for a step back.
     package var milliseconds: Int64
@@ -218,9 +218,9 @@ package struct RunListResult: Codable, Hashable, Sendable {
     package var daemon: DaemonResult?
     /// Newest first.
     package var runs: [RunResult]
-    /// Absent if the wall clock was not set within a day.
+    /// Absent if the wall clock was not set in the last day.
     package var clockStep: ClockStepResult?
-    /// The senders, the living first; absent if the store belongs to one machine.
+    /// The senders, the living ones first; absent if the store belongs to one machine.
     package var senders: [SenderResult]?
     /// Absent if all runs can be read.
     package var unreadable: [UnreadableRunResult]?
@@ -250,9 +250,9 @@ package struct UnreadableRunResult: Codable, Hashable, Sendable {
 package struct SenderResult: Codable, Hashable, Sendable {
     /// Host and process id.
     package var process: String
-    /// `alive`, `silent` (no heartbeat for some seconds) or `gone`: other senders have taken its work over, or will.
+    /// `alive`, `silent` (no heartbeat for some seconds) or `gone` (other senders take over its work).
     package var state: String
-    /// Whether it starts what is due, for all senders.
+    /// Whether this sender starts the due occurrences for all senders.
     package var coordinator: Bool
     /// The number of the sender. A later sender has a higher number.
     package var term: Int64
@@ -283,7 +283,8 @@ package struct SenderResult: Codable, Hashable, Sendable {
         runs = sender.state == .gone ? [] : sender.facts.runs
     }
 
-    /// Returns the senders in the given order, each with whether its files differ from the coordinator's.
+    /// Returns the results in the order of the senders, and marks the senders whose files differ from the
+    /// coordinator's.
     package static func all(_ senders: [SenderOnRecord]) -> [SenderResult] {
         let others = Set(senders.withOtherFiles.map(\.name))
         return senders.map { SenderResult($0, otherFiles: others.contains($0.name)) }

@@ -3,7 +3,8 @@ import Rendering
 package import Store
 import Synchronization
 
-/// Sends one push to one device, to look at it there. The test is a run of its own, kept out of the campaign's reports.
+/// Sends one push to one device, so that a person can look at it there. The test is a run of its own, kept out of
+/// the campaign's reports.
 package struct SendTest: Sendable {
     /// The maximum number of tests of one campaign within a millisecond. Further tests are refused as already existing.
     private static let atOneMomentMax = 20
@@ -14,9 +15,10 @@ package struct SendTest: Sendable {
     private let limit: TestSendLimit?
 
     /// - Parameters:
-    ///   - segment: the devices that tests may reach; `nil` for any device. With `approvals`, a test needs a segment.
+    ///   - segment: the segment of the devices that tests may reach; `nil` for any device. With `approvals`, a test
+    ///     needs a segment.
     ///   - approvals: the configured rules; `nil` if no run needs an approval.
-    ///   - limit: the limit in a process that many people use; `nil` for a person at a terminal, with rights to the
+    ///   - limit: the limit in a process that many people use; `nil` for a command of a person who has access to the
     ///     store.
     package init(
         store: any ApprovePlans.PlanStore, segment: String?,
@@ -35,7 +37,7 @@ package struct SendTest: Sendable {
     ///   - device: an installation id, a user id, a token or its last 8 characters.
     ///   - variant: `nil` for the variant that the device would get.
     ///   - isHandedOver: whether the daemon sends the run; otherwise, the process that creates the run sends it.
-    ///   - sees: whether the caller may learn about devices of a topic.
+    ///   - sees: returns whether the caller may see devices of a topic.
     package func start(
         _ definition: RunDefinition, device text: String, variant: String?, isHandedOver: Bool = false, by actor: Actor,
         now: Timestamp, sees: (_ topic: String) -> Bool = { _ in true }
@@ -98,7 +100,8 @@ package struct SendTest: Sendable {
     }
 }
 
-/// Limits the tests that one person sends. A test needs no approval, and many tests would be a broadcast without one.
+/// Limits the tests that one person sends. A test needs no approval, so unlimited tests could become a broadcast
+/// without approval.
 package final class TestSendLimit: Sendable {
     /// The maximum number of tests of one person in any ``window``.
     package static let most = 10
@@ -124,7 +127,7 @@ package final class TestSendLimit: Sendable {
     }
 }
 
-/// The error for a person who has sent as many tests as one person may for now.
+/// The error for a person who has used up the tests of the current window.
 package struct TooManyTests: Error, Hashable, Sendable, CustomStringConvertible {
     package var person: String
     package var wait: Duration

@@ -29,7 +29,7 @@ package struct StartCampaign: Sendable {
     package struct Prepared {
         package fileprivate(set) var definition: RunDefinition
         package let app: Configuration.App
-        /// The audience, once it is counted: a start counts it once.
+        /// The audience; `nil` until it is counted, which happens once for each start.
         fileprivate var reach: Reach?
         fileprivate let scheduled: ScheduledOccurrence?
     }
@@ -39,7 +39,7 @@ package struct StartCampaign: Sendable {
         package var run: Run
         /// `false` if the occurrence already had this run.
         package var isNew: Bool
-        /// Descriptions of the devices that the run cannot reach, and of doubtful values of its variables.
+        /// Descriptions of the devices that the run cannot reach, and of values that are probably mistakes.
         package var warnings: [String]
 
         package init(run: Run, isNew: Bool, warnings: [String]) {
@@ -70,17 +70,18 @@ package struct StartCampaign: Sendable {
         return reach
     }
 
-    /// Returns the run that an occurrence has, or `nil`. Throws ``PlanDrift`` if it is not of the plan.
+    /// Returns the run that an occurrence has, or `nil`. Throws ``PlanDrift`` if the run does not match the plan.
     package func known(_ campaign: String, occurrence: String, plan: PlanToken?) async throws -> Run? {
         try await starting.known(campaign, occurrence: occurrence, plan: plan)
     }
 
-    /// Returns the unfinished runs of a campaign that a timer created, see ``StartRun/unfinished(of:occurrence:)``.
+    /// Returns the unfinished runs that a timer created for a campaign, see ``StartRun/unfinished(of:occurrence:)``.
     package func unfinished(of campaign: String, occurrence: String?) async throws -> UnfinishedRuns {
         try await starting.unfinished(of: campaign, occurrence: occurrence)
     }
 
-    /// Records a scheduled occurrence that is found too late as missed, and returns its run. `nil` if it may be sent.
+    /// Records a scheduled occurrence that is found too late as missed, and returns its run. Returns `nil` if the
+    /// occurrence may be sent.
     package func missed(_ prepared: Prepared, by actor: Actor, now: Timestamp) async throws -> Run? {
         guard let scheduled = prepared.scheduled else { return nil }
         try await runs.noteClock(by: actor)
@@ -91,7 +92,7 @@ package struct StartCampaign: Sendable {
     ///   - occurrence: the key of the occurrence. A scheduled occurrence keeps the key that was prepared.
     ///   - plan: the plan that a person has seen, and that the run must match.
     ///   - overriding: the guards that the caller decided to override.
-    ///   - files: the hashes of the files, for the record.
+    ///   - files: the hashes of the files, for the audit log.
     ///   - emergencyOverride: the reason to start without the required approvals; `nil` if the run needs no emergency
     ///     override.
     ///   - ready: called when the guards have passed, before anything is written. If it throws, there is no run.
@@ -133,7 +134,7 @@ extension StartCampaign {
         }
     }
 
-    /// Starts a campaign from its file. Throws if the occurrence was missed or refused, now or before.
+    /// Starts a campaign from its file. Throws if the occurrence was missed or refused, by this call or earlier.
     ///
     /// - Parameters:
     ///   - name: the name of the campaign's file.
@@ -192,6 +193,6 @@ package struct StartedResult: Codable, Hashable, Sendable {
     package var run: RunResult
     /// `false` if the occurrence already had this run, and nothing was done.
     package var isNew: Bool
-    /// Descriptions of the devices that the run cannot reach, and of doubtful values of its variables.
+    /// Descriptions of the devices that the run cannot reach, and of values that are probably mistakes.
     package var warnings: [String]
 }

@@ -20,17 +20,17 @@ package struct StartRun: Sendable {
         self.brake = brake
     }
 
-    /// Creates the run of an occurrence. An occurrence that already has a run gets that run, as it was frozen, whatever
-    /// the files say now.
+    /// Creates the run of an occurrence. If the occurrence already has a run, returns that run as it was frozen,
+    /// whatever the files say now.
     ///
     /// A run that is much larger than usual is created paused, and waits for a person. Throws ``PlanDrift`` or
-    /// ``GuardRefusal`` before anything is written. Throws ``Unapproved`` if the plan waits for approvals, after it has
-    /// recorded that.
+    /// ``GuardRefusal`` before anything is written. If the plan still needs approvals, records its approval request
+    /// and throws ``Unapproved``.
     ///
     /// - Parameters:
     ///   - plan: the plan that a person has seen, and that the run must match.
     ///   - overriding: the guards that the caller decided to override. Each one that would have refused is recorded.
-    ///   - files: SHA-256 in hex of the files the definition was read from, by path, for the record.
+    ///   - files: SHA-256 in hex of the files the definition was read from, by path, for the audit log.
     ///   - isScheduled: whether the occurrence belongs to the campaign's schedule or feed; approvals then cover this
     ///     occurrence only.
     ///   - mayWait: whether the plan may wait for approvals. If not, none are requested, and the occurrence is refused
@@ -64,7 +64,7 @@ package struct StartRun: Sendable {
         let demand = try await plans.demand(
             definition, occurrence: occurrenceSigned, reach: reach, by: actor, now: now, files: files,
             emergencyOverride: try RecordedReason.checked(emergencyOverride))
-        // An approved plan is not weighed: the approvers have seen exactly this one.
+        // The volume brake does not check an approved plan, because the approvers have seen exactly this plan.
         let volume =
             demand != nil && emergencyOverride == nil
             ? nil : try await VolumeRequest.weighing(campaign, reach: reach, brake, by: actor, in: store)
@@ -104,7 +104,7 @@ package struct StartRun: Sendable {
     /// - Parameter plan: the plan that an unfinished run must match.
     package func known(_ campaign: String, occurrence: String, plan: PlanToken? = nil) async throws -> Run? {
         guard let known = try await store.run(campaign: campaign, occurrence: occurrence) else { return nil }
-        // The audience of the run is frozen. The rest is as it was when the run was created.
+        // The run's audience is frozen, so take reach and digest from the plan, and compare only the definition.
         if let plan, !known.state.isFinal,
             let drift = PlanDrift(
                 from: plan, to: try PlanToken(known.definition, reach: plan.reach, digest: plan.digest),
@@ -115,7 +115,7 @@ package struct StartRun: Sendable {
         return known
     }
 
-    /// Returns the unfinished runs of a campaign that a timer created.
+    /// Returns the unfinished runs that a timer created for a campaign.
     ///
     /// - Parameter occurrence: the occurrence that the call stands for; `nil` if the call creates no run.
     package func unfinished(of campaign: String, occurrence: String?) async throws -> UnfinishedRuns {
@@ -207,7 +207,8 @@ extension VolumeRequest {
     }
 }
 
-/// The rules for occurrence names that a person or a script gives. Two names that look the same would send twice.
+/// The rules for occurrence names that a person or a script gives. Two different names that look the same would
+/// start two runs.
 package enum OccurrenceName {
     private static let bytesMax = 1000
 
@@ -232,7 +233,7 @@ package enum OccurrenceName {
 /// An occurrence of a campaign's schedule that a caller named, to be sent as the daemon would send it.
 package struct ScheduledOccurrence {
     package let definition: RunDefinition
-    /// The key as the daemon writes it, however the caller wrote it.
+    /// The key as the daemon writes it, even if the caller wrote it differently.
     package var key: String { occurrence.key }
     private let occurrence: Occurrence
 
@@ -245,8 +246,9 @@ package struct ScheduledOccurrence {
         self.definition = definition.planned(for: occurrence)
     }
 
-    /// Records an occurrence that is found too late as missed, and returns its run. `nil` if it may be sent. Throws if
-    /// it is not due yet, or if only an unconfirmed wall clock makes it missed, see ``ConfirmedTime``.
+    /// Records an occurrence that is found too late as missed, and returns its run. Returns `nil` if the occurrence
+    /// may be sent. Throws if it is not due yet, or if only an unconfirmed wall clock makes it missed, see
+    /// ``ConfirmedTime``.
     package func missed(in store: any RunLog & AuditLog, by actor: Actor, now: Timestamp) async throws -> Run? {
         let campaign = definition.campaign.name
         let time = ConfirmedTime(now, after: try await store.clockSteps(since: now - ConfirmedTime.confirmedAfter * 2))

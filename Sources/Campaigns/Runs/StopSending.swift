@@ -8,10 +8,11 @@ package import Store
 /// store follows: other senders learn of the stop from the record, which outlives the file. A stop is lifted in the
 /// reverse order, so that nothing is sent if the lift fails halfway.
 package struct StopSending: Sendable {
-    /// 15 s: the requests in flight, and a margin.
+    /// The maximum number of looks: 15 s in total, for the requests in flight and a margin.
     private static let looksMax = 150
     private static let lookInterval: Duration = .milliseconds(100)
-    /// The number of latest events in which senders' notes are searched, and of open runs that are read.
+    /// The number of latest events that are searched for notes of senders, and the number of open runs that are
+    /// read.
     private static let eventsMax = 1000
 
     private let store: any RunLog & SenderLog & AuditLog & StopLog
@@ -63,7 +64,7 @@ package struct StopSending: Sendable {
         return order
     }
 
-    /// The error of a stop that is in force nowhere.
+    /// Returns the error for a stop that is in force nowhere.
     ///
     /// - Parameters:
     ///   - file: the path of the stop file.
@@ -157,7 +158,7 @@ package struct StopSending: Sendable {
         let reason: String = try RecordedReason.checked(reason)
         let file = senders.stopFile
         let written = file.read()[scope]
-        // A stop made by hand, or while the store was unavailable, is recorded first: the audit then shows what ends.
+        // If the store does not have this stop yet, record it first, so that the audit log shows which stop ends.
         if let written { _ = try await store.recordStop(written, by: Actor(written.by), now: clock.now()) }
         let recorded = try await store.liftStop(scope, inFile: written, reason: reason, by: actor, now: clock.now())
         if let written { try file.lift(written) }
@@ -167,7 +168,7 @@ package struct StopSending: Sendable {
         return LiftResult(ended, reason: reason, by: actor.name, still: try await orders())
     }
 
-    /// Ends the stop of one run in the file. It needs no store, because the run may be absent, or the store
+    /// Ends the stop of one run in the file. This needs no store, because the run may be absent, or the store
     /// unavailable. A recorded pause stays until the run is resumed.
     ///
     /// Returns `nil` if the file holds no stop of this scope.
@@ -262,7 +263,7 @@ package struct StopOrderResult: Codable, Hashable, Sendable {
     package var by: String
     package var at: String
     package var reason: String?
-    /// The command that ends it.
+    /// The command that ends the stop.
     package var remedy: String
 
     package init(_ order: StopOrder) {

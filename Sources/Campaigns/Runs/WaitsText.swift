@@ -29,7 +29,7 @@ package struct WaitsText {
     /// The sentences about endpoints in trouble, as the sender reports them.
     package var holds: [String] { waits.holds.map(text) }
 
-    /// `the store is locked by another program since 14:02:10: answers are kept, nothing new is sent`
+    /// `the store is locked by another program since 14:02:10: responses are kept, nothing new is sent`
     private func text(_ wait: StoreWait) -> String {
         let trouble =
             switch wait.reason {
@@ -40,7 +40,7 @@ package struct WaitsText {
         return "\(trouble) since \(text(wait.since)): responses are kept, nothing new is sent"
     }
 
-    /// `holding back: api.push.apple.com answered 503 since 14:00:02, next try at 14:02:10`
+    /// `backing off: api.push.apple.com responded 503 since 14:00:02, next try at 14:02:10`
     private func text(_ hold: EndpointHold) -> String {
         let host = hold.endpoint.hasSuffix(":443") ? String(hold.endpoint.dropLast(4)) : hold.endpoint
         if hold.isRetrying { return "APNs has been unreachable since \(text(hold.since)) (\(host)), retrying" }

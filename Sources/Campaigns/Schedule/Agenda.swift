@@ -4,12 +4,12 @@ package import Store
 
 /// The occurrences that are due, and the next one to start. The caller tells this value the time.
 ///
-/// An agenda covers a schedule from its mark on. A campaign without a mark, or with a changed schedule, gets a new one.
-/// The new mark is the time at which the file was written, but no earlier than `late_by_max` ago.
+/// An agenda covers a schedule from its mark on. A campaign without a mark, or with a changed schedule, gets a new
+/// mark. The new mark is the time at which the file was written, but no earlier than `late_by_max` ago.
 ///
-/// - A file added at ten o'clock does not catch up on nine o'clock.
-/// - A file that was there in time is not late because the daemon looked late.
-/// - An `at` is caught up whenever it is found, because a person wrote that exact time.
+/// - If a file is added at ten o'clock, its occurrence of nine o'clock is not started.
+/// - If a file was written in time, its occurrence counts even if the daemon reads the file later.
+/// - An `at` counts even if it is before the mark, because a person wrote that exact time.
 package struct Agenda: Sendable {
     /// The maximum time that an agenda looks back. Older occurrences are dropped.
     package static let lookBackMax: Duration = .seconds(31 * 86_400)
@@ -142,7 +142,7 @@ package struct ReadyCampaign: Hashable, Sendable {
         timetable = campaign.schedule.flatMap(Timetable.init)
     }
 
-    /// Returns what an occurrence sends, with the variables' defaults and the given values.
+    /// Returns the definition of an occurrence's run, with the variables' defaults and the given values.
     package func definition(
         for occurrence: Occurrence, with variables: [String: String] = [:]
     ) throws -> RunDefinition {
@@ -151,14 +151,14 @@ package struct ReadyCampaign: Hashable, Sendable {
         return definition.planned(for: occurrence)
     }
 
-    /// Returns what a run planned for a moment sends, with the variables' defaults.
+    /// Returns the definition of a run planned for a moment, with the variables' defaults.
     package func definition(plannedAt moment: Timestamp) -> RunDefinition {
         RunDefinition(
             campaign: campaign, template: template, variantTemplates: variantTemplates,
             variables: campaign.variables, plannedAt: moment)
     }
 
-    /// The hash that identifies the schedule: its times and its clock, and nothing else.
+    /// The hash that identifies the schedule: its trigger and its zone, and nothing else.
     var scheduleHash: Int64 {
         guard let schedule = campaign.schedule else { return 0 }
         let zone: String =
@@ -177,13 +177,14 @@ package struct ReadyCampaign: Hashable, Sendable {
     }
 }
 
-/// The occurrence that a timer's moment stands for, named by the machine's wall clock. However often the timer, a
-/// person and a restart fire within one day, hour or minute, there is one run.
+/// The occurrence of a run that an external timer starts, named by the machine's wall clock. All starts within one
+/// day, hour or minute name the same occurrence, so there is one run.
 ///
 ///     timer-2026-11-22    timer-2026-11-22T09    timer-2026-11-22T09:05
 ///
-/// If the clock is put back, an hour that it shows twice is two occurrences. Their offset from UTC tells them apart:
-/// `timer-2026-10-25T02+02:00` and `timer-2026-10-25T02+01:00`. A day is one occurrence, however many hours it has.
+/// If the clock is put back, an hour that it shows twice is two occurrences. Their keys differ by the offset from
+/// UTC: `timer-2026-10-25T02+02:00` and `timer-2026-10-25T02+01:00`. A day is one occurrence, however many hours it
+/// has.
 package enum TimerOccurrence {
     package enum Unit: String, Hashable, Sendable, CaseIterable {
         case day, hour, minute
@@ -196,7 +197,7 @@ package enum TimerOccurrence {
             }
         }
 
-        /// The length of the unit in `2026-11-22T09:05`.
+        /// The number of characters of `2026-11-22T09:05` up to and including the unit.
         fileprivate var digits: Int {
             switch self {
             case .day: 10

@@ -2,14 +2,14 @@ package import Foundation
 package import Model
 package import Store
 
-/// Lists what starts automatically next, or rehearses a day.
+/// Lists the next automatic starts, or all automatic starts of given days.
 package struct ListSchedule: Sendable {
     /// The coming occurrences, in order.
     package struct Coming: Sendable {
         package var entries: [Agenda.Due]
         /// The occurrences that the next daemon or `run --due` starts immediately, in order.
         package var due: [Agenda.Due] = []
-        /// The number of campaigns asked for that have a schedule.
+        /// The number of requested campaigns that have a schedule.
         package var scheduled = 0
         /// Whether a campaign has more occurrences than the first ``ListSchedule/occurrencesMax``, which are listed.
         package var isCut = false
@@ -24,7 +24,7 @@ package struct ListSchedule: Sendable {
         package var result: ScheduleResult { ScheduleResult(self) }
     }
 
-    /// The maximum number of occurrences of one campaign between two days.
+    /// The maximum number of occurrences of one campaign in a list of several days.
     package static let occurrencesMax = 1000
     /// The maximum number of days in one list.
     package static let daysMax: Int64 = 62
@@ -150,7 +150,7 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
         package var priority: Int
         /// The zone of the clock: an IANA name, or `recipient` for each device's clock.
         package var zone: String
-        /// Clocks that leave the time out or show it twice; absent if none is known.
+        /// The zones whose clock skips the time or shows it twice; absent if none is known.
         package var clockChanges: [ClockChangeEntry]?
     }
 
@@ -158,8 +158,8 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
     package struct ClockChangeEntry: Codable, Hashable, Sendable {
         /// One of the zones with the same rule.
         package var zone: String
-        /// `skipped` if the clocks are put forward over the time; the occurrence starts when they are. `twice` if they
-        /// are put back over the time; the occurrence starts the first time.
+        /// `skipped` if the clock is put forward over the time; the occurrence starts at that moment. `twice` if the
+        /// clock is put back and shows the time again; the occurrence starts the first time.
         package var kind: String
         /// The time that the clock in the zone shows then.
         package var startsAtLocal: String
@@ -178,9 +178,9 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
     package var zone: String
     package var now: String
     package var occurrences: [Entry]
-    /// The runs that paused themselves and wait for a person; empty when a day is rehearsed.
+    /// The runs that paused themselves and wait for a person; empty in a list of given days.
     package var halted: [Halted]
-    /// `true` if only the first occurrences of some campaign are listed; absent otherwise.
+    /// `true` if only the first occurrences of a campaign are listed; absent otherwise.
     package var truncated: Bool?
     /// The occurrences that the next daemon or `run --due` starts immediately; absent if there are none.
     package var due: [Entry]?

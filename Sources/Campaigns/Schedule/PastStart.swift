@@ -8,8 +8,8 @@ package struct PastStart: Hashable, Sendable {
     package let isDue: Bool
     private let zone: String
 
-    /// Returns `nil` for a campaign whose only start is still to come, and for a campaign with a rule or without a
-    /// schedule.
+    /// Returns `nil` for a campaign whose only start is still to come, and for a campaign with a recurring schedule
+    /// or without a schedule.
     package init?(_ campaign: Campaign, now: Timestamp) {
         guard let schedule = campaign.schedule, let past = Timetable(schedule)?.past(at: now) else { return nil }
         occurrence = past

@@ -132,7 +132,7 @@ package struct DiagnoseInstallation: Sendable {
         }
     }
 
-    /// Checks whether the port is free. A running daemon has the port itself.
+    /// Checks whether the port is free, or used by this store's daemon.
     private func port(_ configuration: Configuration) async -> Finding {
         let address = configuration.http.listen
         switch probes.portFault(address) {
@@ -228,7 +228,7 @@ package struct Reachability: Hashable, Sendable {
     /// `api.push.apple.com:443`
     package var endpoint: String
     package var isWell: Bool
-    /// The text behind the endpoint. If the attempt failed, it says what to do.
+    /// The result, shown after the endpoint. If the attempt failed, the text says what to do.
     package var summary: String
     /// What the response says about the credential; `nil` if no request was made.
     package var credential: Finding?
@@ -258,16 +258,16 @@ package struct Finding: Codable, Hashable, Sendable {
 
     package enum State: String, Codable, Hashable, Sendable {
         case ok
-        /// It works, and a person should look at it.
+        /// There is no failure, but a person should look at the message.
         case warning
-        /// It does not work.
+        /// The check has found a failure.
         case wrong
         case skipped
     }
 
     package var check: Check
     package var state: State
-    /// The facts and, if they are not well, what to do.
+    /// The facts and, if there is a problem, what to do.
     package var message: String
 
     package static func ok(_ check: Check, _ message: String) -> Finding {

@@ -37,7 +37,7 @@ struct FileChecks {
             }
             return [.ok(.files, "\(checked.checks.count) in \(folders.joined(separator: " and ")), all valid")]
         } catch let failure as Failure where failure.kind == .notFound {
-            // `fanfare init` writes to the current folder.
+            // `fanfare init` writes to the current folder, so it is no remedy for the service.
             let isService = configuration.campaigns == "/etc/fanfare/campaigns"
             let way = isService ? "copy one from /usr/share/fanfare/campaigns" : "`fanfare init` writes one"
             return [.warning(.files, "no campaign yet in \(configuration.campaigns); \(way)")]
@@ -89,7 +89,7 @@ struct FileChecks {
         ]
     }
 
-    /// Warns if this user cannot write beside the store: such a user can look, but not send.
+    /// Warns if this user cannot write to the store's folder. Such a user can read the store, but not send.
     private func writing() -> [Finding] {
         let folder = URL(fileURLWithPath: configuration.store).deletingLastPathComponent().path
         guard FileManager.default.fileExists(atPath: folder), access(folder, W_OK) != 0 else { return [] }
@@ -163,7 +163,7 @@ package enum TrustFile {
     }
 }
 
-/// Checks keys and certificates against what Apple issues.
+/// Checks the keys and certificates of an app.
 struct CredentialChecks {
     private static let expiryWarning: Duration = .seconds(30 * 86_400)
 
@@ -224,7 +224,8 @@ struct CredentialChecks {
         }
     }
 
-    /// Apple names the file `AuthKey_ABC123DEFG.p8`. The copy that systemd makes has a prefix.
+    /// Returns the key's id in a file name, which Apple gives as `AuthKey_ABC123DEFG.p8`. The copy that systemd
+    /// makes has a prefix.
     private static func keyID(inNameOf path: String) -> String? {
         path.firstMatch(of: /AuthKey_([A-Za-z0-9]{10})\.p8$/).map { String($0.1) }
     }
@@ -309,7 +310,8 @@ struct MachineChecks {
     }
 }
 
-/// Returns the file that a path leads to over symbolic links: a link's own rights and size say nothing.
+/// Returns the file that a path leads to over symbolic links: the rights and size of a link are not those of the
+/// file.
 func resolved(_ path: String) -> String { URL(fileURLWithPath: path).resolvingSymlinksInPath().path }
 
 extension Configuration.Proxy {

@@ -2,19 +2,20 @@ import Foundation
 package import Model
 package import Senders
 
-/// The time at which `verify` last found that every promise holds. It is the time of an empty file beside the senders,
-/// because `verify` writes nothing into the store.
+/// The time at which `verify` last found that every promise holds. It is stored as the modification time of an empty
+/// file in the senders' folder, because `verify` writes nothing into the store.
 package enum LastGoodVerify {
     private static func path(_ senders: SenderFolder) -> String { "\(senders.path)/verified" }
 
-    /// Does nothing if this user may not write there, or if nothing was ever sent from this machine.
+    /// Records the current time. Does nothing if this user may not write to the senders' folder, or if this machine
+    /// has no such folder because it never sent anything.
     package static func record(_ senders: SenderFolder) {
         let path = path(senders)
         let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { return }
         defer { close(file) }
         futimens(file, nil)
-        // Root leaves no file that the service could not write.
+        // If this is root, give the file to the folder's owner, so that the service can write the file later.
         var folder = stat()
         if geteuid() == 0, stat(senders.path, &folder) == 0 { _ = fchown(file, folder.st_uid, folder.st_gid) }
     }

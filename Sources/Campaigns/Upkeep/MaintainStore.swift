@@ -13,7 +13,8 @@ package struct MaintainStore: Sendable {
     /// Checks everything the store promises, row by row, and changes nothing.
     ///
     /// - Parameters:
-    ///   - configuration: has the silent budgets of the apps; `nil` to leave out the count of those pushes.
+    ///   - configuration: has the silent budgets of the apps; `nil` to skip the check of background pushes against
+    ///     them.
     ///   - senders: the senders' folder beside the store.
     package func verify(
         _ configuration: Configuration?, senders: SenderFolder, faultsMax: Int
@@ -89,7 +90,7 @@ package struct MaintainStore: Sendable {
 }
 
 extension StoreError {
-    /// Describes a fault of the backup's place. The message does not blame `store` in the configuration.
+    /// Describes a fault at the path of the backup. The message does not blame `store` in the configuration.
     fileprivate func ofBackup(_ file: String) -> any Error {
         let kind = Failure(self)?.kind ?? .internalError
         return switch self {
@@ -192,7 +193,7 @@ package struct OutcomePruneResult: Codable, Hashable, Sendable {
     }
 }
 
-/// Compares what the senders have written beside the store with what the store says of them.
+/// Compares the files that the senders keep beside the store with the store's records of the senders.
 struct VerifySenders {
     static let ownership = "ownership"
     static let ownershipPromise = "every owner of a run or lease is a known sender"

@@ -5,8 +5,7 @@ package import Store
 
 /// Moves a whole store to another place, proves the copy and closes the old store: from SQLite to PostgreSQL, and back.
 ///
-/// The next call continues a move that was interrupted, whatever the step and the cause. Memory use does not grow with
-/// the store.
+/// The next call continues a move that was interrupted at any step. Memory use does not grow with the store.
 package struct MoveStore: Sendable {
     /// The progress of a move.
     package struct Progress: Sendable {
@@ -33,7 +32,8 @@ package struct MoveStore: Sendable {
     /// - Parameters:
     ///   - old: opened for ``StoreAccess/departing``.
     ///   - new: opened for ``StoreAccess/arriving``.
-    ///   - mover: the sender's name of this process, by which ``giveUp(_:isMoving:)`` knows that it is alive.
+    ///   - mover: the sender's name of this process. ``giveUp(_:isMoving:)`` checks by that name whether this
+    ///     process is alive.
     ///   - stopsByFile: the stops that the old store's `STOP` file holds now.
     package init(
         from old: any AllRoles, to new: any AllRoles, mover: String? = nil,
@@ -67,8 +67,8 @@ package struct MoveStore: Sendable {
 
     /// Makes the old store usable again while the new one is incomplete.
     ///
-    /// Refused while the mover is known to be alive. A mover on another machine may not be visible from here. It fails
-    /// at its next step, because each step requires that its own move is on record.
+    /// Refused while the mover is known to be alive. A mover on another machine may not be visible from here. Such a
+    /// mover fails at its next step, because each step requires that its own move is on record.
     package static func giveUp(
         _ store: any StoreTransfer & StoreUpkeep, isMoving: (String) -> Bool
     ) async throws {
@@ -109,13 +109,13 @@ package struct MoveStore: Sendable {
         }
     }
 
-    /// Returns the move that both stores have on record from here on.
+    /// Records the move in both stores, or continues the recorded move, and returns it.
     private func begin(by actor: Actor) async throws -> StoreMove {
         let arrival = try await new.arrival()
         if var known = try await old.departure() {
             guard known.to == paths.new else { throw known.refusal(at: paths.old) }
             if let arrival, arrival.move.id == known.id { return try await resume(&known, by: actor) }
-            // The old store is closed permanently, or the content of the new place came from another store.
+            // The old store is closed permanently, or the content at the new address came from another store.
             guard known.endedAt == nil, arrival == nil else { throw other(known) }
             try await requireEmpty()
             _ = try await resume(&known, by: actor)
@@ -137,7 +137,7 @@ package struct MoveStore: Sendable {
         return move
     }
 
-    /// Returns the recorded move, which this process continues from here on.
+    /// Records this process as the mover, and returns the move. A move that has ended stays unchanged.
     private func resume(_ move: inout StoreMove, by actor: Actor) async throws -> StoreMove {
         guard move.endedAt == nil else { return move }
         move.mover = mover
@@ -167,7 +167,7 @@ package struct MoveStore: Sendable {
         var done = try await new.arrival()?.progress ?? TransferProgress()
         while let table = done.current {
             try Task.checkCancellation()
-            // This check fails early, instead of after hours. The end of the departure is the decisive check.
+            // Check now, to fail early instead of after hours. The end of the departure is the decisive check.
             try move.requireOnRecord(try await old.departure(), at: paths.old)
             report(Progress(phase: .copying, table: table.name, rows: done.rows))
             let batch = table.batch(try await old.rows(of: table, after: done.after, limit: table.batchRows))

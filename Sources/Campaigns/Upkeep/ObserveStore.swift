@@ -43,14 +43,14 @@ package struct ObservationResult: Codable, Hashable, Sendable {
         package var campaign: String
         package var pending: Int
         package var leased: Int
-        /// How long ago the first delivery that waits for a time was due; zero if none was.
+        /// How long ago the earliest waiting delivery was due; zero if none is overdue.
         package var overdueSeconds: Double
     }
 
     /// The number of runs by state, without test runs.
     package var runs: [RunState: Int]
     package var queues: [Queue]
-    /// The size of the log, which holds what the store has written and not yet moved to its place.
+    /// The size, in bytes, of the write-ahead log: writes that are not in the store's main file yet.
     package var logBytes: Int
     /// The number of runs that paused themselves, by cause.
     package var halts: [RunHalt: Int]
@@ -153,7 +153,7 @@ struct ServerChecks {
     private static let transactionMax: Duration = .seconds(300)
     /// The connections for commands, pages and people.
     private static let connectionsBesides = 10
-    /// The minimum number of senders. One of two senders may be lost.
+    /// The number of senders that the server must at least allow, so that a second sender can take over.
     private static let sendersMin = 2
 
     let server: ServerObservation

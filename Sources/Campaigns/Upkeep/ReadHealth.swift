@@ -7,7 +7,7 @@ import Store
 ///
 /// The read is cheap: no check reads a table that grows.
 package struct ReadHealth: Sendable {
-    /// The size above which a log is too long: a long read keeps it from shrinking.
+    /// The size, in bytes, above which the log is too long. A long read keeps the log from shrinking.
     private static let logBytesMax = 512 << 20
     /// The time after which an overdue push counts as not being sent.
     private static let overdueMax: Duration = .seconds(300)

@@ -7,7 +7,7 @@ package struct ServiceFacts: Hashable, Sendable {
     package var user: ServiceUser
     /// The paths of the files and folders that `LoadCredential=` passes to the service, by name.
     package var credentials: [String: String]
-    /// The folder with the copies of the running service. `nil` if it does not run, or if this user may not look.
+    /// The folder with the copies of the running service. `nil` if no service runs, or if this user may not see it.
     package var copies: String?
     /// The service's own folder, which systemd creates: `/var/lib/fanfare`.
     package var stateFolder: String
@@ -69,9 +69,9 @@ package struct ServiceUser: Hashable, Sendable {
     }
 }
 
-/// Checks, as root, whether the service's user can do its work.
+/// Checks, as root, whether the service's user has the access that it needs.
 struct ServiceChecks {
-    /// `ProtectHome=yes` in the units.
+    /// The folders that `ProtectHome=yes` in the units hides from the service.
     private static let hidden = ["/home/", "/root/", "/run/user/"]
 
     private let configuration: Configuration
@@ -135,7 +135,7 @@ struct ServiceChecks {
         }
     }
 
-    /// Keys and secrets reach the service as copies that systemd makes when it starts.
+    /// Checks the copies of keys and secrets that systemd makes when the service starts.
     private func handedOver() -> [Finding] {
         secrets.flatMap { secret -> [Finding] in
             guard FileManager.default.fileExists(atPath: secret) else { return [] }

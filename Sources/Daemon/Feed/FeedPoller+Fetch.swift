@@ -5,14 +5,14 @@ import Rendering
 import Store
 import WebClient
 
-/// The reason why a feed gives no items, in words for a person.
+/// The reason why a feed cannot be read, as text for people.
 package struct FeedFailure: Error, CustomStringConvertible {
     package var description: String
 }
 
 extension FeedPoller {
-    /// - Parameter known: the state that the server compares with. If the result has no feed, nothing has changed
-    ///   since.
+    /// - Parameter known: the state after the last poll, which the server compares with. If the result has no feed,
+    ///   the feed has not changed since then.
     func fetch(
         _ url: String, unlessLike known: FeedState?
     ) async throws(FeedFailure) -> (feed: Feed?, etag: String?, lastModified: String?) {
@@ -42,7 +42,8 @@ extension FeedPoller {
         }
     }
 
-    /// Returns a server's value if it can be sent back to it: 1 to 1024 printable ASCII bytes.
+    /// Returns a header value of the server if it can be sent back, and `nil` otherwise. It must have 1 to 1024
+    /// printable ASCII bytes.
     private static func headerValue(_ text: String?) -> String? {
         text.flatMap { text in
             let isUsable = text.utf8.allSatisfy { (0x20...0x7E).contains($0) }
@@ -56,8 +57,8 @@ extension FeedPoller {
 enum FeedItemKey {
     private static let wordBytesMax = 40
 
-    /// Returns `item-`, the last letters and digits of the guid, and the hash of the whole guid. The hash distinguishes
-    /// guids that differ only in what is left out.
+    /// Returns `item-`, the last letters and digits of the guid, and the hash of the whole guid. The hash
+    /// distinguishes guids that differ only in characters that the key omits.
     static func key(guid: String) -> String {
         let hash = String(FNV1a.hash(guid), radix: 16)
         let word = guid.lowercased().split { !($0.isASCII && ($0.isLetter || $0.isNumber)) }.joined(separator: "-")
@@ -91,17 +92,17 @@ struct FeedRunStarter {
             let (run, isNew, _) = try await StartRun(store: store, approvals: approvals, brake: brake)
                 .start(
                     definition, occurrence: occurrence, by: actor, now: now, isScheduled: true, mayWait: false)
-            // A run that exists and is still scheduled was created by a poll that ended before its record.
+            // A run that exists and is still scheduled was created by a poll that ended before it recorded the item.
             return isNew || run.state == .scheduled ? .run(run) : .known
         } catch {
-            // An item is news, so it does not wait for approvals.
+            // Items are news, so an item that needs an approval is refused instead of waiting.
             let reason = (error as? Unapproved)?.description ?? OccurrenceRefusal.summary(error)
             guard let reason else { throw error }
             return try await refuse(occurrence, values, reason)
         }
     }
 
-    /// Records an item that is not sent. Returns `false` if it is on record already.
+    /// Records an item that is not sent. Returns `false` if the item is already recorded.
     func end(
         _ occurrence: String, _ values: [String: String], _ state: RunState, _ reason: String
     ) async throws -> Bool {

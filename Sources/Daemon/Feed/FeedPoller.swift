@@ -6,10 +6,10 @@ package import WebClient
 
 /// Polls campaigns' feeds for new items, and creates a run for each:
 ///
-///     fetch -> read -> runs of new items -> feed's state and items on record
+///     fetch -> read -> create runs of new items -> record the feed's state and items
 ///
-/// The runs come before the record, and each is named by its item. After a crash in between, the next poll finds the
-/// runs. A recorded item starts nothing any more, even if it is edited.
+/// The runs are created before the record, and each run is named after its item. After a crash in between, the next
+/// poll finds the runs by their names. A recorded item starts no further run, even if the item is edited.
 package struct FeedPoller: Sendable {
     package typealias FeedStore = ApprovePlans.PlanStore & DaemonLog
 
@@ -39,7 +39,7 @@ package struct FeedPoller: Sendable {
     /// The name of this sender.
     var owner: String { actor.name }
 
-    /// Returns what earlier polls know about the campaign's feed. `nil` if it was never polled.
+    /// Returns the state of the campaign's feed after the last poll. `nil` if the feed was never polled.
     package func state(of campaign: Campaign) async throws -> FeedState? {
         try await store.feedState(campaign: campaign.name)
     }
@@ -54,7 +54,7 @@ package struct FeedPoller: Sendable {
     package func nextPoll(of campaign: Campaign, now: Timestamp) async throws -> Timestamp? {
         guard let feed = campaign.feed else { return nil }
         guard let state = try await store.feedState(campaign: campaign.name), state.url == feed.url else { return now }
-        // The clock was set back after the last poll.
+        // If the last poll is in the future, the clock was set back.
         guard state.polledAt <= now else { return now }
         var pause = feed.every
         for _ in 0..<min(state.failures, Self.failedPollsMax) { pause = pause * 2 }
@@ -63,8 +63,8 @@ package struct FeedPoller: Sendable {
 
     /// Polls once. Throws only errors of the store. A problem of the feed is in the result.
     ///
-    /// - Parameter definition: the campaign's definition, with its templates and its variables' defaults. Each run gets
-    ///   its own values, and `now` as its planned time.
+    /// - Parameter definition: the campaign's definition, with its templates and its variables' defaults. Each run
+    ///   gets the values of its item, and `now` as its planned time.
     package func poll(_ definition: RunDefinition, now: Timestamp) async throws -> FeedPoll {
         let name = definition.campaign.name
         guard let trigger = definition.campaign.feed else { return FeedPoll(found: .unchanged) }
@@ -75,7 +75,7 @@ package struct FeedPoller: Sendable {
         do throws(FeedFailure) {
             fetched = try await fetch(trigger.url, unlessLike: isFirst ? nil : known)
         } catch {
-            // The task was cancelled: the feed has no problem.
+            // If the task was cancelled, the error says nothing about the feed.
             try Task.checkCancellation()
             if !isFirst, let known { state = known }
             (state.polledAt, state.isRead, state.problem) = (now, !isFirst, error.description)
@@ -112,7 +112,8 @@ package struct FeedPoller: Sendable {
 extension FeedPoller {
     private typealias Keyed = (key: String, item: FeedItem)
 
-    /// Returns the items with their keys. An item without a guid is left out, and so is the second item with one key.
+    /// Returns the items with their keys. An item without a guid is left out, and so is every further item with the
+    /// same key.
     private static func keyed(_ feed: Feed) -> [Keyed] {
         var keys: Set<String> = []
         return feed.items.filter { !$0.guid.isEmpty }.map { (FeedItemKey.key(guid: $0.guid), $0) }
@@ -137,7 +138,7 @@ extension FeedPoller {
         let starter = FeedRunStarter(
             store: store, definition: definition, actor: actor, now: now, approvals: approvals(),
             brake: brake())
-        // A feed has the newest item first. The runs are created in the order of publication.
+        // A feed lists its newest item first, so reverse the order to create the runs in the order of publication.
         for (key, item) in new.reversed() {
             let values = trigger.variables.mapValues { feed.value($0, of: item) }
             if let published = item.published, Self.isLate(item, trigger, now) {
@@ -178,12 +179,12 @@ package struct FeedPoll: Hashable, Sendable {
     package enum Found: Hashable, Sendable {
         /// The server says that nothing has changed.
         case unchanged
-        /// The first poll of this address: all its items are the back catalogue, which is never sent.
+        /// The first poll of this address. The feed's present items are its back catalogue, which is never sent.
         case catalogue(items: Int)
-        /// The number of items that were looked at, new or not.
+        /// The number of items in the feed, new or not.
         case items(Int)
-        /// More new items than `max_new`: none is sent, because the feed may have been rebuilt. All of them count as
-        /// seen now.
+        /// More new items than `max_new`. None is sent, because the feed may have been rebuilt. From now on, all of
+        /// them count as seen.
         case tooManyNew(count: Int, max: Int)
         /// No usable response. The feed is polled again later.
         case failed(String)
@@ -226,6 +227,6 @@ package struct FeedPreview: Hashable, Sendable {
     package var occurrence: String
     package var item: FeedItem
     package var isSeen: Bool
-    /// By variable's name.
+    /// The values by the variables' names.
     package var variables: [String: String]
 }

@@ -6,8 +6,8 @@ import Sending
 import Store
 import Synchronization
 
-/// Polls the feeds of the campaigns, each at its own pace. The runs of new items are found in the store like all other
-/// runs.
+/// Polls the feeds of the campaigns, each at its own interval. The daemon finds the runs of new items in the store,
+/// like all other runs.
 struct FeedWatch: Sendable {
     /// The number of feeds that ``pollDue()`` reads at once.
     private static let pollsAtOnce = 4
@@ -16,7 +16,7 @@ struct FeedWatch: Sendable {
     let tracker: DaemonStatusTracker
     let clock: WallClock
     let time: ConfirmedClock
-    /// The maximum time without a look at the wall clock, which may be set.
+    /// The maximum time between two reads of the wall clock, because the clock may be set meanwhile.
     let sleepMax: Duration
     let logger: Logger
     /// See ``DueRuns/countLimit``.
@@ -77,7 +77,7 @@ struct FeedWatch: Sendable {
         }
     }
 
-    /// Polls one feed. Returns the error that ended the poll. Throws only what concerns all feeds.
+    /// Polls one feed. Returns the error that ended the poll. Throws only an error that concerns all feeds.
     private func pollAlone(_ feed: ReadyCampaign) async throws -> (any Error)? {
         let name = feed.campaign.name
         do {
@@ -138,8 +138,8 @@ struct FeedWatch: Sendable {
     }
 }
 
-/// Feeds whose last poll failed with an error that is not the feed's, with the end of their pause. Such an error is not
-/// in the store. Times are ``WallClock/uptime``.
+/// Feeds whose last poll failed for a reason outside the feed, with the end of each pause. The store does not record
+/// such a failure. Times are ``WallClock/uptime``.
 private final class FeedRests: Sendable {
     private static let pauseMax: Duration = .seconds(3600)
 
@@ -186,7 +186,7 @@ private final class FeedsInHand: Sendable {
         }
     }
 
-    /// Returns whether another feed waited for this one to end.
+    /// Returns whether another feed waited for this poll to end.
     func release(_ campaign: String) -> Bool {
         state.withLock { state in
             state.names.remove(campaign)

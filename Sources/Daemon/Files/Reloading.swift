@@ -8,7 +8,7 @@ import Sending
 import Store
 import Synchronization
 
-/// The files that the daemon obeys: their current version, or the last version without errors.
+/// The files that the daemon uses: their current version, or the last version without errors.
 ///
 /// Files are read one after another on a thread of their own. A network folder that does not respond delays the reading
 /// of files, and nothing else. The last version read is available to every caller immediately.
@@ -38,27 +38,28 @@ package final class Reloading: Sendable {
         self.logger = logger
         self.queue = queue
         held = Mutex(configuration)
-        // The configuration was read already: a change from this mark on is noticed.
+        // The configuration was already read. A later change gives the file another mark.
         files = Mutex(Files(configurationMark: source.path.flatMap(FileMark.init)))
     }
 
     package var configuration: Configuration { held.withLock { $0 } }
 
-    /// The folders whose changes matter.
+    /// The folders to watch for changes.
     package var folders: [String] {
         let configuration = configuration
         let own = source.path.map { ($0 as NSString).deletingLastPathComponent }.map { $0.isEmpty ? "." : $0 }
         return [configuration.campaigns, configuration.templates] + [own].compactMap(\.self)
     }
 
-    /// Reads the configuration again; a configuration with errors is not taken over. Returns whether another
-    /// configuration is in force now. The store cannot be changed while it is in use. Throws ``CancellationError`` if
-    /// the task is cancelled.
+    /// Reads the configuration again. Keeps the old configuration if the new one has errors, and always keeps the old
+    /// store's address. Returns whether another configuration is now in force. Throws ``CancellationError`` if the
+    /// task is cancelled.
     package func readConfiguration() async throws -> Bool { try await reading { $0.takeConfiguration() } }
 
     /// Reads the changes of campaigns and templates.
     ///
-    /// - Parameter isAsked: whether a person asked for it. If so, a folder that has become empty removes its campaigns.
+    /// - Parameter isAsked: whether a person requested the reading. If so, the campaigns of a folder that has become
+    ///   empty are removed.
     package func snapshot(isAsked: Bool = false) async throws -> Scheduler.CampaignSnapshot {
         try await reading { $0.takeSnapshot(isAsked: isAsked) }
     }
@@ -74,7 +75,8 @@ package final class Reloading: Sendable {
         }
     }
 
-    /// Waits for the reading thread, until the task is cancelled: a folder that hangs does not prevent a stop.
+    /// Waits for the reading thread, or until the task is cancelled. A folder that does not respond therefore cannot
+    /// prevent a stop.
     private func reading<Value: Sendable>(
         _ body: @escaping @Sendable (Reloading) -> Value
     ) async throws -> Value {
@@ -155,9 +157,9 @@ package final class Reloading: Sendable {
         return snapshot
     }
 
-    /// Returns the changes of the files since the last call, for the record: SHA-256 hashes by path, or `removed`.
+    /// Returns the file changes to record since the last call: for each path the SHA-256 hash, or `removed`.
     private func recordChanges(in files: inout Files) -> [String: String] {
-        // The campaigns are still in force: nothing was removed.
+        // If campaign files were lost, the campaigns stay in force, so record no removal.
         if files.catalogue.loss != nil { return [:] }
         var current = files.marks
         if let path = source.path { current[path] = files.configurationMark }
@@ -169,8 +171,8 @@ package final class Reloading: Sendable {
         return changes
     }
 
-    /// Returns the same hash for the same files, in whichever folders a machine has them. An unreadable file counts by
-    /// its name.
+    /// Returns a hash that is equal on all machines with equal files, whatever their folders are. An unreadable file
+    /// contributes only its name.
     private static func hash(_ folders: String...) -> String {
         let lines = folders.enumerated().flatMap { index, folder in
             YAMLFolder.files(in: folder).map { path in
@@ -186,8 +188,8 @@ package final class Reloading: Sendable {
     }
 }
 
-/// Signals that a file in some folders was written, moved or removed, by inotify(7). It also signals once a minute, for
-/// file systems that do not report changes.
+/// Signals that a file in the watched folders was written, moved or removed, by inotify(7). It also signals once a
+/// minute, for file systems that do not report changes.
 package struct FolderWatch {
     private static let lookEvery: DispatchTimeInterval = .seconds(60)
 
@@ -208,8 +210,8 @@ package struct FolderWatch {
                 return
             }
             queue.async {
-                // Not done by the caller, because a network folder may be slow. The next element reports earlier
-                // changes.
+                // The watches are added on this queue, because a network folder may be slow. The element after them
+                // stands for all earlier changes.
                 for folder in Set(folders) { inotify_add_watch(file, folder, events) }
                 continuation.yield()
             }

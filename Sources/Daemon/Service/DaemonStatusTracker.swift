@@ -27,16 +27,17 @@ final class DaemonStatusTracker: Sendable {
         var writeFault: String?
     }
 
-    /// The longest normal write of one row. If it takes longer, another process holds the store.
+    /// The longest time that a normal write of one row takes. If a write takes longer, another process is blocking
+    /// the store.
     private static let writeMax: Duration = .seconds(2)
 
     let changed = Signal()
     private let state = Mutex(State())
 
-    /// The last content of the files.
+    /// The content of the files when they were last read.
     var snapshot: Scheduler.CampaignSnapshot? { state.withLock { $0.snapshot } }
 
-    /// Whether this daemon is the one that starts what is due, among all daemons of the store.
+    /// Whether this daemon starts what is due. Only one daemon of a store does so.
     var isCoordinator: Bool { state.withLock { $0.isCoordinator } }
 
     func becameCoordinator() {
@@ -73,7 +74,7 @@ final class DaemonStatusTracker: Sendable {
 
     func due(at now: Timestamp) -> [Agenda.Due] { state.withLock { $0.agenda.due(at: now) } }
     var nextStart: Timestamp? { state.withLock { $0.agenda.nextStart } }
-    /// The campaigns that new items of a feed start.
+    /// The campaigns that start when their feed has new items.
     var feeds: [ReadyCampaign] { state.withLock { $0.feeds } }
     var names: [String] { state.withLock { $0.agenda.names } }
 
@@ -95,7 +96,7 @@ final class DaemonStatusTracker: Sendable {
     /// Notes that the daemon begins to write a heartbeat.
     func writes(at uptime: Duration) { state.withLock { $0.writingSince = uptime } }
 
-    /// Notes that the heartbeat is written, or why it is not.
+    /// Notes that the heartbeat was written, or why it was not.
     func wrote(fault: String?) {
         state.withLock { state in
             state.writingSince = nil
@@ -127,7 +128,8 @@ final class DaemonStatusTracker: Sendable {
     func endRest(of run: Int64) { state.withLock { _ = $0.rests.removeValue(forKey: run) } }
 
     /// - Parameters:
-    ///   - moment: when this process begins to back off from the run, longer each time in a row; `nil` for no pause.
+    ///   - moment: the time from which this process backs off from the run, or `nil` for no pause. Each successive
+    ///     pause is longer than the previous one.
     ///   - first: the length of the first pause.
     func release(_ run: Int64, restingFrom moment: Duration?, first: Duration) {
         state.withLock { state in
@@ -140,7 +142,7 @@ final class DaemonStatusTracker: Sendable {
     }
 }
 
-/// Reports, for the coordinator, that other daemons use other files: each change once.
+/// Logs, on the coordinator, that other daemons use different files. Each change is logged once.
 struct FilesComparison {
     private static let every: Duration = .seconds(15)
 

@@ -8,13 +8,13 @@ import Model
 struct DueBacklog {
     /// The number of campaigns whose occurrences are started at the same time.
     static let campaignsAtOnce = 8
-    /// Among them, the number of campaigns that were too slow to count the last time.
+    /// The maximum number of campaigns among them whose last count was too slow.
     static let slowAtOnce = 1
 
     private static let firstPause: Duration = .seconds(1)
-    /// The longest pause for trouble of the store, which concerns all occurrences and may end at any moment.
+    /// The longest pause after an error of the store, which concerns all occurrences and may end at any moment.
     private static let passingPauseMax: Duration = .seconds(10)
-    /// The longest pause for anything else, such as an audience that takes too long to count.
+    /// The longest pause after any other error, such as an audience that takes too long to count.
     private static let pauseMax: Duration = .seconds(300)
 
     private struct Entry {
@@ -48,8 +48,8 @@ struct DueBacklog {
         }
     }
 
-    /// Returns the occurrences to start now, in one list for each campaign, from the entries and from `others` that are
-    /// not among them. The campaigns count as being started until ``settle(_:_:at:)``.
+    /// Returns the occurrences to start now, in one list for each campaign. They come from the entries, and from
+    /// `others` if they have no entry. Their campaigns count as being started until ``settle(_:_:at:)``.
     mutating func begin(at uptime: Duration, with others: [Agenda.Due] = []) -> [[Agenda.Due]] {
         let own = order.compactMap { entries[$0] }.filter { $0.isReady(at: uptime) }.map(\.due)
         let ready = own + others.filter { entries[Key($0)] == nil }
@@ -103,8 +103,8 @@ struct DueBacklog {
         order.removeAll { entries[$0] == nil }
     }
 
-    /// Returns when the next resting entry is to be tried, or `nil` if none rests. An entry that is ready waits for a
-    /// start to end.
+    /// Returns when the next pause of an entry ends, or `nil` if no entry pauses. An entry without a pause waits for
+    /// another start to end, so it is not considered.
     func nextTry(after uptime: Duration) -> Duration? {
         entries.filter { !starting.contains($0.key.campaign) && !$0.value.isReady(at: uptime) }
             .compactMap(\.value.notBefore).min()

@@ -10,9 +10,9 @@ package struct DueRuns: Sendable {
         case run(Run)
         /// Not sent: recorded as missed or refused.
         case ended(Run)
-        /// It starts automatically once its plan is approved; see ``DueRuns/awaited(_:now:except:)``.
+        /// The occurrence starts automatically once its plan is approved; see ``DueRuns/awaited(_:now:except:)``.
         case waits(String)
-        /// It could not be started, and is still due.
+        /// The occurrence could not be started, and is still due.
         case delayed(Delay)
 
         package var run: Run? {
@@ -25,22 +25,22 @@ package struct DueRuns: Sendable {
 
     package struct Delay: Hashable, Sendable {
         package var reason: String
-        /// The store accepts nothing now: this says nothing about the occurrence.
+        /// Whether the store accepts nothing now. The delay then says nothing about the occurrence.
         package var isPassing: Bool
-        /// The count of the audience took too long, and probably takes as long for the campaign's other occurrences.
+        /// Whether the count of the audience took too long. The campaign's other occurrences probably take as long.
         package var isSlow = false
     }
 
     /// The longest time of one expensive read for an occurrence.
     package static let countLimit: Duration = .seconds(120)
 
-    /// The longest time of one expensive read for an occurrence that waits for approval: other occurrences wait
-    /// meanwhile.
+    /// The longest time of one expensive read for an occurrence that waits for approval. The limit is short, because
+    /// other occurrences wait meanwhile.
     private static let lookLimit: Duration = .seconds(5)
 
-    /// The number of campaigns whose occurrences ``make(_:now:)`` starts at the same time: one that is slow to count
-    /// delays no other. A daemon starts one campaign in each call. `run --due` starts all in one call, in a process
-    /// without outside callers. It reads as many audiences at the same time as ``ReadQueue`` lets such callers read.
+    /// The number of campaigns whose occurrences ``make(_:now:)`` starts at the same time, so that a campaign with a
+    /// slow count delays no other. A daemon starts one campaign in each call. `run --due` starts all campaigns in one
+    /// call. No outside callers use its process, so `run --due` may use all of their reads in ``ReadQueue``.
     private static let campaignsAtOnce = ReadQueue.atOnceMax
 
     private static let awaitedMax = 1000
@@ -54,7 +54,7 @@ package struct DueRuns: Sendable {
 
     /// - Parameters:
     ///   - approvals: the configured rules; `nil` if nothing needs approval.
-    ///   - brake: the configured volume brake; `nil` if nothing waits because of its size.
+    ///   - brake: the configured volume brake; `nil` if no run waits because of its size.
     ///   - countLimit: the longest time of one expensive read.
     package init(
         store: any ApprovePlans.PlanStore, actor: Actor, approvals: ApprovalRules? = nil,
@@ -99,7 +99,8 @@ package struct DueRuns: Sendable {
         var result: [(index: Int, made: Made)] = []
         var slow: Delay?
         for (index, due) in entries where !known.contains(due.occurrence.key) {
-            // One count in vain is enough. An occurrence that is too late needs no count.
+            // After one count that was too slow, do not try the campaign's other counts. An occurrence that is too
+            // late needs no count.
             if var slow, now <= due.occurrence.missedAfter {
                 slow.reason = "not tried, because another occurrence of the campaign was too slow: \(slow.reason)"
                 result.append((index, .delayed(slow)))
@@ -131,7 +132,8 @@ package struct DueRuns: Sendable {
         }
     }
 
-    /// Returns those occurrences among the ones that wait for approval that ``make(_:now:)`` has to process now:
+    /// Returns the occurrences waiting for approval that ``make(_:now:)`` must process now. At least one of these is
+    /// true:
     ///
     /// - The occurrence has its approvals.
     /// - It was rejected, or is too late.
@@ -155,7 +157,8 @@ package struct DueRuns: Sendable {
                 let occurrence = campaign.timetable?.occurrence(named: request.occurrence),
                 occurrence.startsAt > now - Agenda.lookBackMax
             else {
-                // The campaign or the occurrence no longer exists. A file may be missing only for a moment.
+                // The campaign or the occurrence no longer exists. Its file may be missing only for a moment, so keep
+                // recent requests.
                 if request.state == .open, request.askedAt < now - Agenda.lookBackMax {
                     try await store.lapseApprovals(
                         campaign: request.campaign, occurrence: request.occurrence, now: now)
@@ -229,7 +232,7 @@ package struct DueRuns: Sendable {
 }
 
 extension Scheduler {
-    /// The time that schedules go by. It is confirmed, because a missed occurrence is final.
+    /// The time that decides what is due. The clock must be confirmed, because a missed occurrence is final.
     var time: ConfirmedClock { ConfirmedClock(store: store, clock: clock, actor: actor, logger: logger) }
 }
 
@@ -242,8 +245,9 @@ extension ApprovalRequest {
 /// The reason why an occurrence, or an item of a feed, cannot be sent with the current files and segments of its
 /// campaign.
 ///
-/// Such an occurrence ends immediately as refused, with this reason in the log, in `status` and in a webhook. Only a
-/// change by a person helps, and `fanfare run` sends the occurrence afterwards. Any other error may be temporary.
+/// Such an occurrence ends immediately as refused, with this reason in the log, in `status` and in a webhook. A
+/// person must correct the cause, and can then send the occurrence with `fanfare run`. Any other error may be
+/// temporary.
 enum OccurrenceRefusal {
     /// Returns the reason, or `nil` for an error that the campaign does not cause.
     static func summary(_ error: any Error) -> String? {

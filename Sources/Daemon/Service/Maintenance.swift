@@ -8,7 +8,8 @@ import Store
 /// Keeps the store small. It folds outcomes by device older than the retention into their runs' summaries, and ends
 /// plans that no occurrence waits for. It works some time after the start, and then every night.
 struct Maintenance: Sendable {
-    /// The delay after the start, by uptime: a hardware clock that is far ahead at the start has been set by then.
+    /// The delay after the start, by uptime. A hardware clock that was far ahead at the start has been corrected by
+    /// then.
     private static let firstAfter: Duration = ConfirmedTime.deletesAfter
     /// The delay after a check that found the clock unconfirmed, or after an error of the store.
     private static let retryAfter: Duration = .seconds(300)
@@ -33,7 +34,7 @@ struct Maintenance: Sendable {
         var next: Timestamp?
         while !Task.isCancelled {
             let (now, uptime) = (clock.now(), clock.uptime())
-            // If the clock was set back, the night planned last is too far ahead.
+            // If the clock was set back, the planned night is too far ahead.
             next = next.map { min($0, Self.night(after: now)) }
             let wait = max(resumesAt - uptime, next.map { $0 - now } ?? .zero)
             if wait > .zero {

@@ -12,7 +12,8 @@ extension Scheduler {
         var now: Timestamp
     }
 
-    /// Starts the due occurrences. A campaign that takes long to count delays no other: the loop waits for no start.
+    /// Starts the due occurrences. A campaign with a slow count delays no other, because the loop does not wait for
+    /// starts to end.
     func startDue(_ launches: AsyncStream<Run>.Continuation) async throws {
         let backlog = Mutex(DueBacklog())
         try await supervisor.keep(
@@ -23,7 +24,8 @@ extension Scheduler {
                 let new = tracker.due(at: try await time.now().moment)
                 backlog.withLock { $0.add(new) }
                 let approvals = approvals()
-                // Nothing starts while a stop is in force: once it is lifted, lateness decides.
+                // Nothing starts while a stop is in force. Once the stop is lifted, an occurrence that is too late is
+                // missed.
                 try await senders.waitForLift()
                 let found = try await time.now()
                 let (now, uptime) = (found.moment, clock.uptime())
@@ -61,7 +63,8 @@ extension Scheduler {
             backlog.settle(start.due, made, at: uptime)
             return !backlog.isEmpty
         }
-        // A delayed occurrence has its next attempt, and an occurrence that waited for this start may begin.
+        // Wake the loop for the next attempt of a delayed occurrence, or for an occurrence that waited for this
+        // start.
         if isMoreLeft { tracker.changed.raise() }
     }
 }

@@ -39,7 +39,7 @@ extension Scheduler {
             outcome.faults.append(
                 DueFault("occurrence \(entry.due.occurrence.key) of \(campaign)", Failure(.tryAgain, delay.reason)))
         }
-        // The next call continues from where this one began.
+        // The next call looks for occurrences from the time of this call on.
         try await store.advanceScheduleMarks(of: tracker.names.filter { !delayed.contains($0) }, to: now)
     }
 
@@ -88,7 +88,7 @@ package struct DueOutcome: Sendable {
     package init() {}
 }
 
-/// One failure of `run --due`, apart from the rest.
+/// One failure of `run --due`, which affects no other occurrence, feed or run.
 package struct DueFault: Hashable, Sendable {
     /// The failure, whose sentences name the occurrence, feed or run.
     package var failure: Failure

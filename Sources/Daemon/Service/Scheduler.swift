@@ -14,15 +14,15 @@ package import WebClient
 ///     campaign files -> agenda -> due runs -.
 ///                    runs made elsewhere ---+-> lanes of their app -> outcomes
 ///
-/// The store is the only channel that hands over runs. Time is a parameter.
+/// Runs are handed over only through the store. The clock is a parameter.
 package struct Scheduler: Sendable {
     /// The current content of the campaign files.
     package struct CampaignSnapshot: Sendable {
         package var campaigns: [ReadyCampaign]
-        /// The campaigns in the folder, with or without errors: the schedule mark of a broken file is kept.
+        /// The campaigns in the folder, with or without errors, so that the schedule mark of a broken file is kept.
         package var names: Set<String>
         package var problems: [DaemonStatus.Problem]
-        /// SHA-256 in hex of the files that were read again, by path: for the record.
+        /// The SHA-256 hashes, in hex, of the files that were read again, by path. The audit records them.
         package var hashes: [String: String]
         /// The hash of all campaigns and templates, to compare them with those of other machines.
         package var filesHash: String?
@@ -41,10 +41,10 @@ package struct Scheduler: Sendable {
 
     /// The intervals of the daemon's loops.
     package struct DaemonIntervals: Sendable {
-        /// Between two looks for runs that other processes created.
+        /// The time between two checks for runs that other processes created.
         package var lookEvery: Duration = .milliseconds(500)
         package var heartbeatEvery: Duration = .seconds(3)
-        /// The maximum time without a look at the wall clock, which may be set.
+        /// The maximum time between two reads of the wall clock, because the clock may be set meanwhile.
         package var sleepMax: Duration = .seconds(20)
         /// The first pause before a run that could not be carried out is tried again.
         package var holdOff: Duration = .seconds(30)
@@ -53,10 +53,10 @@ package struct Scheduler: Sendable {
         package init() {}
     }
 
-    /// Between two attempts to become the coordinator.
+    /// The time between two attempts to become the coordinator.
     private static let postInterval: Duration = .seconds(1)
     private static let recoverInterval: Duration = .seconds(5)
-    /// Between two checks whether waiting occurrences have been approved.
+    /// The time between two checks whether waiting occurrences have been approved.
     static let approvalInterval: Duration = .seconds(2)
     /// The time after which the daemon counts as hung. It exceeds the store's busy time, because a slow store is no
     /// hang.
@@ -80,7 +80,7 @@ package struct Scheduler: Sendable {
     ///   - retention: returns how long outcomes by device are kept; called every night.
     ///   - approvals: returns the rules for the approvals that a run needs; called for each run.
     ///   - brake: returns the volume above which a run waits for a person; called for each run.
-    ///   - supervisor: keeps the daemon's parts at work; `nil` for a supervisor of its own.
+    ///   - supervisor: restarts the daemon's parts after errors; `nil` creates a new supervisor.
     package init(
         store: any AllRoles, senders: LocalSender, actor: Actor, clock: WallClock,
         intervals: DaemonIntervals = DaemonIntervals(), web: HTTPClient,
@@ -111,26 +111,24 @@ package struct Scheduler: Sendable {
     /// The current status of the daemon.
     package var status: DaemonStatus { tracker.status }
 
-    /// Whether this daemon is the one that starts what is due, among all daemons of the store.
+    /// Whether this daemon starts what is due. Only one daemon of a store does so.
     package var isCoordinator: Bool { tracker.isCoordinator }
     package var stopsInForce: StopOrders { senders.knownStops }
 
     /// Whether the daemon's loop has run recently. `false` means that a part of the daemon hangs.
     package var isAlive: Bool { tracker.loopedAt.map { clock.uptime() - $0 < Self.hungAfter } ?? true }
 
-    /// The reason why the daemon is not ready: its last heartbeat shows that the store accepts nothing. `nil` if it is
-    /// ready.
+    /// The reason why the daemon is not ready: the store has not accepted its last heartbeat. `nil` if it is ready.
     package var unready: String? { tracker.unwritable(at: clock.uptime()) }
 
-    /// Endpoints that give this process no responses. Pages and API still work, so that a person can stop what goes
-    /// wrong.
+    /// Endpoints that give this process no responses. Pages and API still work, so that a person can stop a campaign.
     package var outages: [EndpointOutage] { senders.outages }
 
-    /// Works until cancelled. Then it stops the runs in good order, and they continue with the next start. After its
-    /// own start, it throws only a ``DaemonEnd``.
+    /// Works until cancelled, then stops the runs gracefully. The next start of a daemon continues them. After its
+    /// own start, this method throws only for a reason in ``DaemonEnd``.
     ///
-    /// On a store that machines share, one daemon is the coordinator. The others send, and wait for its role. On a
-    /// store of one machine, this throws ``SenderError/otherDaemon(_:)`` if another daemon is alive.
+    /// On a store that machines share, one daemon is the coordinator. The others only send, and wait to take over the
+    /// role. On a store of one machine, this throws ``SenderError/otherDaemon(_:)`` if another daemon is alive.
     package func run(_ snapshots: AsyncStream<CampaignSnapshot>) async throws {
         if let other = try await store.becomeDaemon(owner: actor.name, now: clock.now()) {
             guard store.isShared else { throw SenderError.otherDaemon(ProcessName.shown(other.owner)) }
@@ -163,7 +161,7 @@ extension Scheduler {
     private func apply(_ snapshot: CampaignSnapshot) async throws {
         try await supervisor.keep(.files) {
             try await adopt(snapshot)
-            // A person who has just changed a file looks for the result, so the status is written now.
+            // A person who has just changed a file may look for the result, so write the status now.
             if tracker.isCoordinator {
                 _ = try await store.daemonHeartbeat(owner: actor.name, tracker.status, now: clock.now())
             }
@@ -184,7 +182,7 @@ extension Scheduler {
         }
     }
 
-    /// Does the work of one daemon for all: it starts what is due, polls feeds and maintains the store.
+    /// Does the work that only one daemon of a store does: starts what is due, polls feeds and maintains the store.
     private func coordinate(_ launches: AsyncStream<Run>.Continuation) async throws {
         try await supervisor.keep(.coordinator) {
             while !tracker.isCoordinator {
@@ -204,7 +202,8 @@ extension Scheduler {
         }
     }
 
-    /// Recovers what dead senders left in runs that no sender takes up: paused and cancelled runs.
+    /// Recovers requests that dead senders left in flight in runs that no sender continues: paused and cancelled
+    /// runs.
     private func recoverLost() async throws {
         try await supervisor.keep(.recovery) {
             while !Task.isCancelled {
@@ -242,7 +241,7 @@ extension Scheduler {
             while !Task.isCancelled {
                 if await watch.look() { tracker.changed.raise() }
                 try await unreadable.look(at: clock.uptime())
-                // Read before the store: a run that is released meanwhile is found at the next look.
+                // Read this before the store. A run that is released in between is then found by the next check.
                 let inHand = Set(tracker.status.running)
                 let stops = try await senders.stopsInForce()
                 let open = try await store.openRuns(for: actor.name, inHand: inHand)
@@ -263,7 +262,7 @@ extension Scheduler {
         var rate = AnswerRate(at: clock.uptime())
         var files = FilesComparison()
         var pace = HeartbeatPace()
-        // The watchdog detects a daemon that hangs, not a daemon whose store accepts nothing.
+        // The watchdog must detect only a daemon that hangs, not a daemon whose store accepts nothing.
         try await supervisor.keep(
             .heartbeat, pauseMax: intervals.heartbeatEvery, failed: { tracker.wrote(fault: "\($0)") }
         ) {
@@ -337,14 +336,15 @@ extension Scheduler {
             switch try await carryOut(run, idleLimit: nil) {
             // If there is no idle limit, a run waits only because its audience could not be frozen yet.
             case .busy, .waiting: return true
-            // The fault is this machine's, and others continue the run. On an unshared store, HaltRetry decides.
+            // The fault is this machine's. On a shared store, other machines continue the run. Otherwise HaltRetry
+            // decides.
             case .unreachable, .credentialRefused: return store.isShared
             default: return false
             }
         } catch is CancellationError {
             return false
         } catch StoreError.runIsOver {
-            // The run ended between the look for open runs and now.
+            // The run ended after it was found among the open runs.
             return false
         } catch {
             RunLines(run, clock: clock, logger: logger).failed(error)

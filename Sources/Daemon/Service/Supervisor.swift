@@ -6,7 +6,7 @@ package import Store
 
 /// A part of the daemon that works for as long as the daemon lives.
 package enum DaemonPart: String, Hashable, Sendable, CaseIterable {
-    /// Takes over what the campaign files say.
+    /// Applies the changes of the campaign files.
     case files
     /// Waits to become the coordinator.
     case coordinator
@@ -14,13 +14,13 @@ package enum DaemonPart: String, Hashable, Sendable, CaseIterable {
     case schedules
     case feeds
     case maintenance
-    /// Finds runs that wait for a sender, and stops that are in force.
+    /// Finds runs that wait for a sender, and the stops in force.
     case runs
-    /// Recovers what dead senders left.
+    /// Recovers what dead senders left in flight.
     case recovery
     case heartbeat
     case webhooks
-    /// Reads the files again when it is asked to.
+    /// Reads the files again on request.
     case reload
     /// Notices changed files.
     case watch
@@ -32,9 +32,9 @@ package enum DaemonPart: String, Hashable, Sendable, CaseIterable {
     case http
 }
 
-/// The reasons for which a daemon ends without a request. The list is complete.
+/// The errors that end a daemon. No other error does.
 ///
-/// Each reason means that the daemon has permanently lost its right to the store. Every other error is temporary,
+/// Each of them means that the daemon has permanently lost its right to the store. Every other error is temporary,
 /// unknown or about one run, and ``Supervisor`` tries again.
 package enum DaemonEnd {
     /// - Parameter owner: the name of this sender.
@@ -42,7 +42,7 @@ package enum DaemonEnd {
         switch error {
         case let error as SenderError:
             switch error {
-            // Another process is the daemon, other senders count this one as gone, or its folder belongs to another
+            // Another process is the daemon, other senders count this one as dead, or its folder belongs to another
             // machine.
             case .otherDaemon, .registrationLost, .folderCopied: true
             case .noLocks, .senderFolder, .lockFileDamaged, .lockFileBusy: false
@@ -51,8 +51,8 @@ package enum DaemonEnd {
             switch error {
             // Other senders have taken over what this one sent.
             case .senderLost(let name): name == owner
-            // The store now belongs to a newer Fanfare, or to another place. New records in it would not be found
-            // again.
+            // A newer Fanfare has upgraded the store, or the store was moved or replaced. New records in this one
+            // would be lost.
             case .newerVersion, .moved, .displaced: true
             default: false
             }
@@ -61,8 +61,8 @@ package enum DaemonEnd {
     }
 }
 
-/// Keeps the parts of a daemon at work: it logs and counts an error of one part, waits, longer each time, and starts
-/// the part again. It rethrows only a ``DaemonEnd``.
+/// Restarts the parts of a daemon after errors. It logs and counts the error of a part, waits longer each time, and
+/// starts the part again. It rethrows only errors in ``DaemonEnd``.
 package struct Supervisor: Sendable {
     package static let firstPause: Duration = .seconds(1)
     /// The longest pause. Due work waits no longer than this for a part that has recovered.
@@ -88,9 +88,9 @@ package struct Supervisor: Sendable {
         self.before = before
     }
 
-    /// Carries out `body` until it returns or the task is cancelled. Throws only a ``DaemonEnd``.
+    /// Repeats `body` until it returns or the task is cancelled. Throws only errors in ``DaemonEnd``.
     ///
-    /// State that must outlive an error is kept outside `body`.
+    /// Keep state that must survive an error outside `body`.
     ///
     /// - Parameters:
     ///   - pauseMax: the longest pause before another attempt.
@@ -110,7 +110,7 @@ package struct Supervisor: Sendable {
                 if Task.isCancelled { return }
                 if DaemonEnd.isReason(error, owner: owner) { throw error }
                 failed(error)
-                // The part worked for a while before, so this is a new fault.
+                // The part worked for a while before this error, so the pauses start again from the first.
                 if clock.uptime() - began > pauseMax { pause.reset() }
                 ServiceMetrics.failed(part: part.rawValue)
                 if logged.map({ $0.text != "\(error)" || clock.uptime() - $0.at >= Self.repeatAfter }) ?? true {
@@ -122,8 +122,8 @@ package struct Supervisor: Sendable {
         }
     }
 
-    /// Keeps a part at work that finds jobs, and carries out each job in a child task of its own. The part waits for no
-    /// job. An error of a job ends that job alone. Throws only a ``DaemonEnd``.
+    /// Keeps a part running that finds jobs, and performs each job in a separate child task. The part does not wait
+    /// for its jobs. An error of a job ends only that job. Throws only errors in ``DaemonEnd``.
     package func keep<Job: Sendable>(
         _ part: DaemonPart, each carryOut: @escaping @Sendable (Job) async throws -> Void,
         _ body: @escaping @Sendable (AsyncStream<Job>.Continuation) async throws -> Void

@@ -10,7 +10,8 @@ package struct WebhookDispatcher: Sendable {
     package typealias WebhookStore = DaemonLog & RunLog & AuditLog & DeliveryQueue
 
     private static let atOnce = 4
-    /// The lease of a message, longer than a request may take: no other process tries the message meanwhile.
+    /// The duration of a message's lease, longer than a request may take. No other process tries the message
+    /// meanwhile.
     private static let heldFor: Duration = .seconds(60)
     private static let firstPause: Duration = .milliseconds(500)
     private static let pauseMax: Duration = .seconds(3600)
@@ -42,8 +43,8 @@ package struct WebhookDispatcher: Sendable {
         self.logger = logger
     }
 
-    /// Registers the configured webhooks, so that later events of runs are kept for them. The process calls this before
-    /// it does anything to a run. Throws ``Failure`` for a secret that cannot be read.
+    /// Registers the configured webhooks, so that later events of runs are kept for them. Call this before the
+    /// process changes any run. Throws ``Failure`` for a secret that cannot be read.
     package static func registered(
         _ webhooks: [Configuration.Webhook], store: any WebhookStore, actor: Actor, web: HTTPClient, clock: WallClock,
         jitter: @escaping @Sendable () -> Double, logger: Logger
@@ -70,7 +71,7 @@ package struct WebhookDispatcher: Sendable {
         }
     }
 
-    /// Tries every message that is due once.
+    /// Tries each due message once.
     package func deliverDue() async throws {
         guard !signatures.isEmpty, let next = try await store.nextWebhookMessage(), next <= clock.now() else { return }
         while true {
@@ -85,8 +86,8 @@ package struct WebhookDispatcher: Sendable {
         }
     }
 
-    /// Delivers a message. If it cannot be built or looked up, it waits like a message that is not accepted: it delays
-    /// no other.
+    /// Delivers a message. A message that cannot be built or looked up waits like one that is not accepted, so it
+    /// delays no other.
     private func deliverAlone(_ message: WebhookMessage) async throws {
         do {
             try await deliver(message)

@@ -51,8 +51,8 @@ struct WebhookBody: Encodable {
 package enum WebhookSecret {
     private static let bytesMin = 16
 
-    /// Returns the file's text without surrounding blanks. The text behind `whsec_` is base64, as Standard Webhooks
-    /// defines it.
+    /// Returns the bytes of the file's text without surrounding blanks. If the text begins with `whsec_`, decodes the
+    /// rest as base64, as Standard Webhooks defines.
     package static func read(_ path: String) throws -> [UInt8] {
         let text = try SecretFile.text(of: path, holding: "the webhook's secret")
         let prefix = "whsec_"
@@ -70,7 +70,7 @@ package enum WebhookSecret {
     }
 }
 
-/// Delivers webhooks by the current configuration.
+/// Delivers webhooks according to the current configuration.
 package struct WebhookService {
     private static let lookEvery: Duration = .seconds(1)
 

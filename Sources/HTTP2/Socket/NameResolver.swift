@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Looks up names with the system's resolver. A look-up blocks, long if the network is down, and cannot be cancelled.
-/// Any thread.
+/// Looks up names with the system's resolver. A look-up blocks for many seconds if the network is down, and cannot be
+/// cancelled. Any thread may use this type.
 ///
 /// A look-up is a thread that knows only its name and this resolver. A caller that leaves in the meantime is released
 /// immediately. Callers for the same host share a look-up, so that lanes with repeated attempts leave few threads

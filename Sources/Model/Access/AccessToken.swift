@@ -2,11 +2,12 @@ import Platform
 
 /// The record of an access token. The token's secret is shown once, at creation, and is not stored.
 package struct AccessToken: Hashable, Sendable {
-    /// The prefix of the name of a token that belongs to one sign-in link. No other token's name has it.
+    /// The prefix of the name of a token that belongs to one sign-in link. No other token's name begins with it.
     package static let linkPrefix = "terminal-"
 
     package var id: Int64
-    /// The holder or the purpose, such as `anna` or `ios-backend`. The audit names the token's actions by it.
+    /// The holder or the purpose, such as `anna` or `ios-backend`. The audit lists the token's actions under this
+    /// name.
     package var name: String
     package var role: AccessRole
     /// The app that the token is valid for. `nil` for all apps.

@@ -13,8 +13,8 @@ package enum AccountName {
         canonical(one).utf8.elementsEqual(canonical(other).utf8)
     }
 
-    /// Returns an account in its canonical spelling, which comparisons use. Mail addresses and proxy names are not case
-    /// sensitive, and a mail address of git may be written in either normal form.
+    /// Returns an account in its canonical spelling, which comparisons use. Mail addresses and proxy names are not
+    /// case-sensitive. A mail address from git may be in either Unicode normal form.
     package static func canonical(_ account: String) -> String {
         if account.hasPrefix("proxy:") { return account.lowercased() }
         return account.hasPrefix("git:") ? account.lowercased().precomposedStringWithCanonicalMapping : account

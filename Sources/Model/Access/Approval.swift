@@ -61,8 +61,8 @@ package struct ApprovalRules: Hashable, Sendable {
         self.people = people
     }
 
-    /// Returns the signatures that a run of this reach needs, or `nil` if it needs none. If several rules apply, the
-    /// result combines the strictest part of each. Its ``Rule/above`` is the largest of theirs.
+    /// Returns the rule for a run of this reach, or `nil` if it needs no signatures. If several rules apply, the
+    /// result combines the strictest part of each. Its ``Rule/above`` is the largest one of these rules.
     package func rule(forReach reach: Int) -> Rule? {
         let applying = rules.filter { reach > $0.above }
         guard var strictest = applying.first else { return nil }
@@ -100,7 +100,7 @@ extension Actor {
         }
     }
 
-    /// The uid behind ``identity``; `nil` if the identity is not an account of the operating system.
+    /// The uid of the account in ``identity``; `nil` if the identity is not an account of the operating system.
     package var identityUID: Int64? {
         if signedInAs != nil { return signedInUID }
         guard case .account(let uid, _) = authentication else { return nil }
@@ -108,7 +108,7 @@ extension Actor {
     }
 }
 
-/// A plan that waits for signatures, or waited for them.
+/// A plan that waits, or has waited, for signatures.
 package struct ApprovalRequest: Hashable, Sendable {
     /// The state of a request. Every state except ``open`` is final.
     package enum State: String, Hashable, Sendable, CaseIterable {
@@ -177,7 +177,7 @@ extension ApprovalRequest {
                 ? "" : "; signature of \(signature.name), submitted by \(actor.name)")
     }
 
-    /// Takes over a new count of the same plan.
+    /// Updates the request from a new count of the same plan.
     package mutating func merge(_ other: ApprovalRequest) {
         plan = other.plan
         reach = other.reach
@@ -194,7 +194,7 @@ package struct ApprovalSignature: Hashable, Sendable, Codable {
     /// The signer's name, for display.
     package var name: String
     package var signedAt: Timestamp
-    /// The latest time that the store has seen since; at least ``signedAt``.
+    /// The latest clock time that the store has recorded since the signature. It is never before ``signedAt``.
     package var seenAt: Timestamp
     /// The reach when the plan was signed.
     package var reach: Int

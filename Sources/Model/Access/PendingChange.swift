@@ -1,7 +1,7 @@
-/// A text for a campaign or template file, proposed by an account that may not start runs. It becomes the file once an
-/// account that may start runs releases it: until then it starts nothing.
+/// A text for a campaign or template file, proposed by an account that may not start runs. The text replaces the file
+/// once an account that may start runs releases it. Until then, no run uses it.
 package struct PendingChange: Hashable, Sendable {
-    /// Identifies this text: a further edit of the same file is another change.
+    /// The id of this text. A further edit of the same file is another change with another id.
     package var id: Int64
     /// `campaign` or `template`.
     package var kind: String

@@ -29,7 +29,7 @@ package struct People: Hashable, Sendable {
 /// `people` as written in the configuration, where an access token may be given by its name or by its id (`token:#17`).
 ///
 /// Only the store knows the name of the token with an id. All code that looks up a person gets a ``People`` from
-/// ``people(tokenNames:)``, so no place can overlook an id.
+/// ``people(tokenNames:)``, so no code can overlook an id.
 package struct ConfiguredPeople: Hashable, Sendable {
     private static let tokenPrefix = "token:"
 

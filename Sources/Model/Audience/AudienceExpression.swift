@@ -1,7 +1,8 @@
 /// The audience of a campaign, as a tree. The logic has two values: a comparison with a field that a device does not
 /// have is false, and its `not` is true. Comparisons of texts ignore case only for some fields (`country`).
 package indirect enum AudienceExpression: Hashable, Sendable, Codable {
-    /// Every device of the topic. The author must write it: an empty or missing expression is never this case.
+    /// Every device of the topic. The author must write it. A campaign file with neither `audience` nor `audience_sql`
+    /// is refused.
     case everyone
     case all([AudienceExpression])
     case any([AudienceExpression])

@@ -49,8 +49,9 @@ package struct CampaignSplit: Hashable, Sendable {
     /// Whether the split does nothing: no holdout and no variants.
     package var isTrivial: Bool { heldOutBelow == 0 && variantEnds.isEmpty }
 
-    /// Returns the number that a device is split by: `device` itself, or the user's number where the campaign splits by
-    /// user and the device has one. The user's number is the FNV-1a of the user's id without its top bit.
+    /// Returns the number that a device is split by. If the campaign splits by user and the device has a user, it is
+    /// the user's number, and otherwise `device`. The user's number is the FNV-1a of the user's id without its top
+    /// bit.
     package func number(of device: Int64, user: String?) -> Int64 {
         guard isByUser, let user, !user.isEmpty else { return device }
         return Int64(FNV1a.hash(user) & 0x7FFF_FFFF_FFFF_FFFF)

@@ -1,16 +1,16 @@
-/// Assigns each device of a run's audience to a stage. It is asked once per device, in the order of devices.
+/// Assigns each device of a run's audience to a stage. Call it once per device, in the order of devices.
 ///
 /// Seeds belong to their own stage. Every other device has a bucket from 0 to 9999 by the hash of ``CampaignSplit``,
 /// with a separate seed. The shares take the buckets from 0 upwards, so the sample does not depend on age or order.
 ///
 /// A sample may miss a small group of devices, and with it a fault that only this group has. The first share therefore
-/// takes additional devices of each environment with each language, and of each zone, up to a minimum. The minimum is 1
-/// of 3 devices, 2 of 7, 3 of 15, and so on to 8 of 511.
+/// takes additional devices for each combination of environment and language, and for each zone, up to a minimum. The
+/// minimum is 1 of 3 devices, 2 of 7, 3 of 15, and so on to 8 of 511.
 package struct StageSample: Sendable {
     /// The number of sampled devices at which a group's minimum stops growing.
     private static let sampledMin = 8
-    /// The maximum number of languages per environment, and of zones, that are counted separately. Any further one
-    /// counts as unknown.
+    /// The maximum number of languages per environment, and of zones, that are counted separately. A further language
+    /// or zone counts as unknown.
     private static let groupsMax = 5_000
 
     /// The properties of a device that sampling uses besides its environment, as hashes. Hashes are fast enough for
@@ -39,8 +39,8 @@ package struct StageSample: Sendable {
         var seen = 0
         var sampled = 0
 
-        /// Whether the sample holds too few of the group's devices. The minimum is the logarithm to base 2 of the next
-        /// device's number, less one.
+        /// Whether the sample holds too few of the group's devices. The minimum is the binary logarithm of the next
+        /// device's number, rounded down, minus one.
         private var isShort: Bool {
             sampled < min(StageSample.sampledMin, Int.bitWidth - (seen + 1).leadingZeroBitCount - 2)
         }

@@ -13,9 +13,9 @@ package struct Campaign: Hashable, Sendable, Codable {
     package var audience: Audience
     /// A SELECT of device ids over the store's documented views, in place of `audience`.
     package var audienceSQL: String?
-    /// The unit that gets one copy. `nil` for each device, as with `all`.
+    /// The unit that gets one copy. `nil` means the same as `all`: each device.
     package var dedupe: Dedupe?
-    /// Default values. An empty one must be given when the run is started.
+    /// The variables with their default values. A variable with an empty default must be set when the run is started.
     package var variables: [String: String]
     package var schedule: Schedule?
     /// The feed whose new items are occurrences, in place of a time in `schedule`.
@@ -29,10 +29,10 @@ package struct Campaign: Hashable, Sendable, Codable {
     package var onUnknown: OnUnknown
     /// Attempts per delivery, the first included.
     package var maxAttempts: Int
-    /// The percentage of the audience left out by a stable hash, 0 to 100.
+    /// The percentage of the audience in the holdout, from 0 to 100. A stable hash chooses its devices.
     package var holdoutPercent: Double?
     package var variants: [Variant]
-    /// The stages in order. The last one is the rest. `nil` sends to all devices together.
+    /// The stages in order, the last one with all remaining devices. `nil` sends to all devices together.
     package var stages: [Stage]?
     /// The template for a correction, which replaces a faulty push.
     package var correction: String?
@@ -93,11 +93,12 @@ package struct Campaign: Hashable, Sendable, Codable {
         case resend, skip
     }
 
-    /// The unit that gets one copy, on any number of devices.
+    /// The unit that gets one copy of the push.
     package enum Dedupe: String, Hashable, Sendable, Codable, CaseIterable {
         /// Each device.
         case all
-        /// All devices in the audience with one `user_id`. A device without one counts as a separate user.
+        /// All devices in the audience with the same `user_id`. A device without a `user_id` counts as a separate
+        /// user.
         case user
     }
 
@@ -160,8 +161,9 @@ extension Campaign {
     /// from the schedule, even one without a start time, or else from the feed.
     package var lateByMax: Duration { schedule?.lateByMax ?? feed?.lateByMax ?? Timetable.lateByMaxDefault }
 
-    /// Tells whether a delivery without a response is sent again. A delivery is repeated at most once, with the same
-    /// `apns-id` and collapse id (`ProviderProtocol` section 8). It is never repeated if only one attempt is allowed.
+    /// Tells whether a delivery without a response is sent again. A repeat has the same `apns-id` and collapse id
+    /// (`ProviderProtocol` section 8). A delivery is never repeated after its last attempt, or if `expires_after` is
+    /// 0.
     ///
     /// - Parameter attempt: the number of the attempt that just ended without a response, from 1.
     package func mayResendUnknown(afterAttempt attempt: Int) -> Bool {

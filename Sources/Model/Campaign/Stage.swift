@@ -50,7 +50,7 @@ package struct Stage: Hashable, Sendable, Codable {
         seeds > seedsMax || audience > seedsFreely && Double(seeds) > seedsShareMax * Double(audience)
     }
 
-    /// Returns the number up to which the audience must be counted before ``isTooMany(seeds:of:)`` can be answered.
+    /// Returns the number of devices up to which the audience must be counted to evaluate ``isTooMany(seeds:of:)``.
     package static func audienceCounted(forSeeds seeds: Int) -> Int {
         max(seedsFreely, Int((Double(seeds) / seedsShareMax).rounded(.up))) + 1
     }
@@ -58,8 +58,8 @@ package struct Stage: Hashable, Sendable, Codable {
     /// The tolerated share of failures, from 0 to 1.
     package var tolerated: Double { (toleratePercent ?? Self.toleratePercentUsual) / 100 }
 
-    /// Whether each device of the stage must accept its push. This holds for seeds without a tolerance, which are too
-    /// few for percentages.
+    /// Whether APNs must accept every push of the stage. This applies to seeds without a tolerance, which are too few
+    /// for percentages.
     package var passesAsWhole: Bool { seeds != nil && toleratePercent == nil }
 
     package var seeds: AudienceExpression? {

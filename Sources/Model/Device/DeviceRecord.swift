@@ -25,7 +25,7 @@ package struct DeviceRecord: Hashable, Sendable {
     package var attributes: [String: String]?
     /// Whether ``attributes`` replaces all stored attributes. It has no effect if ``attributes`` is `nil`.
     package var replacesAttributes = false
-    /// The values to remove from a known device. A value that the record also sets is set.
+    /// The values to remove from a known device. If the record also sets a value, the value is set and not removed.
     package var erased: Set<Erasure> = []
 
     /// A value that an import may remove from a device. Identifying values and times cannot be removed.
@@ -43,7 +43,7 @@ package struct DeviceRecord: Hashable, Sendable {
 
 /// Whether a device may be sent to.
 package enum DeviceStatus: String, Hashable, Sendable, Codable, CaseIterable {
-    /// Sent to. May become `suspended` or `gone`.
+    /// The device may be sent to. It may become `suspended` or `gone`.
     case active
     /// APNs rejected its token as wrong for this environment or topic. The device is kept and not sent to. It becomes
     /// `active` on the next registration.
@@ -66,8 +66,8 @@ package enum DeviceStatus: String, Hashable, Sendable, Codable, CaseIterable {
     }
 }
 
-/// An environment of APNs. A device token is valid in only one environment (`ProviderProtocol` section 1). The same
-/// holds for a newer key.
+/// An environment of APNs. A device token is valid in only one environment (`ProviderProtocol` section 1), and so are
+/// Apple's newer keys.
 package enum PushEnvironment: String, Hashable, Sendable, Codable, CaseIterable {
     case production
     case sandbox
@@ -80,7 +80,7 @@ package enum PushEnvironment: String, Hashable, Sendable, Codable, CaseIterable 
     /// The name in warnings before a push is sent. Capitals draw attention to production, which reaches the public.
     package var warningName: String { self == .production ? rawValue.uppercased() : rawValue }
 
-    /// `PRODUCTION: 18,812 devices`.
+    /// Returns the environment with a number of devices: `PRODUCTION: 18,812 devices`.
     package func summary(devices: Int) -> String {
         "\(warningName): \(devices.counted("device"))"
     }
@@ -111,8 +111,8 @@ package struct AppVersion: Hashable, Comparable, Sendable, Codable, CustomString
 
     package var description: String { components.map(String.init).joined(separator: ".") }
 
-    /// A text whose byte order is the order of versions, so that SQL compares versions by plain comparison:
-    /// each number is preceded by a letter for its count of digits (`4.10` is `a4b10`).
+    /// A text whose byte order is the order of versions, so that SQL can compare versions as texts. Each number
+    /// follows a letter that states its number of digits (`4.10` is `a4b10`).
     package var sortKey: String {
         components.map { number in
             let digits = String(number)
@@ -187,8 +187,8 @@ package struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
     private static let notHex: UInt8 = 255
     private static let filler: UInt8 = 254
 
-    /// The value of each byte as a hex digit. ``filler`` marks other characters that a token may contain, ``notHex``
-    /// all the rest.
+    /// The value of each byte as a hex digit. ``filler`` marks other characters that a token may contain, and
+    /// ``notHex`` marks all other bytes.
     private static let digits: [UInt8] = (0...255).map { (byte: UInt8) in
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")

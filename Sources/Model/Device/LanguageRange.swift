@@ -1,5 +1,5 @@
-/// A language that a device with some tag understands. The same rule decides which text of a template a device gets and
-/// which devices `locale in (...)` selects.
+/// A language, with an optional script, region and further subtags. The rule below decides which text of a template a
+/// device gets, and which devices `locale in (...)` selects.
 ///
 /// A range is a normalised tag. Codes that are out of use are replaced (`iw` becomes `he`), and a range with a region
 /// gets a script (`zh-TW` becomes `zh-Hant-TW`). A device understands, nearest first:
@@ -9,7 +9,8 @@
 /// 3. its language in its script, `zh-Hant`, then its language, `zh`;
 /// 4. the same for another language that its readers also read: `no` for `nb` and `nn`, `nb` for `no`, `zh` for `yue`.
 ///
-/// The store answers the reverse question, see `LocaleCondition`. Both use ``LanguageFacts`` as their only source.
+/// `LocaleCondition` of the stores computes the reverse: the device tags that a range selects. Both use
+/// ``LanguageFacts`` as their only source.
 package struct LanguageRange: Hashable, Sendable {
     package let language: String
     package let script: String?
@@ -109,7 +110,7 @@ package enum LanguageFacts {
     /// like the Chinese of its script.
     static let readAsWell = ["nb": "no", "nn": "no", "no": "nb", "yue": "zh"]
 
-    /// Codes out of use that also imply a script.
+    /// The scripts that codes out of use imply.
     static let saidBy = ["sh": "Latn"]
 
     private static let aliases = CLDRLanguages.aliases.merging(["sh": "sr"]) { $1 }
@@ -153,7 +154,7 @@ package enum LanguageFacts {
         return Array(sequence(first: region) { parents[$0] }.dropFirst())
     }
 
-    /// Returns the regions whose texts are based on those of a region, directly or indirectly.
+    /// Returns the regions whose texts are based, directly or indirectly, on the texts of `region`.
     package static func followers(of region: String, in language: String) -> [String] {
         (regionalParents[language] ?? [:]).keys.filter { parents(of: $0, in: language).contains(region) }.sorted()
     }

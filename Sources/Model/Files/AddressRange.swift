@@ -6,7 +6,7 @@ package struct IPAddress: Hashable, Sendable {
     /// 4 or 16 bytes, in network order.
     package let bytes: [UInt8]
 
-    /// - Parameter bytes: 4 or 16 in network order; `nil` for any other count.
+    /// - Parameter bytes: 4 or 16 bytes in network order. Any other number of bytes returns `nil`.
     package init?(bytes: [UInt8]) {
         switch bytes.count {
         case 4: self.bytes = bytes
@@ -61,7 +61,7 @@ package struct IPAddress: Hashable, Sendable {
     private static let mapped: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
     private static let nat64: [UInt8] = [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0]
 
-    /// Tells whether it is an address of the public internet: not loopback, link-local, private, CGNAT, multicast,
+    /// Whether the address belongs to the public internet: not loopback, link-local, private, CGNAT, multicast,
     /// unspecified, reserved, for documentation, or one that wraps another address (6to4, Teredo).
     package var isPublic: Bool {
         bytes.count == 4

@@ -40,7 +40,7 @@ package struct Configuration: Hashable, Sendable {
             case text
             /// A JSON object per line.
             case json
-            /// A line after its priority. journald removes the priority and adds the time.
+            /// A line that begins with its priority. journald removes the priority and adds the time.
             case journal
         }
 
@@ -113,7 +113,7 @@ package struct Configuration: Hashable, Sendable {
         }
     }
 
-    /// A server in front of Fanfare's that signs people in, and names them in a header.
+    /// A reverse proxy that signs people in, and names the person of each request in a header.
     package struct Proxy: Hashable, Sendable {
         /// The IP addresses of the proxy's connections. The headers of any other connection are ignored.
         package var addresses: [String]
@@ -122,7 +122,7 @@ package struct Configuration: Hashable, Sendable {
         package var role: AccessRole
         /// The header with the name of a role. `nil` gives every user ``role``.
         package var roleHeader: String?
-        /// The operator states that the proxy removes these headers from what its own clients send.
+        /// Whether the operator states that the proxy removes these headers from its clients' requests.
         package var removesHeaders = false
 
         package init(
@@ -145,16 +145,17 @@ package struct Configuration: Hashable, Sendable {
 
         package enum Event: String, Hashable, Sendable, CaseIterable {
             case finished
-            /// Finished without success. A webhook that subscribes to `finished` alone receives `finished`.
+            /// Finished without success. A webhook that subscribes only to `finished` receives this event as
+            /// `finished`.
             case unsuccessful
             /// Paused automatically. A pause by a person sends no notification.
             case paused
-            /// Paused because the run was found unfinished too late. A webhook that subscribes to `paused` alone
-            /// receives `paused`.
+            /// Paused because the run was found unfinished too late. A webhook that subscribes only to `paused`
+            /// receives this event as `paused`.
             case late
             case missed, failed
 
-            /// Returns the most specific name for a run's new state, from these events and the states.
+            /// Returns the most specific name for a run's new state: an event of this list, or else the state.
             package static func word(of state: RunState, _ halt: RunHalt?) -> String {
                 switch (state, halt) {
                 case (.paused, .late): Event.late.rawValue
@@ -184,7 +185,7 @@ package struct Configuration: Hashable, Sendable {
     package struct App: Hashable, Sendable {
         package var topic: String
         package var credential: Credential
-        /// Lanes per environment.
+        /// The number of lanes per environment.
         package var connections: Int
         package var silentBudget: SilentBudget
         /// The caps of visible pushes. A push must fit all caps that name its campaign's class.
@@ -208,7 +209,8 @@ package struct Configuration: Hashable, Sendable {
 
     /// The implementation that carries the requests.
     package enum Transport: String, Hashable, Sendable, CaseIterable {
-        /// Fanfare's own. It tracks every stream exactly and costs an order of magnitude less. It supports no proxy.
+        /// Fanfare's own HTTP client. It tracks every stream exactly, and is about ten times cheaper than libcurl. It
+        /// supports no proxy.
         case native
         /// libcurl, for connections to APNs that only it supports: proxies, unusual TLS.
         case curl

@@ -13,7 +13,7 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
     package var what: String
     /// The advice: `did you mean "audience"?`. May be empty.
     package var advice: String
-    /// The rule of a warning that a template may allow.
+    /// The lint rule of a warning that a template may switch off. `nil` for other diagnostics.
     package var rule: LintRule?
 
     package init(
@@ -39,9 +39,9 @@ package struct Diagnostic: Hashable, Sendable, CustomStringConvertible {
 
 /// "Did you mean": the candidate nearest to a mistyped word.
 package enum Suggestion {
-    /// Returns the candidate with the fewest edits (insert, delete, replace, swap of neighbours). At most a third of
-    /// the word's length plus one edits are allowed. Returns `nil` if no candidate is that close, or if the word is
-    /// longer than any name.
+    /// Returns the candidate with the fewest edits (insert, delete, replace, swap of neighbours). The number of edits
+    /// is at most a third of the word's length, plus one. Returns `nil` if no candidate is that close, or if the word
+    /// is longer than any name.
     package static func nearest(to word: String, among candidates: some Sequence<String>) -> String? {
         guard word.utf8.count <= bytesMax else { return nil }
         let candidates = Array(candidates.prefix(candidatesMax + 1))
@@ -54,7 +54,7 @@ package enum Suggestion {
         return ranked.min { ($0.distance, $0.word) < ($1.distance, $1.word) }?.word
     }
 
-    /// The cost of a comparison is proportional to the product of both lengths.
+    /// The maximum length of a compared word. The cost of a comparison is proportional to the product of both lengths.
     private static let bytesMax = 100
     private static let candidatesMax = 1000
 

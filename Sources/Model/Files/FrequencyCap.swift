@@ -5,7 +5,7 @@ package struct FrequencyCap: Hashable, Sendable, Codable {
     /// The unit that the cap counts for.
     package enum Subject: String, Hashable, Sendable, Codable, CaseIterable {
         case device
-        /// All devices with the same user id together. A device without one counts as a separate person.
+        /// All devices with the same user id together. A device without a user id counts as a separate person.
         case user
     }
 
@@ -39,8 +39,8 @@ package struct FrequencyCap: Hashable, Sendable, Codable {
     /// Tells whether a push of this class counts.
     package func covers(_ pushClass: String) -> Bool { classes?.contains(pushClass) ?? true }
 
-    /// Returns the limit on counted pushes in a window for a further push of this class. The slots reserved for other
-    /// classes stay free, even if those classes have used theirs.
+    /// Returns the maximum number of counted pushes in a window that ends with a push of this class. The slots
+    /// reserved for other classes stay free, even if those classes have used theirs.
     package func limit(for pushClass: String) -> Int {
         limit - reserve.reduce(0) { $0 + ($1.key == pushClass ? 0 : $1.value) }
     }

@@ -3,12 +3,12 @@ import Foundation
 /// The address of a store on PostgreSQL: `postgres://user@host:port/database?option=value`.
 ///
 /// The rules are those of libpq's URLs: `%XX` for special characters, `[::1]` for IPv6, several hosts with commas, a
-/// Unix socket as `?host=/folder` or `postgres://%2Ffolder/database`. Of several hosts, the first one that responds and
-/// accepts writes is used. A database must be named.
+/// Unix socket as `?host=/folder` or `postgres://%2Ffolder/database`. If there are several hosts, the first one that
+/// responds and accepts writes is used. A database must be named.
 ///
 /// TLS: a remote server must prove its name with a certificate (`sslmode=verify-full`). Over a Unix socket and the
-/// loopback interface, libpq's own default applies. An `sslmode` in the URL replaces both. The trusted authorities are
-/// those of `sslrootcert`, or `~/.postgresql/root.crt`, or those of the system.
+/// loopback interface, libpq's own default applies. An `sslmode` in the URL replaces both. The trusted authorities
+/// come from `sslrootcert`, from `~/.postgresql/root.crt`, or from the system.
 ///
 /// The password comes from one of three places:
 ///
@@ -68,9 +68,9 @@ package struct PostgresAddress: Hashable, Sendable {
         guard !self.database.isEmpty else { throw .noDatabase }
     }
 
-    /// Whether named prepared statements are used. `prepare=off` in the URL turns them off. It is needed behind a
-    /// pooler that gives each transaction another server connection and does not track prepared statements. If such a
-    /// pooler is detected, named statements are abandoned in any case.
+    /// Whether named prepared statements are used. `prepare=off` in the URL turns them off. Turn them off behind a
+    /// pooler that may give each transaction another server connection and does not track prepared statements. If such
+    /// a pooler is detected, named statements are abandoned in any case.
     package var usesNamedStatements: Bool { options[.prepare] != "off" }
 
     package func number(_ option: PostgresOption) -> Int? { options[option].flatMap { Int($0) } }

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The location of a store, as in `store:` of the configuration: the path of a SQLite file, or the URL of a PostgreSQL
-/// database, see ``PostgresAddress``.
+/// The location of a store, as in `store:` of the configuration. It is the path of a SQLite file, or the URL of a
+/// PostgreSQL database, see ``PostgresAddress``.
 ///
 /// A URL may contain a password. Show people and logs only the description.
 package struct StoreAddress: Hashable, Sendable {

@@ -10,11 +10,11 @@ package enum LogKey: String, Hashable, Sendable, CaseIterable {
     case endpoint = "endpoint"
     /// The start of something that is still in progress.
     case since = "since"
-    /// host:port that the HTTP server listens on.
+    /// The host:port that the HTTP server listens on.
     case address = "address"
     /// The URL of a webhook, without its query.
     case url = "url"
-    /// production or sandbox.
+    /// The environment of APNs: production or sandbox.
     case environment = "environment"
     /// A key by its id and team, or a certificate's file.
     case credential = "credential"
@@ -35,7 +35,7 @@ package enum LogKey: String, Hashable, Sendable, CaseIterable {
     case problems = "problems"
     /// A valid but questionable fact.
     case warning = "warning"
-    /// The end of a run for the process that sent it.
+    /// The way in which the sending process ended its work on a run.
     case end = "end"
     /// An error code of HTTP/2 or libcurl.
     case code = "code"

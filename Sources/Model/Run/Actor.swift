@@ -42,7 +42,8 @@ package struct Actor: Hashable, Sendable, ExpressibleByStringLiteral {
         self.command = command
     }
 
-    /// Restores a recorded actor. If there is no uid, the user is the account of a page's or a program's caller.
+    /// Restores a recorded actor. If there is no uid, `user` is the account of the person or program that called a
+    /// page or the API.
     package init(_ name: String, uid: Int64?, user: String?, origin: Origin, command: String?) {
         let account = uid.flatMap { uid in user.map { Authentication.account(uid: uid, user: $0) } }
         self.init(name, authentication: account ?? .none, origin: origin, command: command)
@@ -58,7 +59,7 @@ package struct Actor: Hashable, Sendable, ExpressibleByStringLiteral {
     /// Creates an actor with only a name.
     package init(stringLiteral name: String) { self.init(name) }
 
-    /// Returns the same authority under another name, as for a process that sends a run on a person's behalf.
+    /// Returns the same actor under another name, such as for a process that sends a run on a person's behalf.
     package func named(_ name: String) -> Actor {
         var actor = self
         actor.name = name
@@ -71,7 +72,7 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case runCreated = "run_created"
     /// A process claimed the run in order to send it.
     case runClaimed = "run_claimed"
-    /// A process recovered what a former owner had left in flight.
+    /// A process recovered the requests that a former owner had left in flight.
     case runRecovered = "run_recovered"
 
     // A run has entered a state: `run_` and the state's raw value, see ``entered(_:)``.
@@ -96,7 +97,7 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case guardOverridden = "guard_overridden"
     /// The daemon loaded changed campaigns and templates.
     case filesRead = "files_read"
-    /// A feed had more new items at once than `max_new` allows. None of them was sent.
+    /// One poll of a feed found more new items than `max_new` allows. None of the items was sent.
     case feedHeld = "feed_held"
     /// The wall clock was set while runs were in progress.
     case clockStepped = "clock_stepped"

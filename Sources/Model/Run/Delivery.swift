@@ -1,6 +1,6 @@
 /// The state of a delivery. The state `leased` is not stored: it is a pending delivery that an open lease contains.
 package enum DeliveryState: Int, Hashable, Sendable, Codable, CaseIterable {
-    /// Waits to be sent, possibly not before some time. Becomes `suppressed` directly, and any other state through a
+    /// Waits to be sent, possibly until a given time. Becomes `suppressed` directly, and any other state through a
     /// lease.
     case pending = 0
     /// APNs responded with 200. Final.
@@ -58,10 +58,10 @@ package enum SuppressionReason: String, Hashable, Sendable, Codable, CaseIterabl
     package static let putOff: [SuppressionReason] = [.silentBudget, .frequencyCap, .quietHours]
 }
 
-/// What a reason says about its run. Each question is a list of its own, and a new reason answers all of them.
+/// The consequences of each reason for its run. `meaning` states all of them for every reason.
 extension SuppressionReason {
-    /// Whether the campaign, the configuration or a person leaves the delivery out. It counts as much as an acceptance
-    /// when a run is judged.
+    /// Whether the campaign, the configuration or a person leaves the delivery out. Such a delivery counts like an
+    /// accepted one when the success of a run is evaluated.
     package var isOnPurpose: Bool { meaning.isOnPurpose }
     /// Whether the run leaves the device out from the start, although the audience selects it.
     package var isFromTheStart: Bool { meaning.isFromTheStart }
@@ -87,7 +87,7 @@ extension SuppressionReason {
 }
 
 extension Sequence<Report.Reason> {
-    /// Returns how many deliveries were suppressed for a reason of which this is true.
+    /// Returns the number of deliveries that were suppressed for a reason with this property.
     package func count(of isMeant: (SuppressionReason) -> Bool) -> Int {
         reduce(0) { $0 + (SuppressionReason(rawValue: $1.reason).map(isMeant) == true ? $1.count : 0) }
     }
@@ -157,8 +157,8 @@ package struct Settlement: Hashable, Sendable {
     package var status: Int
     /// APNs' reason, or the transport's. `nil` for 200.
     package var reason: String?
-    /// The locale of the delivered text, as an index into the locales of the variant's template or of the delivery's
-    /// template.
+    /// The locale of the delivered text, as an index into its template's locales. The template is that of the variant,
+    /// or the run's if the delivery has no variant.
     package var localeIndex: Int?
     package var effect: DeviceEffect
     /// The delivery's stage, see ``Stage``. `nil` for the last stage, and without stages.

@@ -5,12 +5,12 @@ package enum DeliveryStanding: String, Hashable, Sendable, CaseIterable {
 
 /// A query for deliveries of a run.
 package struct DeliveryFilter: Hashable, Sendable {
-    /// The number of rows of a run that are read for one page if no index finds the matching ones.
+    /// The maximum number of a run's rows that are read for one page if no index finds the matching rows.
     package static let rowsMax = 10_000
 
     /// `nil` for all.
     package var standing: DeliveryStanding?
-    /// The reason given by APNs or Fanfare. `nil` for any reason, and for none.
+    /// The reason given by APNs or Fanfare. `nil` matches every delivery, with or without a reason.
     package var reason: String?
 
     package init(standing: DeliveryStanding? = nil, reason: String? = nil) {

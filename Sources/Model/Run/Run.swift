@@ -2,7 +2,8 @@
 package struct Run: Hashable, Sendable {
     package var id: Int64
     package var campaign: String
-    /// Unique within the campaign. A timer, the daemon, a person and a retried call therefore all mean the same run.
+    /// The occurrence's name, unique within the campaign. If a timer, the daemon, a person and a retried call all name
+    /// the same occurrence, they get the same run.
     package var occurrence: String
     package var definition: RunDefinition
     package var state: RunState
@@ -27,8 +28,8 @@ package struct Run: Hashable, Sendable {
     package var pausedBy: String?
     /// The cause of an automatic pause. ``RunHalt/unsuccessful`` in an unsuccessful finished run.
     package var halt: RunHalt?
-    /// The moment of the first of several automatic pauses without a response from APNs in between. `nil` if the run is
-    /// not in such a series.
+    /// The start of a series of automatic pauses without a response from APNs in between. `nil` if the run is not in
+    /// such a series.
     package var haltedAt: Timestamp?
 
     package init(
@@ -118,7 +119,7 @@ package struct Report: Hashable, Sendable {
     package var correctedBy: [Int64] = []
     /// `nil` if the run had its signatures, or needed none.
     package var emergencyOverride: EmergencyOverride?
-    /// The number of devices that this run marked as gone, and of those that it suspended.
+    /// The numbers of devices that this run marked as gone, and that it suspended.
     package var devicesGone: Int
     package var devicesSuspended: Int
 
@@ -145,8 +146,8 @@ package enum RunState: String, Hashable, Sendable, Codable, CaseIterable {
     case scheduled
     /// Freezing, sending or waiting. Goes to `paused`, `finished`, `cancelled` or `failed`.
     case running
-    /// Paused by a person, by a breaker or as late. Goes to `running`, `cancelled` or `failed`. Goes to `finished` if
-    /// the last outcomes arrive after the request to pause.
+    /// Paused by a person, or automatically for a reason of ``RunHalt``. Goes to `running`, `cancelled` or `failed`.
+    /// Goes to `finished` if the last outcomes arrive after the request to pause.
     case paused
     /// Every delivery has a final state. Final.
     case finished
@@ -240,9 +241,9 @@ package struct RunTransition: Hashable, Sendable {
         }
     }
 
-    /// Returns the state in which an owner's release leaves the run. A person's `cancelled` overrides the owner's
-    /// state. An owner cannot finish the run while a breaker that tripped at another sender waits for a person.
-    /// `running` means that the run stays as it is.
+    /// Returns the run's state after its owner releases it with the state `wanted`. A person's `cancelled` overrides
+    /// the owner's state. An owner cannot finish the run while a breaker that tripped at another sender waits for a
+    /// person. `running` means that the run stays as it is.
     package static func release(as wanted: RunState, from current: RunState, halt: RunHalt?) -> RunState {
         if current == .cancelled { return .cancelled }
         return wanted == .finished && halt == .breaker ? .running : wanted

@@ -119,7 +119,8 @@ package struct Correction: Hashable, Sendable, Codable {
     }
 }
 
-/// The delivery deadline of a run: its planned time plus `expires_after`. With waves, it is each wave's time plus that.
+/// The delivery deadline of a run: its planned time plus `expires_after`. In a run with waves, each wave has its own
+/// deadline: the start of the wave plus `expires_after`.
 package struct Expiry: Hashable, Sendable {
     package var plannedAt: Timestamp
     /// `nil` if Fanfare sets no limit. Zero means one attempt, not stored by APNs.

@@ -47,7 +47,8 @@ package struct StageAnswers: Hashable, Sendable, Codable {
 
 /// The deliveries of a stage with the same text in the same environment. A fault may affect only such a group.
 package struct StageGroup: Hashable, Sendable, Codable {
-    /// The number of texts that are judged separately. The remaining texts are judged together, in each environment.
+    /// The maximum number of texts that are judged separately. The remaining texts are judged together, in each
+    /// environment.
     package static let localesMax = 98
     /// The maximum number of judged groups. Each environment has this many texts, the remaining texts, and the
     /// deliveries without a chosen text.
@@ -74,7 +75,8 @@ package enum StageVerdict: String, Hashable, Sendable, Codable, CaseIterable {
     case go
     /// The failure rate is shown to be above the tolerated one.
     case halt
-    /// Neither is shown, or too few responses arrived. The stage waits for a person, because silence is never success.
+    /// Neither is shown, or too few responses arrived. The stage waits for a person, because missing responses do not
+    /// count as success.
     case undecided
 }
 
@@ -91,7 +93,7 @@ package enum StageLook: String, Hashable, Sendable, Codable {
 package struct StageDecision: Hashable, Sendable, Codable {
     package var verdict: StageVerdict
     package var at: Timestamp
-    /// The responses at the time of the decision. They are those of ``group`` alone if there is one.
+    /// The responses at the time of the decision. If ``group`` is set, they are the responses of that group only.
     package var answers: StageAnswers
     /// The requests in flight at that time, which counted as not rejected. `nil` for none.
     package var unanswered: Int?
@@ -143,7 +145,7 @@ package struct StageRecord: Hashable, Sendable {
     /// The tolerated share of gone devices.
     package var goneTolerated: Double?
     package var decision: StageDecision?
-    /// The verdict on responses that arrived after *go*: those of later waves. It is always a halt.
+    /// The verdict on the responses of later waves, which arrived after the verdict *go*. It is always a halt.
     package var afterGo: StageDecision?
     /// The person who approved the stage's start, if it needs approval.
     package var approvedBy: String?
@@ -171,8 +173,8 @@ package struct StageRecord: Hashable, Sendable {
         releasedBy == nil && (afterGo != nil || decision.map { $0.verdict != .go } ?? false)
     }
 
-    /// Whether the stage's next responses may halt the run. A person who resumes the run despite a verdict must watch
-    /// the stage.
+    /// Whether the stage's next responses may halt the run. After a person resumes the run despite a verdict, they no
+    /// longer do.
     package var isJudged: Bool { releasedBy == nil && afterGo == nil && decision.map { $0.verdict == .go } ?? true }
 }
 

@@ -1,8 +1,8 @@
 /// An order to send nothing within a scope until the order is lifted. It records its author and reason.
 package struct StopOrder: Hashable, Sendable, Codable {
-    /// What is not sent. The text form, in the STOP file and in the store, is `all`, `campaign new-podcast` or `run
-    /// 17`. Only the file may also contain `run new-podcast/episode-42`, for a stop that could not query the store for
-    /// the run's number.
+    /// The pushes that the order stops. The text form, in the STOP file and in the store, is `all`, `run 17` or
+    /// `campaign new-podcast`. Only the file may also contain `run new-podcast/episode-42`, for a stop that could not
+    /// query the store for the run's number.
     package enum Scope: Hashable, Sendable, Codable {
         case all
         case campaign(String)
@@ -55,7 +55,7 @@ package struct StopOrder: Hashable, Sendable, Codable {
             }
         }
 
-        /// Whether the stop is a pause of one run, which the run's record keeps.
+        /// Whether the stop concerns one run. Such a stop is stored as a pause of the run.
         package var isOfOneRun: Bool {
             switch self {
             case .run, .occurrence: true
@@ -121,7 +121,7 @@ package struct StopOrders: Hashable, Sendable, Codable {
 
     package var isEmpty: Bool { orders.isEmpty }
 
-    /// Returns the widest order that keeps a run from being sent. `nil` if there is none.
+    /// Returns the order with the widest scope that stops a run. `nil` if there is none.
     package func order(run: Int64?, campaign: String) -> StopOrder? {
         self[.all] ?? self[.campaign(campaign)] ?? run.flatMap { self[.run($0)] }
     }

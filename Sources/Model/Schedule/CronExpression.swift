@@ -65,7 +65,7 @@ struct CronField: Hashable, Sendable {
     struct Kind: Sendable {
         var name: String
         var range: ClosedRange<Int>
-        /// The names of the numbers from the start of the range.
+        /// The names of the numbers, the first one for the start of the range.
         var names: [String] = []
 
         static let minute = Kind(name: "minute", range: 0...59)
@@ -115,7 +115,8 @@ struct CronField: Hashable, Sendable {
         return stride(from: range.lowerBound, through: range.upperBound, by: step)
     }
 
-    /// A range across the end of the week extends beyond 7. Take its numbers modulo 7.
+    /// Returns the range of the numbers. A range across the end of the week extends beyond 7, so take its numbers
+    /// modulo 7.
     private static func range(_ text: Substring, _ kind: Kind, isStepped: Bool) -> ClosedRange<Int>? {
         if text == "*" { return kind.isWeek ? 0...6 : kind.range }
         let ends = text.split(separator: "-", omittingEmptySubsequences: false).map { number($0, kind) }

@@ -126,7 +126,7 @@ package enum FeedField: String, Hashable, Sendable, Codable, CaseIterable {
 /// A schedule's quiet hours, in the local time of each device.
 package struct QuietTimes: Hashable, Sendable {
     package enum State: Hashable, Sendable {
-        /// `until` is the next quiet moment. It may be earlier if the clocks change before then.
+        /// `until` is the next quiet moment, with changes of the clocks taken into account.
         case awake(until: Timestamp)
         /// `until` is the first later moment that is not quiet.
         case quiet(until: Timestamp)
@@ -145,7 +145,7 @@ package struct QuietTimes: Hashable, Sendable {
     private static let clockChangesMax = 4
 
     /// Returns `nil` if there are no quiet hours. The campaign file says how to treat devices without a known zone. If
-    /// it does not, they are in the schedule's own zone, or in UTC.
+    /// it does not, the schedule's own zone applies to them, or else UTC.
     package init?(_ schedule: Schedule?) {
         guard let schedule, let hours = schedule.quietHours, hours.fromMinute != hours.toMinute else { return nil }
         policy = hours.policy

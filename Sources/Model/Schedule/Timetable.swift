@@ -36,9 +36,9 @@ package struct ClockChange: Hashable, Sendable {
 
 /// A schedule, prepared for computing its occurrences.
 ///
-/// Each time of day happens once a day. A time that the clocks skip happens when they are put forward, and a time that
-/// they show twice happens the first time. Two times at the same resulting moment are one occurrence. A day that a zone
-/// skips altogether, at the date line, has no occurrences.
+/// Each scheduled time occurs once a day. A time that the clocks skip occurs at the moment when they are put forward.
+/// A time that they show twice occurs the first time. Two times that fall on the same moment are one occurrence. A day
+/// that a zone skips altogether, at the date line, has no occurrences.
 package struct Timetable: Hashable, Sendable {
     package enum Zone: Hashable, Sendable {
         /// Each device's own zone.
@@ -48,7 +48,7 @@ package struct Timetable: Hashable, Sendable {
 
     /// The default of `late_by_max`.
     package static let lateByMaxDefault: Duration = .seconds(3600)
-    /// The offsets from UTC of the first and the last zone to reach a local time: UTC+14 and UTC-12.
+    /// The distances from UTC of the first and the last zone to reach a local time: UTC+14 and UTC-12.
     package static let firstOffset: Duration = .seconds(14 * 3600)
     package static let lastOffset: Duration = .seconds(12 * 3600)
     /// The number of days ahead that are searched for an occurrence. The next 29 February may be eight years away.
@@ -101,7 +101,7 @@ package struct Timetable: Hashable, Sendable {
         occurrences(after: moment, through: nil, atMost: 1).first
     }
 
-    /// Returns the first `limit` occurrences that start after one moment and not after another, in order.
+    /// Returns the first `limit` occurrences that start after the moment `after` and at or before `end`, in order.
     package func occurrences(after: Timestamp, through end: Timestamp?, atMost limit: Int = .max) -> [Occurrence] {
         var found: [Occurrence] = []
         var last = after
@@ -116,7 +116,7 @@ package struct Timetable: Hashable, Sendable {
         return found
     }
 
-    /// Returns the occurrence with this key or time. `nil` if the schedule has none then.
+    /// Returns the occurrence with this key or time. `nil` if the schedule has no such occurrence.
     package func occurrence(named text: String) -> Occurrence? {
         guard let wall = WallTime(text), let occurrence = occurrence(at: wall) else { return nil }
         let same = occurrences(after: occurrence.startsAt - .seconds(1), through: occurrence.startsAt).first
@@ -208,8 +208,9 @@ package struct Timetable: Hashable, Sendable {
 /// The turn of each device, in a run that follows each device's local time.
 ///
 /// Zones with the same offset at that date share a moment, and so are one wave. If the run started more than
-/// `late_by_max` after a zone's turn, `missed_zone` decides. Under `next_day`, a zone is suppressed as late if its turn
-/// on the next day is also over by more than `late_by_max`. It is not sent to at another hour instead.
+/// `late_by_max` after a zone's turn, `missed_zone` decides. Under `next_day`, a zone is suppressed as late if its
+/// turn on the next day is also over by more than `late_by_max`. Its devices never get the push at another hour
+/// instead.
 package struct RecipientWaves: Hashable, Sendable {
     package enum Turn: Hashable, Sendable {
         case at(Timestamp)

@@ -1,9 +1,9 @@
-/// The rules of the check of a text before it is sent. Their raw values are the names for `lint: {allow: [...]}` in a
-/// template. The names are stable.
+/// The rules by which texts are checked before they are sent. A template's `lint: {allow: [...]}` lists rules by their
+/// raw values, which never change.
 package enum LintRule: String, Hashable, Sendable, Codable, CaseIterable {
     /// A title or body of fewer than three letters and digits.
     case shortText = "short-text"
-    /// Words that are typical of a trial.
+    /// Words that are typical of a test push.
     case testWords = "test-words"
     /// Placeholder text of a designer's layout.
     case loremIpsum = "lorem-ipsum"
@@ -71,7 +71,7 @@ extension Template {
         texts.flatMap { TextLint($0, values).links }.uniqued
     }
 
-    /// Tells whether the author allows what the rule finds.
+    /// Tells whether the template allows the findings of a rule.
     package func allows(_ rule: LintRule) -> Bool { lintAllowed?.contains(rule.rawValue) ?? false }
 }
 
@@ -92,7 +92,8 @@ extension RunDefinition {
         return templates.flatMap { $0.lint(variables) }.uniqued
     }
 
-    /// Returns only the findings that the values given at the start cause. The other findings concern the files.
+    /// Returns only the findings that are caused by values given at the start of the run. The other findings concern
+    /// the files.
     package func lintOfValues() -> [LintFinding] {
         var written = self
         written.variables = campaign.variables
@@ -123,9 +124,9 @@ struct TextLint {
         "test", "tests", "testing", "teste", "testen", "testowy", "testowa", "prueba", "essai", "prova", "тест",
         "тестовое", "тестирование", "δοκιμή", "اختبار", "asdf", "qwerty", "qwertz", "azerty", "fixme",
     ]
-    /// Words for a test that have other meanings next to other words.
+    /// Words that mean a test only in a text of at most two words.
     private static let testWordsAlone: Set<String> = ["probe", "xxx"]
-    /// Words after "test" that make it ordinary news.
+    /// Words that give a preceding "test" an ordinary meaning, as in "test match".
     private static let wordsBehindTest: Set<String> = [
         "match", "matches", "cricket", "series", "drive", "drives", "flight", "flights",
     ]

@@ -16,7 +16,7 @@ package struct Template: Hashable, Sendable, Codable {
     /// Whether the push also wakes the app in the background.
     package var contentAvailable: Bool
     package var interruptionLevel: InterruptionLevel?
-    /// 0 to 1. Any number for a Live Activity.
+    /// A number from 0 to 1. For a Live Activity, any number.
     package var relevanceScore: Double?
     /// The keys beside `aps`, in the order written.
     package var custom: [TemplateValue.Member]

@@ -2,8 +2,8 @@
 ///
 /// People open these tables in a spreadsheet, and devices supply many of the values. A value that a spreadsheet would
 /// read as a formula gets `'` in front. An import removes that mark, so that export and import are inverse to each
-/// other. A mark is added or removed one at a time, and only in front of a formula. The code compares bytes and Unicode
-/// scalars, so that a quote or a comma next to a combining character is recognised.
+/// other. An export adds one mark and an import removes one, and only in front of a formula. The code compares bytes
+/// and Unicode scalars, so that a quote or a comma next to a combining character is recognised.
 package enum CSVLine {
     /// Returns a line without its line end.
     package static func text(_ values: [String]) -> String {

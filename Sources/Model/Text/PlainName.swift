@@ -21,7 +21,7 @@ package enum PlainName {
             plain.append(scalar)
             isAfterSpace = false
         }
-        // The characters between a letter and its combining mark may be gone.
+        // Compose again, because removed characters may have separated a letter from its combining mark.
         return String(plain).precomposedStringWithCanonicalMapping
     }
 

@@ -1,6 +1,6 @@
 /// Replaces possible device tokens, provider tokens, keys and ``AccessSecret``s in a text before it is recorded. The
-/// last 8 characters remain, so that people can recognise them. Detection goes by form: so many hex digits in a row
-/// have no other likely meaning.
+/// last 8 characters remain, so that people can recognise them. Detection uses only the form of a text, because such a
+/// long sequence of hex digits has no other likely meaning.
 ///
 /// Each byte is read a bounded number of times. If a sequence of letters is no token, no later part of it is checked.
 package enum Redaction {
@@ -29,7 +29,7 @@ private struct TokenScanner {
     private static let blank = UInt8(ascii: " ")
 
     private let bytes: [UInt8]
-    /// The ends of the sequences that are known to be no token of each kind.
+    /// For each kind of token, the end of the last sequence that was found to be no such token.
     private var notHexBefore = 0
     private var notLettersBefore = 0
     private var notSecretBefore = 0

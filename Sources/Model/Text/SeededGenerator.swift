@@ -1,5 +1,5 @@
-/// The 64-bit FNV-1a hash: the same number for the same bytes on every machine and in every version. It distinguishes
-/// and distributes texts, but does not resist deliberately chosen texts.
+/// The 64-bit FNV-1a hash: the same number for the same bytes on every machine and in every version. It is suitable
+/// for hash tables and samples, but does not resist deliberate collisions.
 package enum FNV1a {
     package static func hash(_ text: String) -> UInt64 { hash(bytes: text.utf8.span) }
 

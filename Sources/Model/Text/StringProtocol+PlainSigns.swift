@@ -3,8 +3,8 @@
 /// A `Character` includes adjacent combining characters, joiners and prepended characters, and `"\r\n"` is one.
 /// Comparing by `Character` therefore overlooks a quote or a colon that every other reader sees.
 extension StringProtocol {
-    /// Returns the text with each ASCII character replaced, even next to combining characters, which
-    /// `replacing(_:with:)` skips.
+    /// Returns the text with each occurrence of an ASCII character replaced. Unlike `replacing(_:with:)`, it also
+    /// finds an occurrence next to a combining character.
     package func replacingSign(_ sign: Unicode.Scalar, with replacement: String) -> String {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(utf8.count)
@@ -14,7 +14,7 @@ extension StringProtocol {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Returns the texts before and after the first such ASCII character. `nil` if there is none.
+    /// Returns the texts before and after the first occurrence of an ASCII character. `nil` if there is none.
     package func splitAtSign(_ sign: Unicode.Scalar) -> (before: String, after: String)? {
         guard let index = utf8.firstIndex(of: UInt8(ascii: sign)) else { return nil }
         return (String(self[..<index]), String(decoding: utf8[index...].dropFirst(), as: UTF8.self))

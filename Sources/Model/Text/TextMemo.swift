@@ -4,15 +4,15 @@ import Synchronization
 /// parser must always return the same value for the same text. A changed text is a different key, so no outdated value
 /// is returned.
 ///
-/// The cache holds at most ``bytesMax`` of text, and no single text that would take much of that. One lock guards it.
-/// The lock is not held during parsing, so two tasks may parse the same text at the same time.
+/// The cache holds at most ``bytesMax`` of text, and no text that is longer than a sixteenth of that. One lock guards
+/// it. The lock is not held during parsing, so two tasks may parse the same text at the same time.
 package final class TextMemo<Value: Sendable>: Sendable {
     /// The text by its bytes. Swift treats two ways to write "ü" as equal, but a comparison with values from devices
     /// does not.
     private struct Key: Hashable {
         let place: String
         let text: String
-        /// Computed before the lock is taken.
+        /// The hash, which is computed before the lock is acquired.
         let hash: UInt64
 
         init(place: String, text: String) {

@@ -2,7 +2,7 @@
 /// allowed text takes up to a quarter of a second. A process that serves many requests therefore parses on separate
 /// threads.
 package enum TextWork {
-    /// Called for each text that the task parses. `nil` if the task may parse texts.
+    /// Called for each text that the current task parses. `nil` in a task that may parse texts unreported.
     @TaskLocal package static var reader: Reader?
 
     /// A struct around a function. An optimized build loses the type of a task local of a function type. It then

@@ -3,8 +3,8 @@ package import Store
 import RelationalStore
 
 extension PostgresDatabase {
-    /// Returns the devices that the `audience_sql` of a campaign selects; `nil` if it has none. Call it before the
-    /// snapshot that uses them; the query has a connection of its own.
+    /// Returns the devices that the `audience_sql` of a campaign selects, or `nil` if the campaign has none. The
+    /// query uses a separate connection. Call this before the snapshot that uses the devices.
     ///
     /// - Throws: `StoreError.audienceSQL`.
     func analystCondition(
@@ -30,11 +30,11 @@ extension PostgresDatabase {
 /// Runs an `audience_sql` within these bounds. The administrator's function (``AdministratorSQL``) runs it as a role
 /// that may read only the analysts' views.
 struct AnalystAudience {
-    /// The time in which the server may stop the query; after that its connection is closed.
+    /// The time that the server has after the time limit to stop the query. After that, its connection is closed.
     private static let grace: Duration = .seconds(2)
 
     var timeLimit = AudienceSQLText.timeLimit
-    /// The most ids: they are held in memory, and a statement takes them as one parameter.
+    /// The maximum number of ids. They are held in memory, and a statement gets them as one parameter.
     var devicesMax = 20_000_000
 
     /// - Parameter app: the topic of the campaign. During the transaction the views show only the rows of its app.
@@ -92,7 +92,7 @@ struct AnalystAudience {
     }
 
     /// Returns `nil` if the text is not at fault. In the classes for syntax and unsupported features, messages quote
-    /// the text. In other classes they quote what rows hold, so those messages are dropped.
+    /// the text. In other classes, messages quote values of rows, so they are dropped.
     private func fault(_ error: PostgresError) -> AudienceSQLFault? {
         if case .timedOut = error { return .tooSlow(limit: timeLimit) }
         guard case .refused(let fault, _) = error else { return nil }
@@ -102,7 +102,7 @@ struct AnalystAudience {
         case AdministratorSQL.notAnIDState: return Self.notAnID(fault.message)
         case AdministratorSQL.tooManyState: return .tooMany(limit: devicesMax)
         case "42501": return .refused(Self.denied(fault.message))
-        // The text writes, locks, or is no query at all.
+        // The text writes, takes locks, or is not a query.
         case "25006", "42P11": return .refused("something other than a SELECT")
         case "42P01" where DeliveryTable.isMissing(error): return nil
         default: break

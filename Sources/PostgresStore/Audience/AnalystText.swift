@@ -1,16 +1,16 @@
 import Store
 
-/// The text of an `audience_sql` as PostgreSQL gets it. It is written again from its tokens, so that the server reads
-/// it as it was read here.
+/// The text of an `audience_sql` as PostgreSQL gets it. It is rebuilt from its tokens, so that the server reads the
+/// same tokens as this check.
 ///
-/// The role that runs the text decides what the text may read, see ``AdministratorSQL``. This type also refuses what
-/// any role may do. The refused functions wait, take locks, reveal facts about the server, cannot be stopped, or return
-/// something else with each call.
+/// The role that runs the text decides what the text may read, see ``AdministratorSQL``. This type also refuses
+/// functions that every role may call. The refused functions wait, take locks, reveal facts about the server, cannot
+/// be stopped, or return a different value with each call.
 struct AnalystText {
-    /// The SQL, with `$1` in place of each `:now`, if there is any.
+    /// The SQL, with `$1` in place of each `:now`.
     let sql: String
-    /// Names behind a dot that are no column of a view, in lower case. A function may be called as if it were a column,
-    /// and only the server knows which functions exist.
+    /// The names after a dot that are not columns of a view, in lower case. A function can be called as if it were a
+    /// column, and only the server knows which functions exist.
     let fields: Set<String>
 
     /// Throws `StoreError.audienceSQL`.
@@ -23,7 +23,8 @@ struct AnalystText {
         fields = Self.fields(dense)
     }
 
-    /// A blank separates what PostgreSQL would read as one token: `E'...'` and `U&'...'` have escapes of their own.
+    /// Returns a token as text for PostgreSQL. A blank separates tokens that PostgreSQL would read as one, such as
+    /// `E'...'` and `U&'...'`, which have other escapes.
     private static func written(_ token: AudienceSQLText.Token) throws -> String {
         switch token {
         case .blank: return " "
@@ -37,8 +38,8 @@ struct AnalystText {
         }
     }
 
-    /// Returns, for each token, the index of the first closing bracket at it or behind it. If there is none, the index
-    /// is the number of tokens.
+    /// Returns, for each token, the index of the first closing bracket at or after the token. If there is none, the
+    /// index is the number of tokens.
     private static func closingBrackets(_ tokens: [AudienceSQLText.Token]) -> [Int] {
         var ends = Array(repeating: tokens.count, count: tokens.count)
         var end = tokens.count
@@ -101,10 +102,10 @@ struct AnalystText {
         name.hasPrefix("lo_") || name.hasPrefix("dblink") || refusedColumns.contains(name)
     }
 
-    /// Returns whether a name before a bracket is that of a table, whose columns are named in the bracket. Examples are
-    /// `AS t(a, b)`, and the second name in `WITH t(a) AS (...), u(b) AS (SELECT ...)`.
+    /// Returns whether a name before a bracket is the name of a table, with the names of its columns in the bracket.
+    /// Examples are `AS t(a, b)`, and the second name in `WITH t(a) AS (...), u(b) AS (SELECT ...)`.
     ///
-    /// - Parameter end: the index of the first closing bracket behind the name.
+    /// - Parameter end: the index of the first closing bracket after the name.
     private static func namesColumns(_ tokens: [AudienceSQLText.Token], at index: Int, end: Int) -> Bool {
         guard index > 0 else { return false }
         switch tokens[index - 1] {
@@ -120,7 +121,7 @@ struct AnalystText {
         }
     }
 
-    /// Types that take a length, which makes a value of any size.
+    /// The types that take a length. A long length would create a value of any size.
     private static let sizedTypes: Set<String> = [
         "bit", "bpchar", "char", "character", "nchar", "varbit", "varchar", "varying",
     ]
@@ -142,7 +143,8 @@ struct AnalystText {
         "currval", "exp", "lastval", "ln", "log", "nextval", "power", "random", "repeat", "replace", "set_config",
         "setseed", "setval", "sqrt", "ts_stat",
     ]
-    /// Words that may stand before a bracket and are no functions, in lower case. The types among them take a length.
+    /// The words that may stand before a bracket and are not functions, in lower case. Those that are types take a
+    /// precision.
     private static let permitted: Set<String> = [
         "all", "and", "any", "as", "between", "by", "case", "cast", "decimal", "distinct", "else",
         "except", "exists", "filter", "from", "group", "having", "ilike", "in", "intersect", "is", "join", "lateral",
@@ -150,11 +152,11 @@ struct AnalystText {
         "select", "similar", "some", "then", "to", "union", "using", "values", "when", "where", "with",
         "within",
     ]
-    /// Functions that neither change nor reveal anything, and return the same for the same row. So an interrupted
-    /// freeze continues with the audience it began with. Some of them, `position` for one, do not notice a time limit
-    /// while they work. None makes a value that is larger than its arguments, as `concat`, `||` and `ARRAY(SELECT ...)`
-    /// do. A row cast to text still does, and so may arithmetic on long numbers: the time limit does not stop a
-    /// deliberate attack.
+    /// The allowed functions. They change nothing, reveal nothing about the server, and return the same value for
+    /// the same row. An interrupted freeze therefore continues with the same audience. Some of them, such as
+    /// `position`, ignore a time limit while they run. None returns a value that is larger than its arguments,
+    /// unlike `concat`, `||` and `ARRAY(SELECT ...)`. A cast of a row to text still can, and so can arithmetic on
+    /// long numbers. The time limit therefore does not stop a deliberate attack.
     private static let functions: Set<String> = [
         "abs", "avg", "bool_and", "bool_or", "btrim", "ceil", "ceiling", "char_length", "coalesce", "count",
         "cume_dist", "date_part", "date_trunc", "dense_rank", "every", "extract", "first_value",

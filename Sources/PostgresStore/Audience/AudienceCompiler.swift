@@ -2,7 +2,7 @@ import Model
 import RelationalStore
 import Store
 
-/// An audience in PostgreSQL's SQL over the table `device`.
+/// Compiles an audience into PostgreSQL's SQL over the table `device`.
 enum AudienceCompiler {
     /// Returns SQL that needs no further brackets.
     static func sql(_ audience: ResolvedAudience, _ condition: inout AudienceCondition) -> String {
@@ -22,8 +22,8 @@ enum AudienceCompiler {
         }
     }
 
-    /// Looks up all tags together, and all segments together: a condition for each would cost another look-up for every
-    /// device.
+    /// Looks up all tags together, and all segments together. A separate condition for each would cost one more
+    /// look-up for every device.
     private static func any(of parts: [ResolvedAudience], _ condition: inout AudienceCondition) -> String {
         var (tags, segments): ([String], [Int64]) = ([], [])
         var rest: [ResolvedAudience] = []
@@ -64,11 +64,11 @@ enum AudienceCompiler {
         }
     }
 
-    /// Looks up all languages with only one written form together.
+    /// Looks up together all languages that need no further condition.
     private static func locales(_ asked: [LocaleCondition], _ condition: inout AudienceCondition) -> [String] {
         let plain = asked.filter(\.isPlain).map(\.language)
         let others = asked.filter { !$0.isPlain }.map { asked in
-            // The language comes first: one comparison excludes the devices of all other languages.
+            // The language comes first, so that one comparison excludes the devices of all other languages.
             var parts = [begins(withAny: [asked.language], &condition)]
             if asked.prefixes != [asked.language] { parts.append(begins(withAny: asked.prefixes, &condition)) }
             if !asked.exceptions.isEmpty { parts.append("NOT " + begins(withAny: asked.exceptions, &condition)) }
@@ -96,8 +96,8 @@ enum AudienceCompiler {
 }
 
 extension AudienceCondition {
-    /// Adds a text with the collation `C`; otherwise it has the database's collation. The brackets are needed, because
-    /// `BETWEEN` takes no `COLLATE`.
+    /// Adds a text that is compared by the collation `C` and not by that of the database. `BETWEEN` accepts a
+    /// `COLLATE` only in brackets.
     fileprivate mutating func addText(_ text: String) -> String {
         "(\(add(StorableText.without(text)))::text COLLATE \"C\")"
     }
@@ -115,7 +115,7 @@ extension AudienceCondition {
         }
     }
 
-    /// Adds the elements as texts, which the statement casts to the type of the column.
+    /// Adds the elements as texts. The statement casts them to the type of the column.
     fileprivate mutating func add(_ values: [AudienceOperand], of field: AudienceField) -> String {
         let list = addTexts(values.map { Self.folded($0.listed, of: field) })
         return switch field.kind {
@@ -126,7 +126,7 @@ extension AudienceCondition {
         }
     }
 
-    /// Returns countries in lower case, because they are compared without case.
+    /// Returns the text, in lower case for a country, because countries are compared without case.
     private static func folded(_ text: String, of field: AudienceField) -> String {
         field == .country ? String(text.map { $0.isASCII ? Character($0.lowercased()) : $0 }) : text
     }

@@ -1,9 +1,9 @@
 import Model
 import RelationalStore
 
-/// The device fields that templates print, as columns behind a list of other columns.
+/// The device fields that templates print, as further columns of a query.
 struct FieldColumns {
-    /// The keys of the attributes among the fields. They are one array in one parameter, whatever their number.
+    /// The keys of the attributes among the fields. They are passed as one array in one parameter.
     let keys: [String]
     private let fields: [AudienceField]
 

@@ -64,7 +64,8 @@ private struct ReachRows {
 
     private static let batchRows = 2_000
 
-    /// - Parameter inBatches: whether `afterBatch` runs other statements. If not, rows are read as they come.
+    /// - Parameter inBatches: whether to read the rows in batches, because `afterBatch` runs other statements. If
+    ///   not, rows are read as they arrive.
     private func each(
         _ selection: AudienceSelection, window: RollingWindow?, withUsers: Bool, inBatches: Bool,
         _ body: (PostgresRow) throws -> Void, afterBatch: () throws -> Void
@@ -98,7 +99,7 @@ private struct ReachRows {
     }
 }
 
-/// Small numbers for the texts of a column, from 0 in order of appearance.
+/// Small numbers that stand for the texts of a column, from 0 in order of appearance.
 private struct TextNumbers {
     private(set) var texts: [String?] = []
     private var numbers: [String?: Int] = [:]

@@ -3,38 +3,40 @@ import RelationalStore
 /// How a transaction ended.
 enum Finished<Value> {
     case committed(Value)
-    /// The answer to its COMMIT did not come; the error says so.
+    /// The response to its COMMIT did not arrive. The error says why.
     case unheard(Value, PostgresError)
 }
 
-/// Identifies a transaction, to find out how it ended if its COMMIT is not answered.
+/// Identifies a transaction, to find its outcome if its COMMIT gets no response.
 ///
-/// The server remembers how each of its latest transactions ended. A crash makes it forget transactions that were not
-/// on disk, and give their numbers to others. This also happens to a server that keeps its first process
-/// (`restart_after_crash`), and to a replica that took over. So a number proves something only while two facts show
-/// that the server did not recover in between:
+/// The server remembers the outcomes of its latest transactions. After a crash it has lost the transactions that
+/// were not on disk, and assigns their numbers to others. This also happens if its first process survives the crash
+/// (`restart_after_crash`), and to a replica that takes over. A number is therefore valid only while two facts show
+/// that the server has not recovered from a crash since:
 ///
 /// - its first process is the same
 /// - its latest checkpoint is the same, since every recovery ends with one
 ///
-/// If a fact is missing, the commit is ``Ending/forgotten``. Its caller then decides by what the transaction wrote, or
-/// repeats the transaction if that is harmless.
+/// If one of them is missing, the outcome is ``Ending/forgotten``. Its caller then decides by what the transaction
+/// wrote, or repeats the transaction if that is harmless.
 struct CommitMark: Hashable {
     enum Ending: Hashable {
         case committed
         /// Nothing of the transaction was kept.
         case rolledBack
         case underWay
-        /// The server may have recovered, or made a checkpoint, since: the transaction's number proves nothing.
+        /// The server may have recovered since, or has completed a checkpoint. The transaction's number proves
+        /// nothing.
         case forgotten
     }
 
-    /// The last statement of the text that begins a transaction.
+    /// The query for the mark. It is the last statement of the text that begins a transaction.
     static let question = """
         SELECT pg_current_xact_id()::text, pg_postmaster_start_time()::text, checkpoint_lsn::text
         FROM pg_control_checkpoint()
         """
-    /// The same for a user who may not read the checkpoint. Its unanswered commits are ``Ending/forgotten``.
+    /// The same query for a user who may not read the checkpoint. A commit of that user that gets no response is
+    /// ``Ending/forgotten``.
     static let shortQuestion = "SELECT pg_current_xact_id()::text, pg_postmaster_start_time()::text, ''"
     /// Reads whether the user may run ``question``.
     static let isAllowed = "SELECT has_function_privilege('pg_control_checkpoint()', 'EXECUTE')::text"

@@ -19,7 +19,7 @@ struct PostgresCall: Sendable {
         self.isStopped = isStopped
     }
 
-    /// Returns the same call with `limit` from now on, to find out what is left once its own time is over.
+    /// Returns the same call with a new limit from now on, to find the outcome after the call's own time has passed.
     func extended(by limit: Duration) -> PostgresCall { PostgresCall(limit: limit, isStopped: isStopped) }
 
     /// Returns the same call, limited to `limit` from now.
@@ -30,7 +30,7 @@ struct PostgresCall: Sendable {
 
     var interruption: Interruption? { isStopped() ?? (ContinuousClock.now < deadline ? nil : .timedOut) }
 
-    /// Returns the longest wait for `poll`: until the call's deadline or `other`, whichever comes first.
+    /// Returns the longest time that `poll` may wait: until the call's deadline or `other`, whichever is earlier.
     func remainingMilliseconds(until other: ContinuousClock.Instant? = nil) -> Int32 {
         let end = min(deadline, other ?? deadline)
         let rest = ContinuousClock.now.duration(to: end)
@@ -40,11 +40,11 @@ struct PostgresCall: Sendable {
 }
 
 extension EventFD {
-    /// The longest wait if the system provides no eventfd: the waiting thread then wakes up after this time.
+    /// The longest wait if the system provides no eventfd. The waiting thread then wakes up without a signal.
     private static let waitMilliseconds: Int32 = 100
 
-    /// Waits for an event on `socket` (negative: none), the signal, or the end of the time. Returns true if it was the
-    /// socket.
+    /// Waits for an event on `socket`, the signal, or the end of the time. Returns `true` for an event on the
+    /// socket. A negative `socket` means that there is none.
     func wait(for events: Int32, on socket: Int32, milliseconds: Int32) -> Bool {
         var files = [
             pollfd(fd: socket, events: Int16(events), revents: 0),

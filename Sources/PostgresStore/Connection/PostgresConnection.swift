@@ -4,8 +4,8 @@ import Model
 import Platform
 import Synchronization
 
-/// A thread with one connection, apart from the threads that tasks share. It takes jobs from a queue. It opens the
-/// connection for the first job, and again after a loss.
+/// A thread with one connection, separate from the threads that tasks share. It takes jobs from a queue. It opens
+/// the connection for the first job, and opens it again after the connection is lost.
 ///
 /// Sessions never leave the thread.
 final class PostgresConnection: @unchecked Sendable {
@@ -41,7 +41,7 @@ final class PostgresConnection: @unchecked Sendable {
         .start()
     }
 
-    /// Returns when the thread has ended.
+    /// Waits until the thread has ended.
     func close() async {
         await withCheckedContinuation { continuation in
             let isOver = ended.withLock { ended in
@@ -52,16 +52,16 @@ final class PostgresConnection: @unchecked Sendable {
         }
     }
 
-    /// Waits while the queue has no job: until the signal, or until the server sends something, which announces its
-    /// end.
+    /// Waits while the queue has no job, until the signal, or until the server sends data. A server that sends data
+    /// now is closing the connection.
     func idle() {
         let socket = session.map(\.link.socket) ?? -1
         guard wake.wait(for: POLLIN, on: socket, milliseconds: -1) else { return }
         if session?.link.isAlive != true { session = nil }
     }
 
-    /// Runs `body` in a transaction, on the thread. Runs it again if it lost a race, or if its COMMIT never arrived, so
-    /// `body` must tolerate repetition.
+    /// Runs `body` in a transaction, on the thread. Runs the transaction again if it lost a race, or if it was
+    /// rolled back because its COMMIT never arrived. So `body` must tolerate repetition.
     func transaction<Value>(
         _ options: PostgresTransaction, _ call: PostgresCall, _ body: (PostgresSession) throws -> Value
     ) throws -> Value {
@@ -83,14 +83,15 @@ final class PostgresConnection: @unchecked Sendable {
             } catch let error as PostgresError where error.isLostRace && losses < PostgresLimits.retriesMax {
                 losses += 1
                 if error.kind == .lostStatement { giveUpNames() }
-                // Let the other transactions finish first. The wait grows each time, and is random, so that two losers
-                // do not collide again.
+                // Let the other transactions finish first. The wait grows each time and is random, so that two
+                // transactions that lost do not collide again.
                 usleep(UInt32.random(in: 1_000...(10_000 << UInt32(losses))))
             }
         }
     }
 
-    /// Asks the server for the outcome of a COMMIT that it did not answer, until there is one or the time is over.
+    /// Queries the server for the outcome of a COMMIT that got no response, until there is an outcome or the time is
+    /// over.
     private func ending(of mark: CommitMark?, _ call: PostgresCall) -> CommitMark.Ending {
         guard let mark else { return .forgotten }
         let asking = call.extended(by: .seconds(PostgresLimits.unheardSeconds))
@@ -103,8 +104,8 @@ final class PostgresConnection: @unchecked Sendable {
         return .underWay
     }
 
-    /// Runs `body` on the bare session, on the thread, for work outside transactions. Runs it again if a pooler has
-    /// lost our prepared statements.
+    /// Runs `body` on the bare session, on the thread, for work outside transactions. Runs `body` again if a pooler
+    /// has lost the prepared statements.
     func bare<Value>(_ call: PostgresCall, _ body: (PostgresSession) throws -> Value) throws -> Value {
         do {
             return try body(try opened(call))
@@ -114,7 +115,7 @@ final class PostgresConnection: @unchecked Sendable {
         }
     }
 
-    /// Returns a session on which BEGIN is answered. If an open connection turns out to be lost, it is opened again,
+    /// Returns a session on which BEGIN has succeeded. If an open connection turns out to be lost, it is reopened
     /// once.
     private func begun(_ options: PostgresTransaction, _ call: PostgresCall) throws -> PostgresSession {
         let isNew = session == nil
@@ -152,14 +153,14 @@ final class PostgresConnection: @unchecked Sendable {
         }
     }
 
-    /// Stops using prepared statements, since a pooler does not follow them.
+    /// Stops using prepared statements, because a pooler does not support them.
     private func giveUpNames() {
         usesNames = false
         session = nil
     }
 }
 
-/// Decides when to retry a server that could not be reached: after a longer wait each time, up to a limit.
+/// Decides when to retry a server that could not be reached. The wait grows each time, up to a limit.
 struct ReconnectBackoff {
     private var failures = 0
     private var tryAt: ContinuousClock.Instant?

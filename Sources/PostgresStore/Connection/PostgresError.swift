@@ -1,30 +1,31 @@
 import Model
 
-/// The errors between this process and the server, with their facts. `server` is the address without its password.
+/// The errors of a connection to the server. `server` is the address without its password.
 package enum PostgresError: Error, Hashable, Sendable {
-    /// No host of the address could be opened. The fault is that of the last host, if it sent one.
+    /// No connection could be opened to any host of the address. The fault is that of the last host, if that host
+    /// sent one.
     case cannotConnect(server: String, fault: ServerFault?, reason: String)
     /// The server refused a statement.
     case refused(ServerFault, server: String)
-    /// The connection was cut before anything could be kept: nothing of the transaction was kept.
+    /// The connection was lost before the COMMIT. Nothing of the transaction was kept.
     case connectionLost(server: String, reason: String)
-    /// The connection was cut, or the time was up, between the COMMIT and its answer. The server that knows the outcome
-    /// is gone or silent, so the transaction was either carried out or not.
+    /// The connection was lost, or the time was up, between the COMMIT and its response. The server that knows the
+    /// outcome does not respond, so the transaction may or may not have been committed.
     case outcomeUnknown(server: String, reason: String)
     /// The call exceeded its limit and was stopped. Nothing of the transaction was kept.
     case timedOut(server: String, limit: Duration)
-    /// The server is older than the version that our statements need.
+    /// The server is older than the version that the store needs.
     case oldServer(server: String, version: Int)
     /// A column holds something other than the requested type: a bug in this program.
     case unexpectedValue(column: Int, expected: String, found: String)
     /// The connections were closed before or during the call.
     case closed(server: String)
-    /// libpq itself failed: no memory, a message too long.
+    /// libpq itself failed, for example because memory ran out or a message is too long.
     case failed(server: String, reason: String)
 }
 
 extension PostgresError {
-    /// The class of the server's error; `nil` if the error is not the server's.
+    /// The kind of the server's error; `nil` if the error did not come from the server.
     package var kind: ServerFault.Kind? {
         switch self {
         case .refused(let fault, _), .cannotConnect(_, .some(let fault), _): fault.kind
@@ -39,7 +40,7 @@ extension PostgresError {
         return fault.kind == .lostRace || fault.kind == .lostStatement
     }
 
-    /// Whether no server answers, or it is not ready to. The same address may work later.
+    /// Whether no server responds, or the server is not ready. The same address may work later.
     package var isUnreachable: Bool {
         switch self {
         case .connectionLost, .timedOut: true
@@ -50,8 +51,8 @@ extension PostgresError {
         }
     }
 
-    /// Whether the same call is worth a retry later, because the error may pass or an operator may make room. An
-    /// unknown outcome is not passing: its caller must check the outcome before a retry.
+    /// Whether to retry the same call later, because the error may pass or an operator may free resources. An
+    /// unknown outcome is not such an error, because its caller must check the outcome before a retry.
     package var isPassing: Bool {
         switch self {
         case .connectionLost, .timedOut: true
@@ -70,7 +71,7 @@ extension PostgresError {
     /// Whether no connection could be opened.
     private var isOfOpening: Bool { if case .cannotConnect = self { true } else { false } }
 
-    /// Whether the store answers, and may accept the same call later.
+    /// Whether the store responds, and may accept the same call later.
     package var isBusy: Bool { isPassing && !isOfOpening && kind != .readOnly }
 }
 
@@ -117,7 +118,7 @@ extension PostgresError: CustomStringConvertible {
             return "turn TLS on there (ssl = on), or write ?sslmode=disable on a private network"
         }
         let markers = ["certificate", "private key", "SSL", "TLS"]
-        // A connection that was cut during the handshake says nothing about keys and names.
+        // A connection that was lost during the handshake is no sign of a wrong key or name.
         let cut = ["SSL SYSCALL", "closed unexpectedly"]
         guard markers.contains(where: reason.contains), !cut.contains(where: reason.contains) else { return nil }
         return "name its CA with ?sslrootcert=FILE, and use the host name in its certificate"

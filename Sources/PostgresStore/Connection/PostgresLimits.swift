@@ -2,10 +2,10 @@ import Foundation
 import Model
 
 extension PostgresAddress {
-    /// How long one host may take to answer.
+    /// The time that one host has to accept a connection.
     var connectTimeout: Duration { .seconds(number(.connectTimeout) ?? PostgresLimits.connectSeconds) }
 
-    /// Debian's collection of certificate authorities, for users who name none.
+    /// Debian's file of certificate authorities, for an address that names none.
     private static let systemAuthorities = "/etc/ssl/certs/ca-certificates.crt"
 
     /// Returns libpq's parameters for one of the hosts, by libpq's names. They contain the password, so never print
@@ -14,11 +14,10 @@ extension PostgresAddress {
         var parameters = [
             "host": host.name, "port": "\(host.port)", "dbname": database, "client_encoding": "UTF8",
             PostgresOption.applicationName.rawValue: "fanfare",
-            // Otherwise libpq tries Kerberos first, which takes its time to fail.
+            // Otherwise libpq tries Kerberos first, which is slow to fail.
             "gssencmode": "disable",
             PostgresOption.sslmode.rawValue: host.isLocal ? "prefer" : "verify-full",
-            // A server that vanished is noticed within a minute on an idle connection, and sooner while an answer is
-            // outstanding.
+            // These settings detect a dead server within a minute on an idle connection, and sooner during a call.
             "keepalives": "1", PostgresOption.keepalivesIdle.rawValue: "30", "keepalives_interval": "10",
             "keepalives_count": "3",
             PostgresOption.tcpUserTimeout.rawValue: "\(PostgresLimits.unansweredSeconds * 1000)",
@@ -27,7 +26,8 @@ extension PostgresAddress {
         for (option, value) in options where option != .prepare && option != .passwordFile {
             parameters[option.rawValue] = value
         }
-        // Only for these modes: with a file of authorities, libpq verifies the certificate even if it was not asked to.
+        // Set this only for the `verify` modes, because libpq verifies the certificate in any mode if it has a file
+        // of authorities.
         if parameters["sslmode"]?.hasPrefix("verify") == true, parameters["sslrootcert"] == nil {
             parameters["sslrootcert"] = authorities
         }
@@ -37,7 +37,8 @@ extension PostgresAddress {
         return parameters.map { ($0.key, $0.value) }
     }
 
-    /// The file where libpq finds its authorities, or else the system's, which libpq 15 does not use automatically.
+    /// The file in which libpq looks for authorities. If that file does not exist, it is the system's file, which
+    /// libpq 15 does not use automatically.
     private var authorities: String {
         let environment = ProcessInfo.processInfo.environment
         let own = environment["PGSSLROOTCERT"] ?? (environment["HOME"] ?? "") + "/.postgresql/root.crt"
@@ -58,33 +59,37 @@ extension PostgresAddress {
 
 /// The limits of a connection, each with its reason.
 package enum PostgresLimits {
-    /// Longer than any running server takes.
+    /// The time limit for a connection to one host. Every running server accepts a connection in less time.
     static let connectSeconds = 10
-    /// How long sent bytes may stay unacknowledged before the connection counts as lost (TCP_USER_TIMEOUT).
+    /// The time after which a connection with unacknowledged bytes is treated as lost (TCP_USER_TIMEOUT).
     static let unansweredSeconds = 15
-    /// How long a call may take unless it says otherwise.
+    /// The default time limit of a call.
     package static let callTime: Duration = .seconds(60)
-    /// The time that the server gets on top of a call's limit. After that it stops statements whose caller has given
-    /// up.
+    /// The time added to a call's limit to get the server's limit. After that, the server stops a statement whose
+    /// caller has given up.
     static let serverGraceSeconds = 5.0
-    /// A writer that stops in mid-transaction holds its locks no longer than this, since others wait for them.
+    /// The longest time that a writer may be idle within a transaction, because other transactions wait for its
+    /// locks.
     static let idleWriterSeconds = 10.0
-    /// A reader holds no lock that others wait for, but it keeps the server from removing old rows.
+    /// The same time for a reader. A reader holds no lock that others wait for, but it keeps the server from
+    /// removing old rows.
     static let idleReaderSeconds = 300.0
-    /// How long the delivery of a request to cancel a statement may take.
+    /// The time limit for sending a request to cancel a statement.
     static let cancelSeconds = 2.0
-    /// How long a server is asked for the outcome of a COMMIT that it did not answer. This is longer than the server
-    /// keeps a connection whose client is silent in mid-transaction.
+    /// The time during which a server is queried for the outcome of a COMMIT that got no response. It is longer than
+    /// the server keeps a connection that is idle within a transaction.
     static let unheardSeconds = idleWriterSeconds + 2
-    /// Statements kept prepared on one connection: all of the store's, and some of an audience's.
+    /// The maximum number of prepared statements per connection. It is enough for all statements of the store.
     static let preparedStatementsMax = 1024
-    /// One each for a dashboard page, a report and the sender, and one to spare.
+    /// The number of connections for reads: one each for a dashboard page, a report and the sender, and one to
+    /// spare.
     package static let readersMax = 4
     /// The number of retries of a transaction that lost against another one (deadlock, serialization).
     static let retriesMax = 5
-    /// Bytes of a COPY gathered before they are sent.
+    /// The number of bytes of a COPY that are sent together.
     static let copyChunkBytes = 131_072
     static let reconnectMilliseconds = 100.0
-    /// Far less than the takeover timeout, of which a short outage may leave only half.
+    /// The longest wait before a reconnection. It is far below the takeover timeout, because a short outage may
+    /// leave only half of that.
     static let reconnectMillisecondsMax = 1_000.0
 }

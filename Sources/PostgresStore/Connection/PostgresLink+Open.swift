@@ -4,7 +4,7 @@ import Model
 import Platform
 
 extension PostgresLink {
-    /// Tries the hosts in their order. Throws the error of the last one.
+    /// Tries the hosts in order. Throws the error of the last host if none can be opened.
     static func open(_ address: PostgresAddress, wake: EventFD, call: PostgresCall) throws -> PostgresLink {
         var failure: (any Error)?
         for host in address.hosts {
@@ -26,7 +26,7 @@ extension PostgresLink {
             throw PostgresError.cannotConnect(server: server, fault: nil, reason: "no memory")
         }
         let link = PostgresLink(handle, server: server, wake: wake, call: call)
-        // While there is no connection, only the message holds the code of an error.
+        // Until the connection is open, only the text of an error has its code.
         PQsetErrorVerbosity(handle, PQERRORS_VERBOSE)
         fanfare_pq_ignore_notices(handle)
         try link.finishOpening(host, within: address.connectTimeout)
@@ -52,7 +52,7 @@ extension PostgresLink {
     private func finishOpening(_ host: PostgresAddress.Host, within limit: Duration) throws {
         let deadline = ContinuousClock.now + limit
         guard PQstatus(handle) != CONNECTION_BAD else { throw unopened(trouble) }
-        // Begin as if the last poll had asked to write.
+        // libpq requires that the first wait is for writing.
         var events = POLLOUT
         while true {
             try awaitOpening(host, events, deadline, limit)
@@ -85,8 +85,7 @@ extension PostgresLink {
         return .cannotConnect(server: server, fault: fault ?? clientFault(message), reason: message)
     }
 
-    /// Returns the fault behind libpq's own messages: it found no writable server, or has no password that the server
-    /// asks for.
+    /// Returns the fault for one of libpq's own messages: no server is writable, or the server requires a password.
     private func clientFault(_ message: String) -> ServerFault? {
         let codes = ["session is read-only": "25006", "hot standby mode": "25006", "no password supplied": "28P01"]
         return codes.first { message.contains($0.key) }

@@ -4,14 +4,15 @@ import Platform
 
 /// Owns one libpq connection. It sends, waits and receives, and every wait can be interrupted.
 ///
-/// Only one thread may use it. A lost connection stays lost: every later use throws the error that it was lost by.
+/// Only one thread may use it. A lost connection stays lost. Every later use throws the error with which it was
+/// lost.
 final class PostgresLink {
     let handle: OpaquePointer
     /// The address without its password.
     let server: String
-    /// The limits of the call under way.
+    /// The limits of the current call.
     var call: PostgresCall
-    /// Whether the server may keep something that was sent and not answered: a COMMIT, or a statement outside a
+    /// Whether the server may carry out what was sent although no response comes: a COMMIT, or a statement outside a
     /// transaction.
     var mayKeep = false
     private let wake: EventFD
@@ -32,7 +33,7 @@ final class PostgresLink {
     /// libpq's latest error message, in one line.
     var trouble: String { MessageText(PQerrorMessage(handle).map { String(cString: $0) } ?? "").line }
 
-    /// Whether the server is still there, as far as it has said. Use it only while nothing is under way.
+    /// Whether the server has not closed the connection. Use this only between calls.
     var isAlive: Bool {
         guard failure == nil, PQstatus(handle) == CONNECTION_OK else { return false }
         var socket = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
@@ -40,8 +41,8 @@ final class PostgresLink {
         return PQconsumeInput(handle) == 1 && PQstatus(handle) == CONNECTION_OK
     }
 
-    /// Throws if the connection is lost or the call is interrupted, before anything is sent. An interruption leaves the
-    /// connection as it is.
+    /// Throws if the connection is lost or the call is interrupted, before anything is sent. An interruption does
+    /// not change the connection.
     func prepareToSend() throws {
         if let failure { throw failure }
         if let interruption = call.interruption { throw error(for: interruption) }
@@ -52,8 +53,8 @@ final class PostgresLink {
         guard code == 1 else { throw PQstatus(handle) == CONNECTION_OK ? failed(trouble) : lost(trouble) }
     }
 
-    /// Waits until the server has everything. Reads in the meantime, since the server may wait for that before it takes
-    /// more.
+    /// Waits until all data is sent. Reads in the meantime, because the server may accept no more data until its
+    /// responses are read.
     func flush() throws {
         while true {
             switch PQflush(handle) {
@@ -66,7 +67,7 @@ final class PostgresLink {
         }
     }
 
-    /// Returns the next result of what was sent, or `nil` at its end.
+    /// Returns the next result of the current statements, or `nil` at the end.
     func next() throws -> PostgresResult? {
         try flush()
         while PQisBusy(handle) != 0 { try awaitInput() }
@@ -92,13 +93,13 @@ final class PostgresLink {
         }
     }
 
-    /// Waits once for the server. Returns false if something else happened, or nothing.
+    /// Waits once for the server. Returns `false` if the wait ended for another reason.
     func waits(for events: Int32, until deadline: ContinuousClock.Instant? = nil) -> Bool {
         wake.wait(
             for: events, on: PQsocket(handle), milliseconds: call.remainingMilliseconds(until: deadline))
     }
 
-    /// Marks the connection as lost because it was cut, and returns the error.
+    /// Marks the connection as lost because of the network or the server, and returns the error.
     func lost(_ reason: String) -> any Error {
         let reason = reason.isEmpty ? "the server closed the connection" : reason
         return end(
@@ -112,7 +113,7 @@ final class PostgresLink {
         end(with: PostgresError.failed(server: server, reason: reason))
     }
 
-    /// Leaves the answer under way unread: asks the server to stop, and marks the connection as lost.
+    /// Gives up the current response: tells the server to stop the statement, and marks the connection as lost.
     func abandon() {
         guard failure == nil else { return }
         stopServer()
@@ -133,8 +134,8 @@ final class PostgresLink {
         }
     }
 
-    /// Asks the server to stop the statement, on a thread of its own: the request uses a new connection, which may
-    /// hang.
+    /// Tells the server to stop the statement. Uses a separate thread, because the request opens a new connection,
+    /// which may hang.
     private func stopServer() {
         guard let cancel = PQgetCancel(handle) else { return }
         let heard = DispatchSemaphore(value: 0)

@@ -1,12 +1,11 @@
 package import Model
 import Synchronization
 
-/// Connections that write and connections that read, each on a thread of its own.
+/// A pool of connections for writes and of connections for reads, each on its own thread.
 ///
-/// Writes queue for the writing connections. A write that has begun is finished even when its task is cancelled. Reads
-/// run side by side and stop at cancellation: the server is asked to stop as well. Closures may be run again after they
-/// lost a race against another transaction. Errors are ``PostgresError``, `CancellationError`, and those of the
-/// closures.
+/// Writes queue for the writing connections. A write that has begun is finished even when its task is cancelled.
+/// Reads run in parallel. At cancellation they stop, also on the server. A closure is run again if its transaction
+/// loses a race against another one. Errors are ``PostgresError``, `CancellationError`, and those of the closures.
 package final class PostgresPool: Sendable {
     package let address: PostgresAddress
     /// The clock that its transactions use.
@@ -14,7 +13,7 @@ package final class PostgresPool: Sendable {
     private let writing: PostgresQueue
     private let reading: PostgresQueue
 
-    /// Opens no connection yet: the first call does.
+    /// Creates the pool. The first call opens a connection.
     package init(
         _ address: PostgresAddress, writers: Int = 1, readers: Int = PostgresLimits.readersMax,
         time: StoreTime = .caller
@@ -39,7 +38,7 @@ package final class PostgresPool: Sendable {
         }
     }
 
-    /// Runs `body` on one snapshot, in which nothing can be written.
+    /// Runs `body` on one snapshot that is read-only.
     package func read<Value: Sendable>(
         _ options: PostgresTransaction = .reading, _ body: @escaping @Sendable (PostgresSession) throws -> Value
     ) async throws -> Value {
@@ -58,13 +57,13 @@ package final class PostgresPool: Sendable {
         }
     }
 
-    /// Ends the calls under way, without waiting for them. Later calls fail as closed.
+    /// Ends the current calls, but does not wait for them. Later calls throw ``PostgresError/closed(server:)``.
     package func shutDown() {
         writing.close()
         reading.close()
     }
 
-    /// Ends the calls, and returns when no thread is left.
+    /// Ends the current calls, and waits until all threads have ended.
     package func close() async {
         shutDown()
         await writing.ended()
@@ -89,7 +88,7 @@ final class PostgresJob: Sendable {
 
     var isCancelled: Bool { facts.withLock { $0.isCancelled } }
 
-    /// Returns false if the job was already cancelled, and must not be queued.
+    /// Returns `false` if the job is already cancelled and must not be queued.
     func prepare(_ body: @escaping @Sendable (Result<PostgresConnection, any Error>) -> Void) -> Bool {
         facts.withLock { facts in
             guard !facts.isCancelled else { return false }
@@ -108,7 +107,7 @@ final class PostgresJob: Sendable {
         facts.withLock { $0.state = .over }
     }
 
-    /// Ends a job that waits. If the job runs, wakes its connection, which then notices the cancellation.
+    /// Ends a waiting job. If the job is running, wakes its connection, which then checks for cancellation.
     func cancel(_ error: any Error = CancellationError()) {
         let (body, connection) = facts.withLock { facts in
             facts.isCancelled = true
@@ -125,7 +124,7 @@ final class PostgresJob: Sendable {
     }
 }
 
-/// Jobs, and the connections that take them. The connection that was busy last takes the next job.
+/// A queue of jobs for several connections. The connection that became idle last gets the next job.
 final class PostgresQueue: Sendable {
     private struct State {
         var jobs: [PostgresJob] = []
@@ -145,8 +144,8 @@ final class PostgresQueue: Sendable {
 
     private var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Runs `body` on the thread of a connection. A job that is not cancellable also runs in a cancelled task: APNs'
-    /// responses are recorded while a sender is being stopped.
+    /// Runs `body` on the thread of a connection. A job that is not cancellable also runs in a cancelled task, so
+    /// that APNs' responses are recorded while a sender stops.
     func run<Value: Sendable>(
         limit: Duration, isCancellable: Bool,
         _ body: @escaping @Sendable (PostgresConnection, PostgresCall) throws -> Value
@@ -176,7 +175,7 @@ final class PostgresQueue: Sendable {
         connection?.signal()
     }
 
-    /// Waits for the next job, on a connection's thread. Returns `nil` at the end.
+    /// Waits for the next job on a connection's thread. Returns `nil` once the queue is closed.
     func next(for connection: PostgresConnection) -> PostgresJob? {
         while true {
             let (job, isClosed) = state.withLock { state in

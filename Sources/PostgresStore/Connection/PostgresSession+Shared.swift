@@ -1,5 +1,5 @@
 package import Model
-// A module that imports the store needs its methods, most of which every relational store has.
+// A module that imports this one needs the store's methods, and most of them are in `RelationalStore`.
 @_exported public import RelationalStore
 package import Store
 

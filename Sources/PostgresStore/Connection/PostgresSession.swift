@@ -1,18 +1,18 @@
 import CPostgres
 package import RelationalStore
 
-/// One connection, in the hands of a closure that runs on its thread. Every call blocks that thread until the server
-/// has answered, the call's time is over, or its task is cancelled.
+/// One connection, passed to a closure that runs on the connection's thread. Every call blocks that thread until the
+/// server has responded, the call's time is over, or its task is cancelled.
 ///
-/// Values are given for `$1`, `$2`; rows are read by column number. Errors are ``PostgresError`` or
-/// `CancellationError`.
+/// The values of `$1`, `$2` and so on are passed in order. Rows are read by column number. Errors are
+/// ``PostgresError`` or `CancellationError`.
 package final class PostgresSession {
     let link: PostgresLink
-    /// False behind a pooler that does not follow prepared statements.
+    /// Whether statements are prepared. `false` behind a pooler that does not support prepared statements.
     let usesNames: Bool
     /// The clock that its statements use.
     let time: StoreTime
-    /// The mark of the transaction under way, or of the last one, if it may write.
+    /// The mark of the current or the latest transaction, if that transaction may write.
     var mark: CommitMark?
     /// Whether this user may read the server's latest checkpoint; `nil` until the first transaction that writes.
     var mayAskForCheckpoint: Bool?
@@ -28,18 +28,18 @@ package final class PostgresSession {
     /// The address without its password, for errors.
     package var server: String { link.server }
 
-    /// Returns all rows of the answer at once.
+    /// Returns all rows of the result together.
     package func rows(_ statement: SQLStatement, _ values: any PostgresValue...) throws -> PostgresRows {
         try rows(statement, values: values)
     }
 
-    /// Executes the statement, and returns the number of rows that it touched.
+    /// Executes the statement, and returns the number of rows that it changed or selected.
     @discardableResult
     package func execute(_ statement: SQLStatement, _ values: any PostgresValue...) throws -> Int {
         try rows(statement, values: values).affected
     }
 
-    /// Reads every row of the answer.
+    /// Reads every row of the result.
     package func all<Value>(
         _ statement: SQLStatement, _ values: any PostgresValue..., read: (PostgresRow) throws -> Value
     ) throws -> [Value] {
@@ -53,7 +53,7 @@ package final class PostgresSession {
         try rows(statement, values: values).first.map(read)
     }
 
-    /// Reads the rows as they come, for answers that are too large for memory.
+    /// Reads the rows as they arrive, for results that are too large for memory.
     package func each(
         _ statement: SQLStatement, _ values: any PostgresValue..., body: (PostgresRow) throws -> Void
     ) throws {
@@ -78,16 +78,16 @@ package final class PostgresSession {
         link.mayKeep = false
     }
 
-    /// Runs one or several statements without values from one text, for statements that the extended protocol does not
-    /// take.
+    /// Runs one text with one or several statements and no values, for statements that the extended protocol does
+    /// not accept.
     package func run(_ text: String) throws {
         try runText(text)
     }
 
-    /// How many statements are prepared on this connection.
+    /// The number of statements that are prepared on this connection.
     var preparedCount: Int { prepared.count }
 
-    /// Returns all rows of a statement whose values are put together at run time, as ``rows(_:_:)`` does.
+    /// Returns all rows as ``rows(_:_:)`` does, for a list of values that is built at run time.
     package func rows(_ statement: SQLStatement, values: [any PostgresValue]) throws -> PostgresRows {
         try send(statement, values)
         return PostgresRows(result: try answer())
@@ -115,8 +115,8 @@ package final class PostgresSession {
         }
     }
 
-    /// Returns the name under which the server has prepared the statement. Returns `nil` if the statement is not to be
-    /// prepared.
+    /// Returns the name under which the server has prepared the statement. Prepares it if necessary. Returns `nil`
+    /// if the statement is sent unprepared.
     private func preparedName(_ statement: SQLStatement, _ types: [UInt32]) throws -> String? {
         guard usesNames, statement.isKept else { return nil }
         let key = PreparedStatements.Key(text: statement.text, types: types)
@@ -132,7 +132,7 @@ package final class PostgresSession {
         }
     }
 
-    /// Runs several statements in one text, by the simple protocol. Returns the result of the last one.
+    /// Runs several statements in one text by the simple protocol. Returns the result of the last one.
     @discardableResult
     func runText(_ text: String) throws -> PostgresResult {
         try link.prepareToSend()
@@ -141,7 +141,7 @@ package final class PostgresSession {
         return try answer()
     }
 
-    /// Reads everything that the server answers to one statement. Returns the last result, or throws the first error.
+    /// Reads the whole response to one text. Returns the last result, or throws the first error.
     private func answer() throws -> PostgresResult {
         var last: PostgresResult?
         var fault: ServerFault?
@@ -159,7 +159,8 @@ package final class PostgresSession {
         return last
     }
 
-    /// Returns the server's error as ours. An error that ends the connection counts as its loss.
+    /// Returns the server's error as ``PostgresError``. An error that ends the connection marks the connection as
+    /// lost.
     func refusal(_ fault: ServerFault) -> any Error {
         if fault.kind == .outcomeUnknown {
             return PostgresError.outcomeUnknown(server: link.server, reason: fault.message)

@@ -13,13 +13,14 @@ package struct PostgresTransaction: Sendable {
     package var isolation: Isolation
     package var isReadOnly: Bool
     /// Whether the transaction is on disk when the call returns. If not, a power failure may lose the latest
-    /// transactions: whole ones, and none before them.
+    /// transactions, but never a part of one.
     package var isDurable: Bool
     package var limit: Duration
     /// The name of the transaction on the server.
     private var activity: String?
 
-    /// For changes that are reported to a caller, that must be safe before a push leaves, or that record outcomes.
+    /// For changes that are reported to a caller, that must be on disk before a push is sent, or that record
+    /// outcomes.
     package static let durable = PostgresTransaction(isolation: .readCommitted, isReadOnly: false, isDurable: true)
     /// For writes that a power failure may undo, such as heartbeats, imports, and all batches of a freeze but the last.
     package static let quick = PostgresTransaction(isolation: .readCommitted, isReadOnly: false, isDurable: false)
@@ -47,15 +48,16 @@ package struct PostgresTransaction: Sendable {
         return copy
     }
 
-    /// Turns synchronous commits on if the user or database has them off or local. A stricter setting stays.
+    /// Turns synchronous commits on if they are off or local for the user or the database. A stricter setting stays.
     private static let durably = """
         SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
         """
 
     private static let quickly = "SET LOCAL synchronous_commit = off"
 
-    /// The settings of a transaction that writes and so holds locks. Its name lets a takeover end it. Its TCP timeout
-    /// lets the server give up a vanished client as soon as a client gives up a server.
+    /// The settings of a transaction that writes and therefore holds locks. A takeover ends the transaction by its
+    /// name. The TCP timeout is also the client's, so the server drops a dead client as fast as the client drops a
+    /// dead server.
     private var endable: String {
         let name = activity.map { "SET LOCAL application_name = '\($0.filter { $0 != "'" && $0 != "\\" })'; " } ?? ""
         return name + "SET LOCAL tcp_user_timeout = \(PostgresLimits.unansweredSeconds * 1000); "
@@ -81,7 +83,7 @@ package struct PostgresTransaction: Sendable {
 
 extension PostgresSession {
     /// Runs `body` between BEGIN and COMMIT, with a ROLLBACK if `body` throws. Throws
-    /// ``PostgresError/outcomeUnknown(server:reason:)`` if the answer to COMMIT does not come.
+    /// ``PostgresError/outcomeUnknown(server:reason:)`` if COMMIT gets no response.
     package func transaction<Value>(_ options: PostgresTransaction, _ body: () throws -> Value) throws -> Value {
         try begin(options)
         switch try finish(body) {
@@ -119,7 +121,7 @@ extension PostgresSession {
         }
     }
 
-    /// Returns the statement that reads the mark. Checks the user's right to it only once per connection.
+    /// Returns the query for the mark. Checks only once per connection whether the user may run the full query.
     private func markQuestion() throws -> String {
         let mayAsk =
             try mayAskForCheckpoint
@@ -131,11 +133,11 @@ extension PostgresSession {
     private func commit() throws {
         try link.prepareToSend()
         isInTransaction = false
-        // However long the work may take, its COMMIT is short. A connection that falls silent here would hold up all
-        // other writes for the limit of the work.
+        // A COMMIT is short, even if the limit of the transaction is long. If the server stopped responding now, the
+        // long limit would block all other writes.
         link.call = link.call.atMost(PostgresLimits.callTime)
         let result = try runText("COMMIT")
-        // The server answers COMMIT with ROLLBACK after an error that `body` caught.
+        // The response to COMMIT is ROLLBACK after an error that `body` caught.
         guard result.command == "COMMIT" else {
             throw PostgresError.refused(
                 ServerFault(sqlstate: "25P02", message: "the transaction had failed and was rolled back"),
@@ -143,8 +145,8 @@ extension PostgresSession {
         }
     }
 
-    /// Rolls back within a short time of its own, whatever interrupted the call. If no answer comes, the connection is
-    /// given up, and the server rolls back automatically.
+    /// Rolls back within a separate short time limit, whatever interrupted the call. If no response comes, the
+    /// connection is closed, and the server rolls back automatically.
     private func rollBack() {
         defer { isInTransaction = false }
         guard isInTransaction, link.failure == nil else { return }

@@ -1,6 +1,6 @@
-/// An error that the server answered with.
+/// An error that the server returned.
 ///
-/// `detail` may quote a row, and with it a token. It is for programs only, and part of no description.
+/// `detail` may quote a row, and with it a token. It is for code only, and no description contains it.
 package struct ServerFault: Error, Hashable, Sendable {
     package let sqlstate: String
     package let message: String
@@ -21,20 +21,20 @@ package struct ServerFault: Error, Hashable, Sendable {
 
     /// The meaning of an error to its caller; appendix A of PostgreSQL's manual lists the codes.
     package enum Kind: Hashable, Sendable {
-        /// Another transaction was faster: run the same one again.
+        /// Another transaction won the race. Run the same transaction again.
         case lostRace
         /// Another session held a lock for longer than the wait.
         case lockTimeout
         case cancelled
         case connectionLost
-        /// The server does not know either whether the transaction was carried out.
+        /// Even the server does not know whether the transaction was committed.
         case outcomeUnknown
         case outOfConnections
         case starting
         case diskFull
-        /// Memory, or the lock table.
+        /// Memory or the lock table is full.
         case outOfMemory
-        /// The server's machine failed, mostly in a read or write of its disk.
+        /// The server's machine failed, usually when it read or wrote its disk.
         case systemFault
         case readOnly
         case permission
@@ -44,7 +44,7 @@ package struct ServerFault: Error, Hashable, Sendable {
         case duplicateObject
         case uniqueViolation
         case constraintViolation
-        /// A pooler gave the transaction to a connection that does not know our prepared statement.
+        /// A pooler passed the transaction to a connection that does not have the prepared statement.
         case lostStatement
         case damaged
         case other
@@ -67,7 +67,7 @@ package struct ServerFault: Error, Hashable, Sendable {
         case "42P07", "42701", "42710", "42723", "42P06": .duplicateObject
         case "23505": .uniqueViolation
         case "26000", "42P05": .lostStatement
-        // The server misses one of its own files.
+        // One of the server's own files is missing.
         case "58P01", "XX001", "XX002": .damaged
         default: kindOfClass
         }

@@ -8,7 +8,8 @@ extension PostgresDatabase {
         try await beat(owner)
         return try await write(.quick) { db in
             let gone = try SenderRow(db, self).takeOver(Set([Self.heartbeat(db)?.owner].compactMap(\.self)))
-            // The lock makes senders check one after the other. If two find no daemon, the first becomes it.
+            // The lock lets one sender check at a time. If two senders find no daemon, the first one becomes the
+            // daemon.
             try db.run("LOCK TABLE daemon IN SHARE ROW EXCLUSIVE MODE")
             if let other = try Self.heartbeat(db), other.owner != owner, !gone.contains(other.owner) { return other }
             try SenderRow(db, self).requireNotLost(owner)

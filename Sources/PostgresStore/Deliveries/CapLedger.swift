@@ -2,8 +2,8 @@ import Model
 import Store
 import RelationalStore
 
-/// The visible pushes under a frequency cap that were sent, or may have been, in the transaction of `db`; see
-/// ``Store/CapUsage``.
+/// The visible pushes that frequency caps count: those that were sent, or may have been. It works in the transaction
+/// of `db`; see ``Store/CapUsage``.
 struct CapLedger {
     private let db: PostgresSession
 
@@ -11,8 +11,8 @@ struct CapLedger {
         self.db = db
     }
 
-    /// Evaluates the caps for these candidates, to which the lease then adds its reservations. Until the transaction
-    /// ends, no other transaction reserves for them.
+    /// Reads what the caps allow for these candidates. The lease then adds its reservations to the result. Until the
+    /// transaction ends, no other transaction reserves for them.
     func open(
         _ request: CapRequest, _ candidates: [LeaseCandidate], run: Int64, at now: Timestamp, after steps: [ClockStep]
     ) throws -> CapLease {
@@ -61,9 +61,8 @@ struct CapLedger {
         return Set(devices.filter { usage.holds($0, since: now - FrequencyCap.windowMax) })
     }
 
-    /// Records whether everything that the run sends from now on is leased under caps. Call it when a lease and the
-    /// run's counts are written, which locks the run. A lease in flight without caps shows that the run is not capped
-    /// yet.
+    /// Records whether the run sends only under caps from now on. Call it after the lease and the run's counts are
+    /// written, because that locks the run. A lease in flight without caps means that the run does not.
     func note(_ run: Int64, isCapped: Bool, at now: Timestamp) throws {
         guard isCapped else {
             try db.execute("UPDATE run SET capped_since = NULL WHERE id = $1 AND capped_since IS NOT NULL", run)
@@ -77,14 +76,14 @@ struct CapLedger {
             """, run, now + .milliseconds(1))
     }
 
-    /// Deletes rows that can no longer count. All their pushes are older than two of the longest windows, however the
-    /// clock was set in the meantime. From then on the ledger proves nothing about that time.
+    /// Deletes rows that can no longer count. All their pushes are older than two of the longest windows, even if
+    /// the clock was changed. The ledger then proves nothing about that time.
     func prune(at now: Timestamp) throws {
         let past = RollingWindow(
             limit: 1, length: FrequencyCap.windowMax, for: .frequencyCap, at: try db.moment(now),
             after: try ClockRecord(db).latestSteps()
         ).forgottenUpTo
-        // A row that a lease has locked is left for the next time.
+        // Skip a row that a lease has locked. The next call deletes it.
         try db.execute(
             """
             WITH past AS MATERIALIZED (
@@ -99,8 +98,8 @@ struct CapLedger {
             """, past)
     }
 
-    /// Locks the rows, and makes missing ones first, so that there is something to lock. Makes a row again if upkeep
-    /// has just deleted it. Returns the time by the clock after all rows are locked.
+    /// Locks the rows, and first creates missing ones, so that there is something to lock. Creates a row again if
+    /// upkeep has just deleted it. Returns the time by the clock after all rows are locked.
     func hold(_ keys: Set<CapKey>, into usage: inout CapUsage, at now: Timestamp) throws -> Timestamp {
         let sorted = keys.sorted()
         while true {
@@ -135,8 +134,8 @@ struct CapLedger {
             ON cap_ledger.kind = given.kind AND cap_ledger.id = given.id
         """
 
-    /// Plans the statement each time: a plan made while the ledger is empty reads the whole of it, even after it has
-    /// grown.
+    /// Plans the statement each time. A plan that was made while the ledger was empty would read the whole ledger,
+    /// even after the ledger has grown.
     private func fetch(_ sql: String, _ keys: Set<CapKey>, _ usage: inout CapUsage) throws {
         let sorted = keys.sorted()
         for row in try db.rows(.once(sql), sorted.map(\.kind.rawValue), sorted.map(\.id)) {

@@ -2,12 +2,13 @@ import Model
 import Store
 import RelationalStore
 
-/// Coalesces the background pushes of one collapse key that wait for a device's silent budget: only the newest run's
-/// push continues to wait. The app learns nothing from two in a row. A device belongs to one app, so its id stands for
-/// the app.
+/// Coalesces the background pushes that wait for a device's silent budget. If several have the same collapse key,
+/// only the push of the newest run continues to wait. A second push would tell the app nothing new. A device belongs
+/// to one app, so its id also identifies the app.
 ///
-/// Pushes in flight, and pushes put off for another reason, are left alone. Use it once the devices are locked, see
-/// ``SilentLedger/standing(of:at:_:after:)``: from then on, no other transaction makes a push wait.
+/// Pushes in flight, and pushes put off for another reason, are not changed. Use it after the devices are locked;
+/// see ``SilentLedger/standing(of:at:_:after:)``. From then on, no other transaction makes a push of these devices
+/// wait.
 final class Coalescing {
     private static let waiting = """
         device_id = ANY ($1) AND state = \(DeliveryState.pending.code) AND not_before < \(NotBefore.inFlight)
@@ -18,7 +19,7 @@ final class Coalescing {
     private let run: Int64
     private let now: Timestamp
     private let candidates: [Int64]
-    /// Unfinished runs of the same key; looked up when the first delivery has to wait.
+    /// The unfinished runs with the same collapse key. They are looked up when the first delivery has to wait.
     private var others: [Int64]?
     private var waitingNewer: Set<Int64>?
 
@@ -42,14 +43,15 @@ final class Coalescing {
         return found.contains(device)
     }
 
-    /// Suppresses the waiting pushes of older runs in favour of this run's. Returns how many, by run.
+    /// Suppresses the waiting pushes of older runs in favour of this run's. Returns the number of suppressed pushes
+    /// by run.
     func replaceOlder(_ devices: [Int64]) throws -> [Int64: Int] {
         guard !devices.isEmpty else { return [:] }
         var replaced: [Int64: Int] = [:]
         for older in try runs() where older < run {
             let table = DeliveryTable(run: older).name
-            // Skip a push that its own run is examining: that run waits for the device's slot, then sees this push and
-            // suppresses its own.
+            // Skip a push that its own run is examining now. The other run waits for the device's slot, then finds
+            // this run's push and suppresses its own.
             let count = try db.execute(
                 """
                 WITH replaced AS MATERIALIZED (

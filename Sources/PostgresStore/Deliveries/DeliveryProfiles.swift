@@ -7,7 +7,8 @@ struct DeliveryProfiles {
 
     init(_ db: PostgresSession) { self.db = db }
 
-    /// Returns the numbers of the profiles, in order, and stores new ones. Another sender may store the same ones.
+    /// Returns the numbers of the profiles, in order, and stores new profiles. Another sender may store the same
+    /// profiles at the same time.
     func numbers(of profiles: [DeliveryProfile]) throws -> [Int64?] {
         guard !profiles.isEmpty else { return [] }
         let (locales, versions) = (profiles.map(\.locale), profiles.map(\.appVersion))

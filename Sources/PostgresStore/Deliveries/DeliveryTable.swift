@@ -2,16 +2,18 @@ import Model
 import Store
 import RelationalStore
 
-/// The partition that holds the deliveries of one run, made with the run and dropped with its outcomes.
+/// The partition that holds the deliveries of one run. It is created with the run and dropped with the run's
+/// outcomes.
 ///
-/// Statements name the partition instead of the parent table, so that no plan has to look at the partitions of other
+/// Statements name the partition instead of the parent table, so that no plan has to include the partitions of other
 /// runs.
 struct DeliveryTable {
     let run: Int64
 
     var name: String { "delivery_\(run)" }
 
-    /// Makes the table, and then attaches it. `CREATE TABLE ... PARTITION OF` would keep readers of any run waiting.
+    /// Creates the table, and then attaches it as a partition. `CREATE TABLE ... PARTITION OF` would keep readers of
+    /// any run waiting.
     func make(_ db: PostgresSession) throws {
         try db.run(
             """
@@ -21,8 +23,8 @@ struct DeliveryTable {
             """)
     }
 
-    /// Makes the index that finds failed deliveries by their reason. There is none earlier, so that no settlement has
-    /// to update it.
+    /// Creates the index that finds failed deliveries by their reason. Call it after the run, so that no settlement
+    /// has to update the index.
     func indexFailed(_ db: PostgresSession) throws {
         try db.run(
             "CREATE INDEX IF NOT EXISTS \(failedIndex) ON \(name) (state, reason, device_id) WHERE state NOT IN (0, 1)")
@@ -34,13 +36,13 @@ struct DeliveryTable {
 
     private var failedIndex: String { "\(name)_failed" }
 
-    /// Drops the table. Gives up after 200 ms if another transaction reads it: while this lock waits, all senders wait
-    /// behind it.
+    /// Drops the table. Gives up after 200 ms if another transaction reads it: while this lock waits, all senders
+    /// wait too.
     func drop(_ db: PostgresSession) throws {
         try db.run("SET LOCAL lock_timeout = '200ms'; LOCK TABLE \(name) IN ACCESS EXCLUSIVE MODE; DROP TABLE \(name)")
     }
 
-    /// Returns whether a statement named the table of a run that no longer has one, or never had one.
+    /// Returns whether the statement failed because a run's table does not exist.
     static func isMissing(_ error: PostgresError) -> Bool {
         guard case .refused(let fault, _) = error else { return false }
         return fault.sqlstate == "42P01" && fault.message.contains(/delivery_[0-9]/)

@@ -3,7 +3,7 @@ import Model
 import Store
 
 extension FoundGone<PostgresSession> {
-    /// Records the devices in order, as every transaction does.
+    /// Records the devices in order of id, as every transaction does.
     func note(_ found: [(settlement: Settlement, since: Timestamp)]) throws {
         guard !found.isEmpty else { return }
         let found = found.sorted { $0.settlement.device < $1.settlement.device }

@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// Passes values, one at a time and in order, from a thread that may wait to a task that must not. Reports each value
-/// that was dealt with back to the thread.
+/// Passes values in order, one at a time, from a thread that may block to a task that must not. Reports to the
+/// thread each value that the task has finished.
 final class Handover<Value: Sendable>: Sendable {
     private struct State {
         var values: [Value] = []
@@ -13,19 +13,21 @@ final class Handover<Value: Sendable>: Sendable {
 
     private static var valuesMax: Int { 2 }
 
-    /// The free places beside the value that is being worked on, so that neither side waits without need.
+    /// The number of free places for values, beside the value that the task works on. More than one avoids needless
+    /// waits.
     private let room = DispatchSemaphore(value: 0)
-    /// Signals that a value was dealt with, or that none will be any more.
+    /// Signals that the task has finished a value, or will finish no more.
     private let news = DispatchSemaphore(value: 0)
     private let state = Mutex(State())
 
     init() {
-        // Raise the semaphore from 0: it must not end lower than it began, and a thread may still wait after the
-        // handover is closed.
+        // Raise the semaphore from 0. A semaphore must not be released with a lower value than its first one, and a
+        // thread may still wait when the handover is closed.
         for _ in 0..<Self.valuesMax { room.signal() }
     }
 
-    /// Waits for room on the thread, and passes the value on. Throws `CancellationError` once the handover is closed.
+    /// Waits on the thread for a free place, and passes the value on. Throws `CancellationError` once the handover
+    /// is closed.
     func put(_ value: Value) throws {
         room.wait()
         let (isClosed, taker) = state.withLock { state in
@@ -37,7 +39,7 @@ final class Handover<Value: Sendable>: Sendable {
         taker?.resume()
     }
 
-    /// Returns how many values were dealt with since the last call. Call it on the thread.
+    /// Returns the number of values that the task has finished since the last call. Call it on the thread.
     func dealtWith() -> Int {
         state.withLock { state in
             defer { state.dealtWith = 0 }
@@ -45,8 +47,8 @@ final class Handover<Value: Sendable>: Sendable {
         }
     }
 
-    /// Returns the same number, but waits until it is at least one. Throws `CancellationError` if none will be dealt
-    /// with any more.
+    /// Returns the same number, but waits until it is at least one. Throws `CancellationError` if the task will
+    /// finish no more.
     func waitForDealtWith() throws -> Int {
         while true {
             let (count, isClosed) = state.withLock { state in
@@ -79,13 +81,13 @@ final class Handover<Value: Sendable>: Sendable {
         return value
     }
 
-    /// Reports that the value taken last was dealt with.
+    /// Reports that the task has finished the value that it took last.
     func deal() {
         state.withLock { $0.dealtWith += 1 }
         news.signal()
     }
 
-    /// Closes the handover: no more values will be taken, or none will be put.
+    /// Closes the handover, because one side will take or put no more values.
     func close() {
         let taker = state.withLock { state in
             state.isClosed = true

@@ -3,7 +3,7 @@ import Store
 import Synchronization
 import RelationalStore
 
-/// Finds candidates for one lease, and keeps other senders from finding the same ones until the transaction ends.
+/// Finds candidates for one lease, and locks them, so that no other sender finds them until the transaction ends.
 struct LeaseCandidates {
     private let db: PostgresSession
     private let request: LeaseRequest
@@ -15,12 +15,12 @@ struct LeaseCandidates {
         table = DeliveryTable(run: request.run)
     }
 
-    /// Returns the put-off deliveries that are due, longest due first, from the bound on. Also returns the time that
-    /// decided it.
+    /// Returns the put-off deliveries that are due, longest due first, from the bound on. Also returns the time by
+    /// which they are due.
     ///
-    /// The inner query stands alone: in a join, the planner might lock more rows than the limit.
+    /// The inner query contains no join, because the planner might then lock more rows than the limit.
     ///
-    /// - Returns: also the place of the first delivery; `nil` if there is none.
+    /// - Returns: also the index position of the first delivery; `nil` if there is none.
     func due(
         limit: Int, from bound: DueBound
     ) throws -> (candidates: [LeaseCandidate], moment: Timestamp, first: DueBound?) {
@@ -46,7 +46,7 @@ struct LeaseCandidates {
         return (devices.isEmpty ? [] : try read(devices), try rows.first?.timestamp(0) ?? request.now, first)
     }
 
-    /// Returns deliveries of stages that have begun, up to this one, which were held until then.
+    /// Returns deliveries that were held until their stage began, for stages up to this one.
     func held(upTo stage: Int, limit: Int) throws -> [LeaseCandidate] {
         guard limit > 0 else { return [] }
         let devices = try db.all(
@@ -63,7 +63,8 @@ struct LeaseCandidates {
     /// Returns deliveries that were never put off, in order of device, from the first chunks that no other sender has
     /// locked.
     ///
-    /// - Returns: also how far each chunk was examined. Deliveries before that point are no longer fresh.
+    /// - Returns: also the chunks, each with the point up to which it was examined. Deliveries before that point are
+    ///   no longer fresh.
     func fresh(limit: Int) throws -> (candidates: [LeaseCandidate], chunks: [FreshChunk]) {
         var (candidates, chunks): ([LeaseCandidate], [FreshChunk]) = ([], [])
         while candidates.count < limit, let chunk = try nextChunk(behind: chunks.last) {
@@ -132,11 +133,11 @@ struct LeaseCandidates {
     }
 }
 
-/// A part of the frozen deliveries, and how far it was leased.
+/// A range of the frozen deliveries, with the point up to which it was leased.
 struct FreshChunk: Hashable {
     /// The first device that was not leased before.
     let first: Int64
-    /// The first device that is still not leased now.
+    /// The first device that remains fresh after this lease.
     var next: Int64
     let last: Int64
 
@@ -148,14 +149,14 @@ struct FreshChunk: Hashable {
 
     /// - Parameters:
     ///   - device: the last device examined; `nil` if there was none.
-    ///   - isWhole: whether nothing fresh lies behind it.
+    ///   - isWhole: whether no fresh delivery follows in the chunk.
     func lookedAt(_ device: Int64?, isWhole: Bool) -> FreshChunk {
         var looked = self
         looked.next = isWhole ? last + 1 : device.map { $0 + 1 } ?? first
         return looked
     }
 
-    /// Returns the chunk in which `device` and all devices behind it stay as they are.
+    /// Returns the chunk in which `device` and all devices after it stay fresh.
     func cut(before device: Int64) -> FreshChunk {
         var cut = self
         cut.next = max(first, min(next, device))
@@ -163,7 +164,7 @@ struct FreshChunk: Hashable {
     }
 }
 
-/// A place in the index of waiting deliveries. Due deliveries are leased in the order of this index.
+/// A position in the index of waiting deliveries. Due deliveries are leased in the order of this index.
 struct DueBound: Hashable {
     static let start = DueBound(notBefore: .min, device: .min)
 
@@ -171,14 +172,15 @@ struct DueBound: Hashable {
     var device: Int64
 }
 
-/// The places where the due deliveries begin, by run and environment, as this process found them.
+/// The positions where the due deliveries begin, by run and environment, as this process last found them.
 ///
-/// Each lease leaves dead entries in the index, which stay as long as an old snapshot is open. A walk from the start
-/// would go through all of them each time. A delivery may come to lie before the bound, so every few seconds one walk
+/// Each lease leaves dead entries in the index, which stay as long as an old snapshot is open. A scan from the start
+/// would read all of them each time. A delivery may become due before the bound, so one scan every few seconds
 /// begins at the start.
 final class DueBounds: Sendable {
     static let wholeEvery: Duration = .seconds(5)
-    /// A run that ends in another process leaves its bound here. Beyond this number, all bounds are forgotten.
+    /// The maximum number of bounds. The bound of a run that ends in another process stays here, so all bounds are
+    /// removed when there are this many.
     private static let countMax = 1_000
 
     private struct Key: Hashable {
@@ -190,13 +192,13 @@ final class DueBounds: Sendable {
 
     private struct Entry {
         var bound: DueBound
-        /// When a walk last began at the start.
+        /// The time of the last scan that began at the start.
         var wholeAt: ContinuousClock.Instant
     }
 
     private let entries = Mutex<[Key: Entry]>([:])
 
-    /// Returns where the next walk begins.
+    /// Returns the position at which the next scan begins.
     func next(_ request: LeaseRequest, at now: ContinuousClock.Instant = .now) -> DueBound {
         entries.withLock { entries in
             if let entry = entries[Key(request)], now - entry.wholeAt < Self.wholeEvery { return entry.bound }
@@ -208,7 +210,7 @@ final class DueBounds: Sendable {
 
     func forget(run: Int64) { entries.withLock { entries in entries = entries.filter { $0.key.run != run } } }
 
-    /// Records that no delivery before the bound is due and free.
+    /// Records that no delivery before the bound is both due and unlocked.
     func found(_ bound: DueBound?, _ request: LeaseRequest) {
         guard let bound else { return }
         entries.withLock { $0[Key(request)]?.bound = bound }

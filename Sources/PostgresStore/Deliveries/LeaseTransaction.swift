@@ -2,10 +2,10 @@ import Model
 import RelationalStore
 import Store
 
-/// One chunk of a lease. It examines up to `limit` pending deliveries, sets those aside that may not be sent, and
+/// One chunk of a lease. It reads up to `limit` pending deliveries, sets aside those that may not be sent, and
 /// records the rest as in flight.
 ///
-/// Decisions are gathered, and a few statements write all of them. Every transaction locks rows in this order:
+/// Decisions are collected, and a few statements write all of them. Every transaction locks rows in this order:
 ///
 /// - the sender's right to the run
 /// - paces
@@ -16,21 +16,21 @@ import Store
 /// - deliveries of other runs
 /// - the counts of runs, in order of run
 struct LeaseTransaction {
-    /// How long until deliveries that other senders had locked are checked again.
+    /// The time after which deliveries that other senders had locked are checked again.
     private static let othersLookedAfter: Duration = .seconds(1)
 
     private let db: PostgresSession
-    /// The request; its time is the store's once that is known.
+    /// The request. Its time is the caller's until the store's time is known.
     private var request: LeaseRequest
     private let call: Int64
     private let bound: DueBound
-    /// The place of the first delivery that was due; `nil` if there was none.
+    /// The index position of the first due delivery; `nil` if there was none.
     private(set) var firstDue: DueBound?
     private let table: DeliveryTable
 
     /// - Parameters:
     ///   - call: a number that no other lease has.
-    ///   - bound: the place where the due deliveries begin.
+    ///   - bound: the index position at which the due deliveries begin.
     init(_ db: PostgresSession, _ request: LeaseRequest, call: Int64, from bound: DueBound = .start) {
         self.bound = bound
         self.db = db
@@ -39,7 +39,7 @@ struct LeaseTransaction {
         table = DeliveryTable(run: request.run)
     }
 
-    /// Returns the lease, and whether nothing is left to examine for now.
+    /// Returns the lease, and whether no delivery is left to read for now.
     mutating func takeLease() throws -> (lease: Lease, isExhausted: Bool) {
         let asked = request.now
         try Schema.requireKnown(db)
@@ -55,7 +55,7 @@ struct LeaseTransaction {
         let found = try candidates.due(limit: request.limit, from: bound)
         var due = found.candidates
         (request.now, firstDue) = (found.moment, found.first)
-        // Record clock steps up to now before the hold of a stage is evaluated.
+        // Record all clock steps so far before checking a stage's hold.
         let steps = try ClockRecord(db).latestSteps(request.clocks, by: request.owner)
         if let wait = request.clockWait(after: steps) {
             return (
@@ -106,7 +106,7 @@ struct LeaseTransaction {
 
     /// Returns `nil` if the run has no stages.
     ///
-    /// - Parameter isWriting: whether responses may be added although the last stage has begun.
+    /// - Parameter isWriting: whether the lease may add responses to stages, even if the last stage has begun.
     private func controller(_ steps: [ClockStep], isWriting: Bool) throws -> StageController? {
         guard request.hasStages else { return nil }
         if isWriting {
@@ -142,7 +142,7 @@ struct LeaseTransaction {
         let coalescing = Coalescing(db, run: request.run, candidates: devices, now: request.now)
         var policy = LeasePolicy(request, after: steps)
         var decisions = LeaseDecisions(standing: standing)
-        // A pace limits the deliveries that are sent, not those that turn out not to be sent.
+        // A pace limits the deliveries that are sent, not those that turn out to be unsendable.
         for (candidate, isFresh) in due.map({ ($0, false) }) + fresh.map({ ($0, true) }) {
             guard decisions.taken.count < takenMax else {
                 if isFresh { decisions.freshLeft.append(candidate) }
@@ -190,7 +190,7 @@ struct LeaseTransaction {
                 "UPDATE \(table.name) SET not_before = \(NotBefore.inFlight) WHERE device_id = ANY ($1)",
                 decisions.takenUpAgain)
         }
-        // While a delivery waits, its reason says what for. `held_for` and `held_until` keep a record of the wait.
+        // `reason` says what a delivery waits for. `held_for` and `held_until` keep that after the wait.
         if !decisions.putOff.isEmpty {
             try db.execute(
                 """
@@ -260,7 +260,7 @@ struct LeaseTransaction {
     }
 
     /// Returns when the next delivery is due. Deliveries that other senders have locked belong to them. If such a
-    /// sender does not lease them, this is noticed a little later.
+    /// sender does not lease them, this sender checks them again after ``othersLookedAfter``.
     private func nextDue() throws -> Timestamp? {
         let waiting = """
             FROM \(table.name)
@@ -289,14 +289,14 @@ struct LeaseDecisions {
     /// The silent budget of the devices; only for background pushes.
     var standing: SilentLedger.Standing?
     var taken: [LeasedDelivery] = []
-    /// The taken deliveries that had waited.
+    /// The taken deliveries that were waiting before.
     var takenUpAgain: [Int64] = []
     var putOff: [(device: Int64, until: Timestamp, cause: SuppressionReason?)] = []
     var suppressed: [(device: Int64, reason: SuppressionReason)] = []
-    /// The suppressed devices of early stages that had been sent to before.
+    /// The suppressed devices of early stages to which an earlier attempt was sent.
     var leftOut: [Int64] = []
     var moved: [(device: Int64, environment: PushEnvironment)] = []
-    /// Whether a moved delivery of an early stage had been sent to before.
+    /// Whether a moved delivery of an early stage had an earlier attempt.
     var hasMovedAsked = false
     /// Fresh deliveries that were not examined, and stay fresh.
     var freshLeft: [LeaseCandidate] = []

@@ -4,7 +4,7 @@ import Store
 
 /// The devices of a lease's deliveries, read by scans over ranges of ids.
 ///
-/// The lease joins them with the deliveries itself. A join in SQL would leave the order to the planner, whose worst
+/// This code joins them with the deliveries. In a join in SQL, the planner would choose the order, and its worst
 /// plan costs ten times as much.
 struct LeasedDevices {
     /// The maximum number of devices read for each delivery. Beyond it, the devices are looked up one by one.

@@ -9,15 +9,16 @@ extension PostgresDatabase {
     ) async throws -> DeliveryCounts {
         let frozen = try await read(.short) { db in try RunRow.require(db, run) }
         guard !frozen.isFrozen else { return frozen.counts }
-        // A reading connection keeps the snapshot open, and hands it over to a writing connection, a batch at a time.
+        // A reading connection keeps the snapshot open and passes its rows to a writing connection, one batch at a
+        // time.
         let batches = Handover<FrozenDeliveries>()
         async let reading: Void = put(frozen, now: now, into: batches, onBatch)
         defer { batches.close() }
         var counts = frozen.counts
         while let batch = try await batches.next() {
-            // The last batch is durable: a sender that knows the run as frozen never freezes it again.
+            // The last batch is durable, because a sender that knows the run as frozen never freezes it again.
             counts = try await write(batch.isLast ? .durable : .quick) { db in
-                // Two freezes side by side would each write what the other has written.
+                // This prevents two simultaneous freezes from each writing the same deliveries.
                 try RunOwner.require(owner, of: run, db)
                 return try FreezeBatch(db, run: run, now: db.moment(now)).insert(batch)
             }
@@ -33,7 +34,8 @@ extension PostgresDatabase {
         return counts
     }
 
-    /// Reads the audience on a connection of its own: several runs may be frozen at once, and `onBatch` may take long.
+    /// Reads the audience on a separate connection, because several runs may be frozen at the same time, and
+    /// `onBatch` may take long.
     private func put(
         _ run: Run, now: Timestamp, into batches: Handover<FrozenDeliveries>,
         _ onBatch: @escaping @Sendable (FrozenBatch) -> Void
@@ -68,10 +70,10 @@ extension PostgresDatabase {
         }
     }
 
-    /// Leases durably: the commit of each chunk waits for the disk.
+    /// Leases deliveries. The commit of each chunk waits for the disk.
     ///
-    /// If the answer to the commit is lost, the lease may or may not exist. None of it is sent. Before its next lease,
-    /// this store gives back what it finds of it.
+    /// If the response to the commit is lost, the lease may or may not exist. None of its deliveries is sent. Before
+    /// the next lease, this store releases the deliveries if the lease exists.
     package func lease(_ request: LeaseRequest) async throws -> Lease {
         var request = request
         let limit = max(1, request.limit)
@@ -83,7 +85,8 @@ extension PostgresDatabase {
             let asked = request
             let call = UnheardLease(id: Int64.random(in: .min ... .max), run: asked.run)
             let before = ContinuousClock.now - start
-            // A caller's clock may be set back, so then the bound proves nothing about what lies before it.
+            // If the caller's clock counts, it may be set back, so the bound proves nothing about the deliveries
+            // before it.
             let bound = pool.time == .database ? dueBounds.next(asked) : .start
             let (lease, isExhausted, firstDue) = try await noting(call) {
                 try await self.write(.durable) { db in
@@ -94,7 +97,7 @@ extension PostgresDatabase {
             }
             dueBounds.found(firstDue, asked)
             if var lease = round.add(lease, isExhausted: isExhausted, afterLooking: asked.limit) {
-                // The time of the earlier transactions is no difference between the clocks.
+                // Subtract the time of the earlier transactions, because it is not a difference between the clocks.
                 if pool.time == .database { lease.storeAhead -= before }
                 return lease
             }
@@ -115,7 +118,7 @@ extension PostgresDatabase {
     func releaseUnheardLeases(now: Timestamp) async throws {
         for call in unheard.withLock({ $0 }) {
             try await write(.durable) { db in
-                // A commit that hangs still locks the sender's right to the run, so this waits for its end.
+                // A commit that hangs still locks the sender's row of the run, so this waits until the commit ends.
                 _ = try RunOwner.alone(db, call.run)
                 let recovery = LeaseRecovery(db, call.run, now: now)
                 _ = try recovery.endLeases(recovery.left(where: "call_id = $2", call.id), [])
@@ -124,9 +127,9 @@ extension PostgresDatabase {
         }
     }
 
-    /// Records outcomes durably. The sender's journal forgets an outcome once it is recorded. Unlike a file on the
-    /// sender's machine, the server may lose power on its own. The lost deliveries would be in flight again, with no
-    /// record that they were sent.
+    /// Records outcomes durably. The sender deletes an outcome from its journal once the outcome is recorded. Unlike
+    /// a file on the sender's machine, the server may lose power while the sender continues. Lost outcomes would
+    /// leave their deliveries in flight, with no record that they were sent.
     package func settle(run: Int64, _ settlements: [Settlement], now: Timestamp) async throws -> DeliveryCounts {
         try await write(.durable) { db in
             var batch = SettlementBatch(db, run: run, now: now)

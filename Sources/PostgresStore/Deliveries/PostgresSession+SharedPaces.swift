@@ -3,7 +3,7 @@ import RelationalStore
 package import Store
 
 extension PostgresSession {
-    /// Locks the bucket of a pace. Makes it if there is none, so that there is a row to lock.
+    /// Locks the bucket of a pace. Creates a missing bucket, so that there is a row to lock.
     package func lockBucket(of pace: SharedPace, _ clocks: inout ClockReading) throws -> PaceBucket {
         let isServers = time == .database
         let new = PaceBucket(pace.pace, at: clocks.uptime)
@@ -23,7 +23,7 @@ extension PostgresSession {
             clocks.wall = Timestamp(milliseconds: try row.int64(3) / 1000)
         }
         let filledAt = Duration.microseconds(try row.int64(2))
-        // If the server's clock was set back, the bucket would otherwise stand still for that long.
+        // Otherwise the bucket would not fill for as long as the server's clock was set back.
         let ahead = isServers ? max(.zero, filledAt - clocks.uptime) : .zero
         return PaceBucket(
             tokens: try row.double(0), startedAt: .microseconds(try row.int64(1)) - ahead, filledAt: filledAt - ahead)

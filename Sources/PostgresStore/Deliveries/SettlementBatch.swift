@@ -61,7 +61,7 @@ struct SettlementBatch {
         return (change, attempts)
     }
 
-    /// A lease while outcomes of it are being recorded.
+    /// A lease whose outcomes are being recorded.
     private struct OpenLease {
         let hasUnproven: Bool
         let isSilent: Bool
@@ -79,8 +79,8 @@ struct SettlementBatch {
         var gone: [(settlement: Settlement, since: Timestamp)] = []
         /// All outcomes that were recorded.
         var recorded: [Settlement] = []
-        /// Outcomes of leases that are over, or of deliveries that have their outcome. Their push may have left after
-        /// that.
+        /// The outcomes of leases that have ended, or of deliveries that already have their outcome. Their push may
+        /// have been sent after that.
         var late: [Settlement]
 
         init(late: [Settlement]) { self.late = late }
@@ -121,7 +121,7 @@ struct SettlementBatch {
         return leases
     }
 
-    /// Returns the first outcome of each delivery in an open lease, and all other outcomes.
+    /// Splits the outcomes into the first one of each delivery in an open lease, and all others.
     private func split(
         _ settlements: [Settlement], _ leases: [Int64: OpenLease]
     ) -> (open: [Settlement], late: [Settlement]) {

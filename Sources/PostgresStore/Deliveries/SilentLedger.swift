@@ -2,7 +2,7 @@ import Model
 import Store
 import RelationalStore
 
-/// The background pushes of each device that were sent, or may have been.
+/// The background pushes to each device that were sent, or may have been.
 struct SilentLedger {
     private let db: PostgresSession
 
@@ -10,16 +10,18 @@ struct SilentLedger {
         self.db = db
     }
 
-    /// The pushes of some devices, for which no other transaction can reserve any more.
+    /// The pushes to some devices. Until the transaction ends, no other transaction can reserve budget for these
+    /// devices.
     struct Standing {
         /// The time at which the devices were locked.
         let moment: Timestamp
-        /// When the outcome of each push came, `nil` for one in flight. Contains only devices that are still stored.
+        /// The time of each push's outcome, or `nil` for a push in flight. Only devices that are still stored are
+        /// included.
         fileprivate(set) var ends: [Int64: [Timestamp?]] = [:]
         /// The latest reservation of each device.
         fileprivate(set) var latest: [Int64: Timestamp] = [:]
 
-        /// Returns false if the device was merged with another one, or removed, while its slot was waited for.
+        /// Returns `false` if the device was merged or removed while this transaction waited for its slot.
         func isStored(_ device: Int64) -> Bool { ends[device] != nil }
     }
 
@@ -27,12 +29,13 @@ struct SilentLedger {
     /// The devices are locked first, in one order for all, and a later statement reads the ledger. Otherwise two
     /// senders could both take the last slot.
     ///
-    /// Also deletes what the budget can forget.
+    /// Also deletes the rows that the budget no longer needs.
     func standing(
         of devices: [Int64], at now: Timestamp, _ budget: Configuration.SilentBudget, after steps: [ClockStep]
     ) throws -> Standing {
         var standing = Standing(moment: try hold(devices.sorted(), at: now))
-        // Planned each time: a plan made while the ledger is empty reads the whole of it, even after it has grown.
+        // Plan the statement each time. A plan that was made while the ledger was empty would read the whole ledger,
+        // even after the ledger has grown.
         let rows = try db.rows(
             .once(
                 """
@@ -61,13 +64,13 @@ struct SilentLedger {
         return standing
     }
 
-    /// Locks the slots of these devices, which are in order. Until the transaction ends, no other transaction reserves
-    /// for them. Returns the time at which that began.
+    /// Locks the slots of these devices, which are in order. Until the transaction ends, no other transaction
+    /// reserves for them. Returns the time from which they are locked.
     @discardableResult
     func hold(_ devices: [Int64], at now: Timestamp) throws -> Timestamp {
         try db.execute(
             "INSERT INTO silent_slot (device_id) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING", devices)
-        // The clock is read once all rows are counted, and so locked.
+        // The count makes the query lock all rows before it reads the clock.
         return try db.first(
             """
             WITH held AS MATERIALIZED (
@@ -78,8 +81,8 @@ struct SilentLedger {
         ) { try $0.timestamp(1) } ?? now
     }
 
-    /// Takes a slot of the budget for this lease of each delivery. A reservation is never earlier than another one of
-    /// the same device: after a takeover between servers, the new one's clock may be behind.
+    /// Reserves a slot of the budget for this lease of each delivery. A reservation is never earlier than another
+    /// one of the same device, because the clock of a server that takes over may be behind.
     func reserve(_ deliveries: [LeasedDelivery], run: Int64, at now: Timestamp, _ standing: Standing) throws {
         guard !deliveries.isEmpty else { return }
         let moments = deliveries.map { delivery in
@@ -93,8 +96,8 @@ struct SilentLedger {
             """, deliveries.map(\.device), deliveries.map(\.leaseNumber), moments, run)
     }
 
-    /// Records that the outcome is known, or was lost. The push is certainly in the past from `now` on, or by the
-    /// server's clock from this statement on.
+    /// Records that the outcome is known, or was lost. The push has certainly ended by `now`, or by the time of this
+    /// statement if the server's clock counts.
     func close(_ leases: [(device: Int64, number: Int)], run: Int64, at now: Timestamp) throws {
         guard !leases.isEmpty else { return }
         try db.execute(

@@ -30,7 +30,7 @@ struct TokenProofs {
         return (bits[ProvenTokens.block(of: device)] ?? 0) & ProvenTokens.bits(of: device) != 0
     }
 
-    /// Records the proofs. Later tokens come first: their devices are locked before any block.
+    /// Records the proofs. Tokens of later generations come first, because devices are locked before any block.
     static func record(_ proofs: NewProofs, _ db: PostgresSession) throws {
         if !proofs.later.isEmpty { try record(proofs.later.sorted { $0.device < $1.device }, db) }
         let blocks = proofs.blocks
@@ -43,8 +43,8 @@ struct TokenProofs {
             """, blocks.map(\.block), blocks.map(\.bits))
     }
 
-    /// Skips devices that are no longer stored, and keeps the others until the transaction ends. The row of a deleted
-    /// device would never be deleted.
+    /// Skips devices that are no longer stored, and locks the others against deletion until the transaction ends.
+    /// Otherwise the row of a deleted device would stay for ever.
     private static func record(_ tokens: [(device: Int64, generation: Int)], _ db: PostgresSession) throws {
         try db.execute(
             """

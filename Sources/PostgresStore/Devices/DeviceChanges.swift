@@ -2,12 +2,13 @@ import Model
 import Store
 import RelationalStore
 
-/// The changes of a batch of records, by the places of the devices. A few statements write all of them.
+/// The changes of a batch of records, by the indexes of the devices in ``KnownDevices``. A few statements write all
+/// of them.
 struct DeviceChanges {
     var inserted: [Int] = []
-    /// Devices whose token was replaced, each once.
+    /// The devices whose token was replaced.
     var tokens: Set<Int> = []
-    /// Devices whose token a record named, and whose registration time is unknown.
+    /// The devices whose token a record named, and whose registration time is unknown.
     var heard: Set<Int> = []
     /// The merged records of each device.
     private var updates: [Int: DeviceRecord] = [:]
@@ -42,13 +43,13 @@ struct DeviceChanges {
     }
 }
 
-/// The statements that write devices, each for many of them. Ids are in order.
+/// The statements that write devices. Each statement writes many devices, in order of id.
 struct DeviceRows {
     private let db: PostgresSession
 
     init(_ db: PostgresSession) { self.db = db }
 
-    /// Locks the devices until the transaction ends. A device that no longer exists counts as a lost race, so the
+    /// Locks the devices until the transaction ends. If a device no longer exists, throws a lost race, so that the
     /// transaction restarts.
     func hold(_ ids: [Int64]) throws {
         guard !ids.isEmpty else { return }
@@ -78,7 +79,7 @@ struct DeviceRows {
             """, devices.map(\.id), devices.map(\.record.token.bytes), devices.map(\.record.environment.code))
     }
 
-    /// Updates the fields that the records name. The changes of other transactions to other fields stay.
+    /// Updates the fields that the records name. Changes that other transactions made to other fields stay.
     func update(_ updates: [(id: Int64, record: DeviceRecord)]) throws {
         guard !updates.isEmpty else { return }
         for update in updates { try erase(update.record.erased, of: update.id) }
@@ -143,10 +144,11 @@ struct DeviceRows {
             names.sorted())
     }
 
-    /// Inserts the devices and returns their ids, in order. Every id that is taken belongs to a device that is written.
+    /// Inserts the devices and returns their ids, in order. Every id that it takes from the sequence belongs to a
+    /// device that is written.
     func insert(_ records: [DeviceRecord], _ topics: [String: Int64]) throws -> [Int64] {
         guard !records.isEmpty else { return [] }
-        // The sequence is looked up once, not for every number.
+        // Look up the sequence once, not for every id.
         let ids = try db.all(
             """
             SELECT nextval(sequence)

@@ -2,8 +2,8 @@ import Model
 import Store
 import RelationalStore
 
-/// Merges two stored devices that turn out to be one installation. The device that stays inherits the tags, segments,
-/// frequency caps and silent budget of the device that goes.
+/// Merges two stored devices that turn out to be one installation. The kept device inherits the tags, segments,
+/// frequency caps and silent budget of the deleted device.
 struct DeviceMerge {
     private let db: PostgresSession
     private let now: Timestamp
@@ -13,7 +13,7 @@ struct DeviceMerge {
         self.now = now
     }
 
-    /// Deletes `gone`. Its deliveries stay, and are suppressed when their turn comes. Its silent ledger stays too,
+    /// Deletes `gone`. Its deliveries stay, and are suppressed when a lease reads them. Its silent ledger stays too,
     /// because the outcomes of its deliveries in flight are recorded there.
     func absorb(_ gone: Int64, into kept: Int64) throws {
         let deletion = DeviceDeletion(db)
@@ -37,7 +37,7 @@ struct DeviceMerge {
         try deletion.delete([gone])
     }
 
-    /// Runs before any device is locked, as in a lease.
+    /// Copies the pushes that caps count. Call it before any device is locked, as in a lease.
     private func inheritCaps(of gone: Int64, by kept: Int64) throws {
         let caps = CapLedger(db)
         var usage = CapUsage()
@@ -46,8 +46,8 @@ struct DeviceMerge {
         try caps.write(usage)
     }
 
-    /// Copies the ledger of `gone`. Inherited entries count from now on. They have negative numbers, so that they never
-    /// collide with the device's own entries for the same run.
+    /// Copies the silent ledger entries of the deleted device, with the current time as their reservation time.
+    /// Their lease numbers are negative, so that they never collide with the device's own entries for the same run.
     private func inheritLedger(of gone: Int64, by kept: Int64, at moment: Timestamp) throws {
         try db.execute(
             """
@@ -69,9 +69,9 @@ struct DeviceDeletion {
 
     init(_ db: PostgresSession) { self.db = db }
 
-    /// Locks the segments, and the silent budget of these devices, until the transaction ends. No other transaction
-    /// adds devices to segments, or reserves budget for these devices, until then. Returns the time at which that
-    /// began.
+    /// Locks the segments, and the silent budget of these devices, until the transaction ends. Until then, no other
+    /// transaction adds devices to segments, or reserves budget for these devices. Returns the time from which they
+    /// are locked.
     @discardableResult
     func begin(_ devices: [Int64], at now: Timestamp) throws -> Timestamp {
         try SegmentCatalog(db).hold()
@@ -90,7 +90,7 @@ struct DeviceDeletion {
         try db.execute("DELETE FROM tag WHERE device_id = ANY ($1)", devices)
     }
 
-    /// Deletes everything of the devices except the silent ledger.
+    /// Deletes the devices and all their data except the silent ledger.
     func delete(_ devices: [Int64]) throws {
         guard !devices.isEmpty else { return }
         try empty(devices)

@@ -3,7 +3,7 @@ package import Store
 import RelationalStore
 
 extension PostgresDatabase {
-    /// Devices deleted per transaction.
+    /// The number of devices deleted per transaction.
     private static let pruneBatchRows = 2_000
 
     package func pruneDevices(
@@ -64,8 +64,8 @@ extension PostgresDatabase {
             return .deleted
         }
         try deletion.empty([device.id])
-        // Never before its last registration: otherwise an import of the same record would make the device active
-        // again.
+        // Do not set `status_at` before the last registration. Otherwise an import of the same record would make the
+        // device active again.
         try db.execute(
             """
             UPDATE device SET
@@ -87,17 +87,17 @@ struct DevicePruning {
         self.policy = policy
     }
 
-    /// Returns the matching devices behind `after`, in order of id.
+    /// Returns the matching devices with an id above `after`, in order of id.
     func candidates(after: Int64, limit: Int) throws -> [(device: Int64, reason: PrunePolicy.Reason)] {
         let found = try found(where: "device.id > $5 ORDER BY device.id LIMIT \(limit)", after)
         return keep(try CapLedger(db).counting(found.map(\.device), at: policy.now, isHeld: false), found)
     }
 
-    /// Deletes the devices that still match. Others were registered or seen in the meantime.
+    /// Deletes the devices that still match. The others were registered or seen in the meantime.
     func delete(_ devices: [Int64]) throws -> [PrunePolicy.Reason] {
         let deletion = DeviceDeletion(db)
         try deletion.begin(devices, at: policy.now)
-        // Before any device is locked, as in a lease.
+        // Lock the caps before any device, as in a lease.
         let capped = try CapLedger(db).counting(devices, at: policy.now, isHeld: true)
         let matching = try found(where: "device.id = ANY ($5) ORDER BY device.id FOR UPDATE OF device", devices)
         let found = keep(capped, matching)
@@ -113,8 +113,8 @@ struct DevicePruning {
         found.map { ($0.device, capped.contains($0.device) ? .kept : $0.reason) }
     }
 
-    /// Returns the devices that match. A device with neither `last_seen_at` nor `registered_at` does not count as
-    /// unseen.
+    /// Returns the devices that match. A device with neither `last_seen_at` nor `registered_at` is pruned only if it
+    /// is gone.
     private func found(
         where condition: String, _ value: any PostgresValue
     ) throws -> [(device: Int64, reason: PrunePolicy.Reason)] {

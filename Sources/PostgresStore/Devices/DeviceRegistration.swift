@@ -2,22 +2,23 @@ import Model
 import Store
 import RelationalStore
 
-/// The rules of ``DeviceRegistry/importDevices(_:now:dryRun:)`` for a batch of records, inside one transaction.
+/// Registers a batch of records by the rules of ``DeviceRegistry/importDevices(_:now:dryRun:)``, in one transaction.
 ///
-/// The devices that the records may mean are read first, for all records. Then each record is decided in order, in
-/// memory. The changes are gathered, and a few statements write all of them, see ``DeviceChanges``. In two cases the
+/// All devices that the records may mean are read first. Then the records are decided one by one, in memory. The
+/// changes are collected, and a few statements write all of them; see ``DeviceChanges``. In two cases the collected
 /// changes must be written before a record is decided:
 ///
 /// - The record names a token or an installation that a device of this batch gave up.
-/// - Two stored devices become one.
+/// - Two stored devices are merged.
 ///
-/// A registration locks the rows of its topics. If two registrations have the same devices, the second waits and finds
-/// what the first has made. So no other registration changes the keys of these devices in the meantime. Another
-/// transaction may still delete a device. The write notices that, and the transaction restarts.
+/// A registration locks the rows of its topics. If two registrations have a topic in common, the second waits, and
+/// then reads what the first has written. So no other registration changes the keys of these devices in the
+/// meantime. Another transaction may still delete a device. The write then throws a lost race, and the transaction
+/// restarts.
 struct DeviceRegistration {
     typealias Effect = RegisteredDevice.Effect
 
-    /// The effect of a record, and the place of its device in ``known``.
+    /// The effect of a record, and the index of its device in ``known``.
     typealias Registered = (effect: Effect, place: Int)
 
     private let db: PostgresSession
@@ -53,7 +54,7 @@ struct DeviceRegistration {
         }
     }
 
-    /// Writes the gathered changes. Call it after the last record.
+    /// Writes the collected changes. Call it after the last record.
     mutating func flush() throws {
         defer {
             changes = DeviceChanges()
@@ -123,7 +124,7 @@ struct DeviceTexts {
     }
 }
 
-/// Reads, makes and locks the rows of topics.
+/// Reads, creates and locks the rows of topics.
 struct TopicRows {
     private let db: PostgresSession
 
@@ -134,7 +135,7 @@ struct TopicRows {
         try ids("SELECT id, name FROM topic WHERE name = ANY ($1)", names)
     }
 
-    /// Makes missing topics, and locks all of them until the transaction ends. Returns their ids.
+    /// Creates missing topics, and locks all topics until the transaction ends. Returns their ids.
     func held(_ names: [String]) throws -> [String: Int64] {
         let known = try locked(names)
         guard known.count < names.count else { return known }

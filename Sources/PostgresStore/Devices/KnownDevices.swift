@@ -1,10 +1,10 @@
 import Model
 import Store
 
-/// The devices that a batch of records is about, each with the changes of the records decided so far. A device is found
-/// by its place.
+/// The devices that a batch of records may mean, with the changes of the records decided so far. Each device has an
+/// index, its place.
 struct KnownDevices {
-    /// Texts are compared by their bytes, as in the database.
+    /// A token with its scope. Texts are compared by their bytes, as in the database.
     private struct TokenKey: Hashable {
         let topic: String
         let environment: PushEnvironment
@@ -61,7 +61,7 @@ struct KnownDevices {
         return givenUpInstallations.contains(key)
     }
 
-    /// Forgets what devices gave up. Call it once everything is written.
+    /// Forgets the tokens and installations that devices gave up. Call it once everything is written.
     mutating func forgetGivenUp() {
         givenUpTokens.removeAll()
         givenUpInstallations.removeAll()
@@ -79,7 +79,7 @@ struct KnownDevices {
 
     mutating func setID(_ id: Int64, of place: Int) { devices[place].id = id }
 
-    /// Updates the device. Returns false if the record changes nothing.
+    /// Updates the device. Returns `false` if the record changes nothing.
     mutating func update(_ place: Int, with record: DeviceRecord) -> Bool {
         let old = InstallationKey(devices[place].record)
         let isChanged = devices[place].update(with: record)

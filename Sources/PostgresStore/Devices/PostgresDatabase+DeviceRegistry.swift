@@ -3,7 +3,8 @@ import RelationalStore
 package import Store
 
 extension PostgresDatabase {
-    /// An import has a long limit: its batch may be large, and waits for another import of the same topic.
+    /// The transaction of an import. It has a long limit, because a batch may be large, and may wait for another
+    /// import of the same topic.
     private static let importing = PostgresTransaction.quick.within(.seconds(600))
 
     package func importDevices(
@@ -32,12 +33,12 @@ extension PostgresDatabase {
             registered.reserveCapacity(records.count)
             for record in records {
                 let (effect, place) = try registration.register(record)
-                // The device as it is now: a later record may change it, or merge it into another device.
+                // Read the device now, because a later record may change it, or merge it into another device.
                 let device = reading ? registration.known[place] : nil
                 registered.append((place, RegisteredDevice(effect: effect, device: device)))
             }
             try registration.flush()
-            // A new device has its id only now that it is written.
+            // A new device has no id before it is written.
             return registered.map { place, answer in
                 var answer = answer
                 answer.device?.id = registration.known[place].id
@@ -52,8 +53,8 @@ extension PostgresDatabase {
     }
 }
 
-/// Registers each batch as it comes. Deferring work would save nothing, since indexes may be neither dropped nor made
-/// while other processes register and send.
+/// Registers each batch as it arrives. It defers no indexes, because they must not be dropped while other processes
+/// register and send.
 private struct BatchImport: DeviceImport {
     let store: PostgresDatabase
 

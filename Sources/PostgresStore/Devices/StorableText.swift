@@ -1,8 +1,8 @@
 import Model
 
-/// Removes the character NUL, which PostgreSQL allows neither in texts nor in the strings of JSON. SQLite keeps a NUL,
-/// and the file readers allow it in attributes and in tags given as a list. The character means nothing, so it is
-/// removed before anything is looked up or written. The device itself is kept.
+/// Removes NUL characters, which PostgreSQL allows neither in texts nor in strings of JSON. SQLite stores NUL, and
+/// the file readers allow it in attributes and in tags that are a list. The character has no meaning, so it is
+/// removed before a look-up and before a write. The device itself is kept.
 enum StorableText {
     static func isWhole(_ text: String) -> Bool { !text.utf8.contains(0) }
 
@@ -14,7 +14,7 @@ enum StorableText {
 }
 
 extension DeviceRecord {
-    /// The record without NUL characters, as it can be stored.
+    /// The record without NUL characters.
     var storable: DeviceRecord {
         guard !isStorable else { return self }
         var record = self

@@ -2,7 +2,7 @@ import Model
 import Store
 import RelationalStore
 
-/// Writes a batch of deliveries, cuts it into chunks for leasing, and counts it, in one transaction.
+/// Writes a batch of deliveries, divides it into chunks for leasing, and counts it, in one transaction.
 struct FreezeBatch {
     /// The number of deliveries in a chunk. A chunk has one environment, and one sender takes it at a time.
     private static let chunkDeliveries = 1000
@@ -17,7 +17,7 @@ struct FreezeBatch {
         self.now = now
     }
 
-    /// - Parameter batch: deliveries in order of device, all behind the devices written before.
+    /// - Parameter batch: deliveries in order of device, with ids above those of all earlier batches.
     func insert(_ batch: FrozenDeliveries) throws -> DeliveryCounts {
         try copy(batch.deliveries, try DeliveryProfiles(db).numbers(of: batch.profiles.all))
         try cut(batch.deliveries)
@@ -47,8 +47,8 @@ struct FreezeBatch {
         }
     }
 
-    /// Cuts fresh deliveries into chunks. A delivery that waits for its wave is found by its index, and a suppressed
-    /// one is never leased.
+    /// Divides fresh deliveries into chunks. A delivery that waits for its wave needs no chunk, because an index
+    /// finds it. A suppressed delivery is never leased.
     private func cut(_ deliveries: [FrozenDelivery]) throws {
         var (environments, firsts, lasts): ([Int64], [Int64], [Int64]) = ([], [], [])
         let fresh = deliveries.filter {

@@ -2,7 +2,7 @@ import Model
 import Store
 import RelationalStore
 
-/// The devices of a run, in order of id, read from one snapshot.
+/// The devices of a run's audience, in order of id, read from one snapshot.
 struct FreezeSource {
     /// The number of devices in the first batch. It is small, because sending starts with it.
     private static let firstBatchRows = 2_000

@@ -1,31 +1,28 @@
 import Model
 import Store
 
-/// The SQL that an administrator of the database runs. It sets up the roles of a store and their rights. It also makes
-/// the function that runs an `audience_sql` as a role that may read only the analysts' views. A second run changes
-/// nothing, or updates the rights and the function.
+/// The SQL that an administrator of the database runs. It sets up the roles of a store and their rights. It also
+/// creates the function that runs an `audience_sql` as a role that may read only the analysts' views. A second run
+/// changes nothing, or updates the rights and the function.
 ///
-/// | role | may |
-/// |---|---|
-/// | owner | make the store and send from it |
-/// | reader | read the store, except the tables in ``secrets`` |
-/// | analyst | read the analysts' views; it cannot log in |
+/// | role | may | |---|---| | owner | create the store and send from it | | reader | read the store, except the
+/// tables in ``secrets`` | | analyst | read the analysts' views; it cannot log in |
 ///
 /// The function belongs to the analyst for two reasons:
 ///
-/// - Within a function that runs with its owner's rights no role can be set, whatever the text calls.
+/// - In a function that runs with its owner's rights, no statement can change the role, whatever the text calls.
 /// - The function opens the text as a cursor, which is one query. In a function that is not `VOLATILE`, a query changes
 ///   nothing.
 package struct AdministratorSQL {
     static let function = "fanfare_audience"
     static let signature = "\(function)(text,bigint,bigint)"
-    /// The SQLSTATEs that the function raises. Their messages are the number of columns, the row with its kind of
-    /// value, and the largest number of ids.
+    /// The SQLSTATEs that the function raises. Their messages are, in this order: the number of columns, the number
+    /// of the row with its kind of value, and the maximum number of ids.
     static let columnsState = "FF001"
     static let notAnIDState = "FF002"
     static let tooManyState = "FF003"
 
-    /// Tables with credentials, or with hashes of credentials, which a reader could misuse.
+    /// The tables with credentials, or with hashes of credentials, which a reader could misuse.
     static let secrets = ["access_token", "provider_token", "web_session"]
 
     private let owner, reader, schema: String
@@ -56,7 +53,8 @@ package struct AdministratorSQL {
         """
     }
 
-    /// The `DO` block that makes the roles. Another database of the cluster may make the same role at this moment.
+    /// The `DO` block that creates the roles. It allows for another database of the cluster that creates the same
+    /// role at the same time.
     private var roles: String {
         let made = [(owner, "LOGIN"), (reader, "LOGIN"), (Self.analyst, "NOLOGIN")].map { role, login in
             """
@@ -165,8 +163,8 @@ package struct AdministratorSQL {
             """
     }
 
-    /// The reader's and the analyst's rights. Each run has a table of its own; default privileges let the reader read
-    /// it from the beginning.
+    /// The reader's and the analyst's rights. Each run has its own table, and default privileges let the reader read
+    /// a new table immediately.
     private var rightsInStore: String {
         let place = name(schema)
         let views = AnalystViewNames.all.map { "\(place).\($0)" }.joined(separator: ", ")
@@ -204,12 +202,12 @@ package struct AdministratorSQL {
 
     private func literal(_ text: String) -> String { "'\(text.replacingSign("'", with: "''"))'" }
 
-    /// Returns a name within a literal that `format` reads.
+    /// Returns a name for use in a literal that is the format of `format`.
     private func inFormat(_ text: String) -> String {
         name(text).replacingSign("'", with: "''").replacingSign("%", with: "%%")
     }
 
-    /// Returns a text within the literal that RAISE reads.
+    /// Returns a text for use in the literal that is the format of `RAISE`.
     private func inFormat(literal text: String) -> String {
         text.replacingSign("'", with: "''").replacingSign("%", with: "%%")
     }

@@ -2,17 +2,19 @@ import Model
 package import Store
 
 extension PostgresDatabase {
-    /// Connects to the database and opens its store. A database of another program, or a store of a newer version, is
-    /// refused unchanged. An older store is migrated, and an empty database becomes a store, if `access` allows it.
+    /// Connects to the database and opens its store. Refuses a database of another program, or a store of a newer
+    /// version, and leaves it unchanged. An older store is migrated, and an empty database becomes a store, if
+    /// `access` allows it.
     ///
     /// - Parameters:
-    ///   - takeoverAfter: see ``SenderLog/takeoverAfter``. If `nil`, `isAlive` alone decides which senders live.
+    ///   - takeoverAfter: see ``SenderLog/takeoverAfter``. If `nil`, `isAlive` alone decides which senders are
+    ///     alive.
     ///   - isAlive: returns whether an owner may be alive. Transactions call it, so it must return immediately. By
-    ///     default every owner is alive.
+    ///     default, every owner may be alive.
     ///   - time: the clock of the store's times.
     ///
-    /// Throws ``PostgresAddressFault``, ``StoreOpeningFault`` and ``PostgresError``, each of one line. Throws
-    /// ``StoreError`` if the store has moved or is moving elsewhere, or has not completely arrived.
+    /// Throws ``PostgresAddressFault``, ``StoreOpeningFault`` or ``PostgresError``, whose descriptions are one line
+    /// each. Throws ``StoreError`` if the store has moved or is moving elsewhere, or has not completely arrived.
     package static func open(
         url: String, access: StoreAccess = .making, takeoverAfter: Duration? = nil,
         isAlive: @escaping OwnerLiveness.IsAlive = { _ in true }, time: StoreTime = .database
@@ -39,7 +41,7 @@ extension PostgresDatabase {
         }
     }
 
-    /// A migration may rewrite a table with millions of rows.
+    /// The time limit for opening a store. A migration may rewrite a table with millions of rows.
     private static let openingTime: Duration = .seconds(3600)
 }
 

@@ -9,9 +9,9 @@ struct StoreFacts {
     let mayCreate: Bool
     /// `nil` if there is no store.
     let version: Int?
-    /// Relations in a schema that holds no store of ours; at most three names.
+    /// The relations of a schema that has no store of Fanfare; at most three names.
     let tables: [String]
-    /// Tables of the store that this user may not use as the store does; at most three names.
+    /// The tables of the store for which this user lacks rights; at most three names.
     let forbidden: [String]
 
     /// - Parameter isReading: whether the store is opened for reading only.
@@ -37,8 +37,8 @@ struct StoreFacts {
             ? try db.first("SELECT max(version) FROM fanfare_migration") { try $0.intOrNil(0) ?? 0 } : nil
     }
 
-    /// Reads the rows of the catalogue. A look-up by name uses the session's cache, which may not know yet what another
-    /// session has just made.
+    /// The condition that the schema has a store. It reads the rows of the catalogue. A look-up by name uses the
+    /// session's cache, which may not have a table that another session has just created.
     private static let hasStore = """
         EXISTS (
             SELECT FROM pg_class AS mark
@@ -46,8 +46,8 @@ struct StoreFacts {
         )
         """
 
-    /// Returns tables, views and sequences that belong to no extension. Returns none if another process has made a
-    /// store since the first check; the migration checks again under its lock.
+    /// Returns tables, views and sequences that belong to no extension. Returns none if another process has created
+    /// a store since the first check. The migration checks again under its lock.
     private static func tables(_ db: PostgresSession) throws -> [String] {
         try db.all(
             """
@@ -63,9 +63,9 @@ struct StoreFacts {
         ) { try $0.text(0) }
     }
 
-    /// Returns the tables that this user may not use. Reading needs SELECT on all tables but
-    /// ``AdministratorSQL/secrets``, which only senders need. Sending needs SELECT on all tables and the rights of
-    /// their owner, since each run has a table of its own.
+    /// Returns the tables that this user may not use. Reading needs SELECT on all tables except
+    /// ``AdministratorSQL/secrets``. Sending needs SELECT on all tables and the rights of their owner, because each
+    /// run gets its own table.
     private static func forbidden(_ db: PostgresSession, _ isReading: Bool) throws -> [String] {
         try db.all(
             """
@@ -92,12 +92,12 @@ package enum StoreOpeningFault: Error, Hashable, Sendable {
     case olderVersion(server: String, found: Int, known: Int)
     /// The database holds tables of another program.
     case otherProgram(server: String, tables: [String])
-    /// There is no store, and this command may not make one.
+    /// There is no store, and this command may not create one.
     case noStore(server: String)
     case readOnly(server: String, isReplica: Bool)
     case encoding(server: String, found: String)
     case noSchema(server: String)
-    /// There is no store yet, and this user may not make its tables.
+    /// There is no store yet, and this user may not create its tables.
     case mayNotCreate(server: String, schema: String)
     case mayNotUse(server: String, tables: [String])
     case noNamespace(server: String)

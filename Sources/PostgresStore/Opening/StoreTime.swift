@@ -1,10 +1,11 @@
 package import Model
 
-/// The clock that decides what is due, when an outcome came, and what the silent budget holds.
+/// The clock that decides which deliveries are due, when an outcome came, and which pushes count for the silent
+/// budget.
 package enum StoreTime: Sendable {
-    /// The server's clock, for all senders alike. A sender whose own clock is wrong neither opens the budget early nor
-    /// sends late. NTP must keep the server's clock. If that clock is set back, a slot becomes free later than it
-    /// could.
+    /// The server's clock, for all senders. A sender whose own clock is wrong neither sends too early for the budget
+    /// nor too late. NTP must keep the server's clock right. If that clock is set back, a slot becomes free later
+    /// than necessary.
     case database
     /// The caller's clock, for tests that set their own times.
     case caller
@@ -12,7 +13,7 @@ package enum StoreTime: Sendable {
     /// The time in milliseconds when the expression is evaluated.
     static let now = milliseconds("clock_timestamp()")
     /// The time in milliseconds when the statement began. It is the same for the whole statement, so that an index
-    /// finds what is due.
+    /// can find the due deliveries.
     static let statement = milliseconds("statement_timestamp()")
     /// The time in milliseconds when the server started.
     static let serverStart = milliseconds("pg_postmaster_start_time()")
@@ -31,6 +32,6 @@ extension PostgresSession {
         return try first("SELECT \(StoreTime.now)") { try $0.timestamp(0) } ?? caller
     }
 
-    /// Returns the value of a time parameter: `nil` if the statement is to use the server's clock.
+    /// Returns the value of a time parameter, or `nil` if the statement must use the server's clock.
     func given(_ caller: Timestamp) -> Timestamp? { time == .database ? nil : caller }
 }

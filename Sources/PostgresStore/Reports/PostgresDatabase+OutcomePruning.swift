@@ -3,7 +3,7 @@ import RelationalStore
 import Store
 
 extension PostgresDatabase {
-    /// Drops a run's outcomes together with its table, in one transaction, whatever their number.
+    /// Drops the table with a run's outcomes in one transaction, which is fast for any number of them.
     package func dropOutcomes(of run: Int64, now: Timestamp) async throws -> Int? {
         do {
             return try await write(.durable) { db in

@@ -31,8 +31,8 @@ private struct DeviceRuns {
         let hasDeliveries: Bool
     }
 
-    /// Returns at most `had` runs that had the device, and at most `leftOut` runs that are no tests and did not have
-    /// it.
+    /// Returns the latest runs that included the device, at most `had`, and the latest that did not, at most
+    /// `leftOut`, without tests.
     func latest(had: Int, leftOut: Int) throws -> (had: [DeviceDelivery], leftOut: [Int64]) {
         var (deliveries, others): ([DeviceDelivery], [Int64]) = ([], [])
         var before = Int64.max

@@ -2,12 +2,12 @@ import Model
 import Store
 import RelationalStore
 
-/// Ties each event to all events before it, so that no event can be removed, changed or inserted unnoticed.
+/// Links each event to all earlier events, so that removing, changing or inserting one is detected.
 ///
-/// The hash of an event is SHA-256 over the previous hash and the event's row as text; the server computes it. The last
-/// hash and the number of events are stored apart, so that an event removed from the end is noticed as well. A user who
-/// can write to the database and knows this can forge the whole chain. The chain reveals mistakes and manual repairs.
-/// It is part of the schema, and frozen with it.
+/// The hash of an event is SHA-256 over the previous hash and the event's row as text; the server computes it. The
+/// last hash and the number of events are stored separately, so that removing the last event is also detected. A
+/// user who can write to the database and knows this scheme can forge the whole chain. The chain reveals mistakes
+/// and manual repairs. It is part of the schema, and frozen with it.
 enum EventChain {
     private static let columns = [
         "id", "at", "kind", "run_id", "actor", "detail", "files", "uid", "\"user\"", "command", "origin",
@@ -49,7 +49,7 @@ enum EventChain {
         return event
     }
 
-    /// Checks the chain, and reports every place where it does not hold.
+    /// Returns every place where the chain is broken.
     static func faults(_ db: PostgresSession) throws -> Verification.Check {
         var faults: [StoreFault] = []
         var count = 0

@@ -2,7 +2,7 @@ import Model
 import Store
 import RelationalStore
 
-/// The record of actions: the actor, the action, and the time.
+/// The audit log. It records each action with its actor and its time.
 enum EventLog {
     /// Records an event and returns its number. Call it late: no other transaction can record an event until this one
     /// ends.

@@ -13,7 +13,8 @@ extension PostgresDatabase {
         try takingOverGone(db, at: run)
     }
 
-    /// Gives back leases in doubt first. Such a lease would keep the run from its end as long as this sender lives.
+    /// Releases leases in doubt first. Such a lease would prevent the end of the run as long as this sender is
+    /// alive.
     package func settleBeforeRelease(now: Timestamp) async throws { try await releaseUnheardLeases(now: now) }
 
     package func released(_ run: Int64, _ state: RunState) async {
@@ -21,8 +22,8 @@ extension PostgresDatabase {
         if state.isFinal { await indexFailed(run) }
     }
 
-    /// Makes the index of failed deliveries in a transaction of its own, because it reads all rows of a run that may be
-    /// large. If there is no index, the list of failures is read in order of device, as while a run is open.
+    /// Creates the index of failed deliveries in a separate transaction, because that reads all rows of a run, which
+    /// may be large. If this fails, the list of failures is read in order of device, as for an unfinished run.
     private func indexFailed(_ run: Int64) async {
         _ = try? await write(.quick.within(.seconds(3600))) { db in try DeliveryTable(run: run).indexFailed(db) }
     }
@@ -39,7 +40,7 @@ extension PostgresDatabase {
                 let names = try Self.names(db, at: run.id)
                 if run.state == .cancelled { return !names.contains(where: isAlive.callAsFunction) }
                 guard let owner = run.owner else { return false }
-                // If a living sender leads the run, dead senders may still have left work in it.
+                // Even if the run's owner is alive, dead participants may have left work in the run.
                 return !isAlive(owner) || self.takeoverAfter != nil && names.contains { !isAlive($0) }
             }
         }

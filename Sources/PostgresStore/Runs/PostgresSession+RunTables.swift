@@ -2,8 +2,8 @@ package import Model
 import RelationalStore
 package import Store
 
-/// The parts of a run that differ on PostgreSQL: the table of its deliveries, and the rows that several senders change.
-/// These rows are locked in the order of <doc:LockOrder>.
+/// The parts of a run that only PostgreSQL has: the table of its deliveries, and the rows that several senders
+/// change. These rows are locked in the order of <doc:LockOrder>.
 extension PostgresSession {
     package func makeDeliveries(of run: Int64) throws { try DeliveryTable(run: run).make(self) }
 
@@ -23,8 +23,8 @@ extension PostgresSession {
         try all("SELECT owner FROM run_sender WHERE run_id = $1", run) { try $0.text(0) }
     }
 
-    /// Returns whether the sender may lease, and locks that right. It stands in `run_sender` as well as in the run's
-    /// row, so that a lease can hold it while other transactions settle.
+    /// Returns whether the sender may lease, and locks its row in `run_sender`. This row is separate from the run's
+    /// row, so that a lease can lock it while other transactions settle.
     package func isSender(_ owner: String, of run: Int64) throws -> Bool {
         try execute("SELECT 1 FROM run_sender WHERE run_id = $1 AND owner = $2 FOR SHARE", run, owner) > 0
     }
@@ -68,8 +68,8 @@ extension PostgresSession {
 }
 
 extension RunStages<PostgresSession> {
-    /// Locks the stages for a lease. There is nothing to lock once the last stage has begun, since a lease then changes
-    /// none.
+    /// Locks the stages for a lease. Locks nothing once the last stage has begun, because a lease then changes no
+    /// stage.
     static func lockUnlessOver(_ db: PostgresSession, run: Int64) throws {
         let isOver = try db.first(
             "SELECT opened_at IS NOT NULL FROM run_stage WHERE run_id = $1 ORDER BY stage DESC LIMIT 1", run

@@ -3,8 +3,8 @@ import Model
 import Store
 import RelationalStore
 
-/// The numbered migrations. The table `fanfare_migration` records which were applied. A released migration is never
-/// edited.
+/// The numbered migrations. The table `fanfare_migration` records the applied migrations. A released migration is
+/// never edited.
 enum Schema {
     static let migrations: [String] = [
         SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql,
@@ -13,10 +13,10 @@ enum Schema {
 
     static var version: Int { migrations.count }
 
-    /// The table that tells our database from another program's.
+    /// The table that distinguishes a store from another program's database.
     static let mark = "fanfare_migration"
 
-    /// The number of an advisory lock that only this program takes: "FNFR".
+    /// The number of the advisory lock of this program, "FNFR".
     private static let lock = 0x464E_4652
 
     /// Applies missing migrations, each completely or not at all. Several processes may start together. The lock ends
@@ -34,7 +34,7 @@ enum Schema {
                     throw StoreError.migrating(db.server, under: sender)
                 }
                 if index == 0 {
-                    // Another process may have made tables since the first check.
+                    // Another process may have created tables since the first check.
                     guard facts.tables.isEmpty else {
                         throw StoreOpeningFault.otherProgram(server: db.server, tables: facts.tables)
                     }
@@ -51,7 +51,7 @@ enum Schema {
         }
     }
 
-    /// Returns a sender whose heartbeat is younger than the time after which others take over from it.
+    /// Returns a sender that is not fenced and whose heartbeat is younger than `silentAfter`.
     private static func livingSender(_ db: PostgresSession, _ silentAfter: Duration) throws -> String? {
         try db.first(
             """
@@ -61,8 +61,8 @@ enum Schema {
         ) { try $0.text(0) }
     }
 
-    /// Throws if a newer program has migrated the store since this one opened it. Each lease and each heartbeat calls
-    /// it, which costs a round trip to the server.
+    /// Throws if a newer program has migrated the store since this one opened it. Each lease calls it, which costs a
+    /// round trip to the server.
     static func requireKnown(_ db: PostgresSession) throws { try requireKnown(db.rows(migrated), db.server) }
 
     /// Reads the version that ``requireKnown(_:_:)`` checks.

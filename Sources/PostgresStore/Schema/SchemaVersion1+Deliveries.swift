@@ -1,5 +1,4 @@
-/// The tables of deliveries, reports, budgets and access, and the analysts' views. Frozen, as all of ``SchemaVersion1``
-/// is.
+/// The tables of deliveries, reports, budgets and access, and the analysts' views. Frozen, like ``SchemaVersion1``.
 extension SchemaVersion1 {
     static let deliveries = """
         -- One row per delivery, in a partition per run (`delivery_17`), which is made with the run and dropped with its

@@ -1,10 +1,11 @@
-/// The first schema on PostgreSQL. It is frozen with its first release: databases were made with it, so its text never
-/// changes. It calls no code and interpolates nothing.
+/// The first schema on PostgreSQL. It is frozen, because databases were created with it. It calls no code and
+/// interpolates nothing.
 ///
-/// Tables and columns have the names and meanings that they have on SQLite. Times are milliseconds UTC; environment 0
-/// is production, 1 sandbox; device status 0 is active, 1 suspended, 2 gone; delivery state is
-/// `DeliveryState.rawValue`. Texts compare by code point (`COLLATE "C"`), as audiences do. There are no foreign keys:
-/// each check would lock the row it points at. A transaction that deletes a device also deletes what belongs to it.
+/// Tables and columns have the names and meanings that they have on SQLite. Times are milliseconds UTC; environment
+/// 0 is production, 1 sandbox; device status 0 is active, 1 suspended, 2 gone; delivery state is
+/// `DeliveryState.rawValue`. Texts compare by code point (`COLLATE "C"`), as audiences do. There are no foreign
+/// keys, because each check would lock the referenced row. A transaction that deletes a device also deletes all rows
+/// that belong to the device.
 enum SchemaVersion1 {
     static let sql =
         devices + segments + runs + events + daemon + webhooks + deliveries + reports + budget + access + views

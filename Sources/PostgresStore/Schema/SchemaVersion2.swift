@@ -1,4 +1,4 @@
-/// Tables and columns for the hardening against attacks. Frozen, as ``SchemaVersion1`` is.
+/// Tables and columns for the hardening against attacks. Frozen, like ``SchemaVersion1``.
 enum SchemaVersion2 {
     static let sql = views + changes
 
@@ -49,8 +49,9 @@ enum SchemaVersion2 {
 
         """
 
-    /// The analysts' views, limited to the topics in the setting `fanfare.topics` if it is set. `security_barrier`
-    /// keeps the expressions of a query from seeing any other row, even by an error or by the time they take.
+    /// The analysts' views. If the setting `fanfare.topics` is set, they show only the rows of its topics.
+    /// `security_barrier` keeps the expressions of a query from seeing any other row, even by an error or by the
+    /// time they take.
     private static let views = """
         CREATE OR REPLACE VIEW device_view WITH (security_barrier = true) AS
         SELECT device.id AS id, topic.name AS topic,

@@ -1,4 +1,4 @@
-/// More columns of deliveries in the analysts' view, and indexes of runs by state. Frozen, as ``SchemaVersion1`` is.
+/// More columns of deliveries in the analysts' view, and indexes of runs by state. Frozen, like ``SchemaVersion1``.
 enum SchemaVersion4 {
     static let sql = """
         -- New columns stand last, so that the view is replaced and keeps its grants.

@@ -1,4 +1,5 @@
-/// A set of device ids, one bit each. Ids are consecutive, so that ten million of them take less than two megabytes.
+/// A set of device ids, one bit each. Ids are nearly consecutive, so ten million of them take less than two
+/// megabytes.
 struct DeviceSet: Hashable, Sendable {
     private static let pageIDs: Int64 = 65_536
     private static let wordIDs = 64

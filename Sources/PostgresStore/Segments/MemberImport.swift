@@ -3,10 +3,10 @@ import Store
 import Synchronization
 import RelationalStore
 
-/// An import of members in progress. Nothing of it is visible before ``commit(now:)``, and all of it after.
+/// An import of members in progress. Its changes become visible together, at ``commit(now:)``.
 ///
-/// The devices are gathered in memory, and vanish with the import: behind a pooler no table belongs to one connection.
-/// Only one task at a time may use an import.
+/// The devices are collected in memory and vanish with the import. A temporary table would not work, because behind
+/// a pooler no connection belongs to one client. Only one task at a time may use an import.
 final class MemberImport: SegmentImport {
     private let store: PostgresDatabase
     private let name: String
@@ -36,7 +36,7 @@ final class MemberImport: SegmentImport {
         }
     }
 
-    /// Makes the change, in one transaction.
+    /// Applies the change in one transaction.
     package func commit(now: Timestamp) async throws -> SegmentImportCounts {
         let (name, mode) = (name, mode)
         let (devices, counts) = gathered.withLock { ($0.devices, $0.counts) }
@@ -50,7 +50,7 @@ final class MemberImport: SegmentImport {
     }
 }
 
-/// Finds the devices of the members in a file.
+/// Finds the devices that the keys of an import name.
 private struct MemberKeys {
     private let db: PostgresSession
     private let topic: String?
@@ -60,7 +60,7 @@ private struct MemberKeys {
         self.topic = topic
     }
 
-    /// Returns the devices of the keys, and how many of the keys have one.
+    /// Returns the devices of the keys, and the number of keys that have one.
     func devices(_ keys: [SegmentMemberKey]) throws -> (devices: [Int64], matched: Int) {
         var (installations, users, tokens): ([String], [String], [[UInt8]]) = ([], [], [])
         for key in keys {
@@ -115,7 +115,7 @@ private struct SegmentMembers {
         self.segment = segment
     }
 
-    /// Locks the segment until the transaction ends: no other transaction changes it, or deletes a device, until then.
+    /// Locks the segment. Until the transaction ends, no other transaction changes the segment or deletes a device.
     func begin(now: Timestamp) throws {
         try db.execute("UPDATE segment SET updated_at = $2 WHERE id = $1", segment, now)
     }

@@ -2,7 +2,8 @@ import Model
 import Store
 import RelationalStore
 
-/// Tells living senders from dead ones, in the transaction of `db`, by the rule of ``SenderRow``. Changes nothing.
+/// Distinguishes living senders from dead ones by the rules of ``SenderRow``, in the transaction of `db`. It changes
+/// nothing.
 struct LivingSenders {
     private let told: OwnerLiveness.IsAlive
     private let isShared: Bool
@@ -54,7 +55,7 @@ struct LivingSenders {
 }
 
 extension PostgresDatabase {
-    /// Unlimited if senders are never declared dead by their silence.
+    /// The takeover timeout. Practically unlimited if a missing heartbeat never makes a sender dead.
     var silenceMilliseconds: Int64 { takeoverAfter?.wholeMilliseconds ?? Int64.max / 4 }
 }
 
@@ -63,21 +64,22 @@ extension PostgresDatabase {
 /// A sender is dead when one of these holds:
 ///
 /// - its last heartbeat is older than the takeover timeout, and no quiet time lasts
-/// - its own machine says that its process has ended, and its trust window is over. A younger heartbeat proves that the
-///   process lives elsewhere: the state folder was copied
-/// - it has no row, and no quiet time lasts
+/// - its own machine says that its process has ended, and its trust window is over. A younger heartbeat proves that
+///   the process runs on another machine, with a copy of the state folder
+/// - it has no row, and no quiet time lasts or its own machine says that its process has ended
 ///
-/// `lost_at` fences a sender; it does not make it dead for other machines. The sender's own machine may be recovering
-/// it with its journal. A machine that fences a sender early renews the sender's heartbeat with each run that it takes
-/// over. The renewals end when the takeover timeout has passed since the fence. Other machines go by the heartbeat
-/// alone: they wait as long as the recovery makes progress, and for two timeouts at most.
+/// `lost_at` fences a sender, but does not make the sender dead for other machines. The sender's own machine may be
+/// recovering its runs with its journal. A machine that fences a sender early renews the sender's heartbeat with
+/// each run that it takes over. The renewals end when the takeover timeout has passed since the fence. Other
+/// machines check only the heartbeat. So they wait as long as the recovery makes progress, and for two timeouts at
+/// most.
 struct SenderRow {
-    /// Whether a quiet time lasts: the server was away, so that silence says nothing about senders.
+    /// Whether a quiet time lasts. The server was unavailable, so a missing heartbeat proves nothing about a sender.
     static let isQuiet = """
         EXISTS (SELECT 1 FROM sender_quiet WHERE until BETWEEN \(StoreTime.now) AND \(StoreTime.now) + $1::bigint)
         """
-    /// Whether a row of `sender` has no heartbeat within `$1` milliseconds, while no quiet time lasts. A heartbeat in
-    /// the future comes from before the server's clock was set back, or from another server.
+    /// Whether a row of `sender` has no heartbeat within `$1` milliseconds, while no quiet time lasts. A heartbeat
+    /// in the future was written before the server's clock was set back, or by another server.
     static let isSilent = """
         (heartbeat_at NOT BETWEEN \(StoreTime.now) - $1::bigint AND \(StoreTime.now) + $1::bigint AND NOT \(isQuiet))
         """
@@ -85,8 +87,8 @@ struct SenderRow {
     static let mayStart = """
         (lost_at IS NULL AND heartbeat_at BETWEEN \(StoreTime.now) - $2::bigint AND \(StoreTime.now) + $2::bigint)
         """
-    /// Whether a run, a lease or the daemon's row names the sender. Its own row is then needed to tell whether it
-    /// lives.
+    /// Whether a run, a lease or the daemon's row names the sender. Its row is then needed to decide whether the
+    /// sender is alive.
     static let leftWork = """
         (EXISTS (SELECT 1 FROM run WHERE run.owner = sender.name)
             OR EXISTS (SELECT 1 FROM run_sender WHERE run_sender.owner = sender.name)
@@ -94,7 +96,7 @@ struct SenderRow {
             OR EXISTS (SELECT 1 FROM daemon WHERE daemon.owner = sender.name))
         """
     static let trustMilliseconds = SenderTrust.window.wholeMilliseconds
-    /// If no sender has sent a heartbeat for this long, the server was away.
+    /// The time without any heartbeat after which the server counts as having been unavailable.
     private static let awayMs: Int64 = 5_000
 
     private let db: PostgresSession
@@ -105,8 +107,8 @@ struct SenderRow {
         self.store = store
     }
 
-    /// Records a heartbeat, and the sender itself if it is new. Throws if a newer program has migrated the store. In a
-    /// store of one machine, it checks only that.
+    /// Records a heartbeat, and the sender itself if it is new. Throws if a newer program has migrated the store. In
+    /// a store of one machine, it only checks the version.
     func beat(_ name: String) throws {
         guard store.takeoverAfter != nil else { return try Schema.requireKnown(db) }
         let asked = ServerClock.uptime()
@@ -118,7 +120,7 @@ struct SenderRow {
         try heard(answers[1], of: name, askedAt: asked)
     }
 
-    /// Adds the same heartbeat to a batch; ``heard(_:of:askedAt:)`` reads the answer.
+    /// Adds the same heartbeat to a batch; ``heard(_:of:askedAt:)`` reads the result.
     func beat(_ name: String, _ facts: SenderFacts?, in batch: inout PostgresBatch) throws {
         batch.add(
             Self.beating, store.silenceMilliseconds, Self.awayMs, name, try StoredJSON.text(facts ?? SenderFacts()),
@@ -131,7 +133,7 @@ struct SenderRow {
         store.clock.note(shown, between: asked, and: ServerClock.uptime())
     }
 
-    /// Deletes senders that left nothing and whose last heartbeat is more than `$1` milliseconds ago.
+    /// Deletes senders that left no work and whose last heartbeat is more than `$1` milliseconds ago.
     static let forgetting: SQLStatement = """
         DELETE FROM sender WHERE heartbeat_at < \(StoreTime.now) - $1::bigint AND NOT \(leftWork)
         """
@@ -155,11 +157,12 @@ struct SenderRow {
         if isLost == true { throw StoreError.senderLost(name) }
     }
 
-    /// Begins a quiet time if the server was away: no sender has sent a heartbeat lately, or none since the server
-    /// started. All senders then get the takeover timeout to come back. One silence begins only one quiet time: the
-    /// next one needs a newer heartbeat first.
+    /// Begins a quiet time if the server was unavailable, that is if no sender has sent a heartbeat recently, or
+    /// none since the server started. All senders then get the takeover timeout to send one. Each such gap begins
+    /// only one quiet time, because the next quiet time needs a newer heartbeat first.
     ///
-    /// Every transaction that judges silence calls this first, since it may be the first one after an outage.
+    /// Every transaction that looks for dead senders calls this first, because it may be the first one after an
+    /// outage.
     private func beginQuietTime() throws {
         try db.execute("\(Self.quietBegins)", store.silenceMilliseconds, Self.awayMs)
     }
@@ -177,8 +180,8 @@ struct SenderRow {
         ON CONFLICT (id) DO UPDATE SET until = excluded.until, heard_at = excluded.heard_at
         """
 
-    /// Returns how long the quiet time lasts, or `nil` if it holds back no takeover. It holds one back if a silent
-    /// sender has left work.
+    /// Returns the remaining quiet time, or `nil` if it delays no takeover. It delays one if a sender with no recent
+    /// heartbeat has left work.
     func quietTimeLeft() throws -> Duration? {
         try beginQuietTime()
         return try db.first(
@@ -191,13 +194,13 @@ struct SenderRow {
         ) { .milliseconds(try $0.int64(0)) }
     }
 
-    /// The name on the server of a sender's writing transactions, by which a takeover ends them.
+    /// The server-side name of a sender's writing transactions. A takeover ends them by this name.
     static func activity(of name: String) -> String { "fanfare \(FNV1a.hash(name))" }
 
     /// Fences the named senders that are dead, and returns them.
     ///
-    /// Ends their transactions first: one that was cut off or stopped would keep its locks, and the takeover would
-    /// wait.
+    /// Ends their transactions first. Otherwise a transaction whose sender stopped would keep its locks, and the
+    /// takeover would wait.
     func takeOver(_ names: Set<String>) throws -> Set<String> {
         let told = names.filter { !store.isAlive($0) }
         guard store.takeoverAfter != nil else { return told }
@@ -215,7 +218,7 @@ struct SenderRow {
         ) { (name: try $0.text(0), isKnown: try $0.bool(1)) }
         guard !dead.isEmpty else { return [] }
         try endTransactions(of: dead.map(\.name))
-        // A sender that has sent a heartbeat in the meantime lives.
+        // A sender that has sent a heartbeat in the meantime is alive.
         let fenced = try db.all(
             """
             UPDATE sender SET
@@ -228,7 +231,7 @@ struct SenderRow {
             RETURNING name
             """, store.silenceMilliseconds, Self.trustMilliseconds, dead.filter(\.isKnown).map(\.name), told.sorted()
         ) { try $0.text(0) }
-        // The row keeps out a process that would still start under this name.
+        // The new row fences a process that would still start under this name.
         let unknown = try db.all(
             """
             INSERT INTO sender (name, since, heartbeat_at, lost_at, facts)

@@ -3,12 +3,14 @@ import RelationalStore
 package import Store
 
 extension PostgresDatabase {
-    /// How long a dead sender is shown after its last heartbeat. After that it is forgotten, unless it left work.
+    /// The time for which a dead sender is shown after its last heartbeat. After that its row is deleted, unless the
+    /// sender left work.
     static let shownFor: Duration = .seconds(86_400)
     static let beatTime: Duration = .seconds(3)
-    /// The first heartbeat of a sender opens its connection, which takes many round trips.
+    /// The time limit of a sender's first heartbeat. It is long, because opening the connection takes many round
+    /// trips.
     private static let firstBeatTime: Duration = .seconds(10)
-    /// A process that exits does not wait longer for a server that is away.
+    /// The longest time that an exiting process waits for an unavailable server.
     private static let retireTime: Duration = .seconds(2)
     private static let silentAfter: Duration = .seconds(4)
 
@@ -65,7 +67,7 @@ extension PostgresDatabase {
         try await writeBeat { db in try SenderRow(db, self).beat(sender) }
     }
 
-    /// Writes a heartbeat on a connection of its own, in a transaction of its own.
+    /// Writes a heartbeat on a separate connection, in a separate transaction.
     func writeBeat(_ body: @escaping @Sendable (PostgresSession) throws -> Void) async throws {
         try await write(.quick.within(Self.firstBeatTime), to: beats, body)
     }
@@ -146,8 +148,8 @@ extension PostgresDatabase {
         }
     }
 
-    /// Fences the dead senders of a run permanently, and returns which of its senders live. Call it before the run is
-    /// locked.
+    /// Fences the dead senders of a run permanently, and returns which of its senders are alive. Call it before the
+    /// run is locked.
     func takingOverGone(_ db: PostgresSession, at run: Int64) throws -> OwnerLiveness.IsAlive {
         let gone = try SenderRow(db, self).takeOver(Set(Self.names(db, at: run)))
         return { !gone.contains($0) }

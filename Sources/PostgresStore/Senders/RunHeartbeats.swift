@@ -3,11 +3,11 @@ import RelationalStore
 package import Store
 import Synchronization
 
-/// The heartbeats of this process's sender and of all runs that it takes part in, together.
+/// The heartbeats of this process's sender and of all runs in which it participates, in one call.
 ///
-/// Each second the sender reports its state, and every run asks whether it may continue. All callers at about the same
-/// time share one transaction of three round trips, which waits for no lock of a run. So neither many runs nor a slow
-/// network keeps a sender's trust window shut, and no run waits for another one.
+/// Each second the sender reports its state, and every run checks whether it may continue. Calls at about the same
+/// time share one transaction of three round trips, which waits for no lock of a run. So the trust window stays open
+/// even with many runs or a slow network, and no run waits for another one.
 struct RunHeartbeats {
     enum Beat: Hashable {
         case run(Int64, owner: String, now: Timestamp)
@@ -34,8 +34,8 @@ struct RunHeartbeats {
         self.store = store
     }
 
-    /// Returns the state of each run. Returns ``StoreError/lostClaim(run:holder:)`` for a run in which the asking
-    /// sender takes no part.
+    /// Returns the state of each run. Returns ``StoreError/lostClaim(run:holder:)`` for a run in which the calling
+    /// sender does not participate.
     func write(_ beats: [Beat]) throws -> [Beat: Result<Answer, any Error>] {
         var facts: [String: SenderFacts] = [:]
         var runs: [(run: Int64, owner: String, now: Timestamp)] = []
@@ -45,7 +45,7 @@ struct RunHeartbeats {
             case .sender(let name, let told): facts[name] = told
             }
         }
-        // In a store of one machine a sender has no row.
+        // In a store of one machine, senders have no rows.
         let senders = store.takeoverAfter == nil ? [] : Set(beats.map(\.name)).sorted()
         let (asked, row) = (ServerClock.uptime(), SenderRow(db, store))
         let (answers, failure) = try db.pipelineUntilFailure { batch in
@@ -61,7 +61,7 @@ struct RunHeartbeats {
         for (name, rows) in zip(senders, answers[1...]) { try row.heard(rows, of: name, askedAt: asked) }
         var states: [Int64: [String: Result<Answer, any Error>]] = [:]
         if let failure {
-            // A lock on the table of runs must not make a sender silent, so keep its heartbeat.
+            // A lock on the table of runs must not cost a sender its heartbeat, so keep the heartbeat.
             guard (failure as? PostgresError)?.kind == .lockTimeout else { throw failure }
             try db.run("ROLLBACK TO SAVEPOINT beaten")
             for asked in runs { states[asked.run] = [asked.owner: .failure(failure)] }
@@ -104,7 +104,7 @@ struct RunHeartbeats {
 }
 
 extension PostgresDatabase {
-    /// A person's command waits longer for the stops than a sender does for its heartbeats.
+    /// The time limit for reading the stops. A person's command waits longer than a sender waits for its heartbeat.
     private static let stopsTime: Duration = .seconds(10)
 
     package func heartbeat(_ run: Int64, owner: String, now: Timestamp) async throws -> RunState {
@@ -128,7 +128,7 @@ extension PostgresDatabase {
             try await read(.reading.within(Self.beatTime), from: beats) { db in
                 let isAlive = try LivingSenders(db, self)
                 let at = try AtRun.read(db, runs: asked.map(\.run))
-                // A lease that no lane received is given back, see UnheardLease: it is not in flight.
+                // A lease that no lane received will be released, so it is not in flight; see ``UnheardLease``.
                 let unheard = Set(self.unheard.withLock { $0 }.map(\.id))
                 return Dictionary(
                     uniqueKeysWithValues: asked.map { question in
@@ -151,7 +151,7 @@ extension PostgresDatabase {
     }
 }
 
-/// Asks which other senders take part in a run.
+/// A query for the other senders that participate in a run.
 struct ParticipantsQuery: Hashable {
     let run: Int64
     let sender: String

@@ -2,10 +2,10 @@ import Foundation
 import Model
 import Synchronization
 
-/// The server's time, as this process knows it between two answers of the server. The process's own clock may be wrong,
-/// or may be set.
+/// The server's time, as this process estimates it between two responses of the server. The process's own clock may
+/// be wrong or changed.
 ///
-/// It advances with the time since this machine started. That time cannot be set, and it includes sleep.
+/// The estimate advances with this machine's uptime, which cannot be changed and includes sleep.
 final class ServerClock: Sendable {
     private struct Reading {
         /// The server's clock minus the machine's uptime.
@@ -14,8 +14,8 @@ final class ServerClock: Sendable {
         var at: Duration
     }
 
-    /// How long a reading is kept although a newer one took longer. A slower reading is less exact, but two clocks
-    /// drift apart.
+    /// The time for which a reading is preferred to newer ones with a longer round trip. A longer round trip makes a
+    /// reading less exact, but an old reading is wrong because clocks drift.
     private static let keptFor: Duration = .seconds(60)
 
     private let reading = Mutex<Reading?>(nil)
@@ -31,7 +31,7 @@ final class ServerClock: Sendable {
         }
     }
 
-    /// The server's time; `nil` if the server was not asked yet.
+    /// The server's time; `nil` before the first reading.
     var now: Timestamp? {
         let uptime = Self.uptime()
         return reading.withLock { reading in
@@ -39,7 +39,7 @@ final class ServerClock: Sendable {
         }
     }
 
-    /// Returns the time of CLOCK_BOOTTIME.
+    /// Returns the time since the machine started, from CLOCK_BOOTTIME.
     static func uptime() -> Duration {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)

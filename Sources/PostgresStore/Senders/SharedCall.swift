@@ -1,14 +1,13 @@
 import Synchronization
 
-/// One call to the server for all callers that ask at about the same time.
+/// Combines the questions that callers ask at about the same time into one call to the server.
 ///
-/// Callers that come while a call is under way share the next one. At most one call is under way, so each caller waits
-/// for two calls at most, whatever the number of callers. The answer is never older than the question.
+/// Callers that arrive during a call share the next call. Only one call runs at a time, so each caller waits for at
+/// most two calls, whatever the number of callers. An answer is never older than its question.
 ///
-/// The call belongs to no caller and is not cancelled with one, so it runs in a task of its own. It must have a time
-/// limit.
+/// The call must not be cancelled with one of its callers, so it runs in a separate task. It must have a time limit.
 final class SharedCall<Question: Hashable & Sendable, Answer: Sendable>: Sendable {
-    /// Answers all questions. An error that it throws is thrown to all callers.
+    /// A function that answers all questions. If it throws an error, all callers get the error.
     typealias Call = @Sendable ([Question]) async throws -> [Question: Result<Answer, any Error>]
 
     private struct State {
@@ -29,7 +28,8 @@ final class SharedCall<Question: Hashable & Sendable, Answer: Sendable>: Sendabl
         }
     }
 
-    /// How long the first call waits for others: the runs of one process ask at the same moment, in a task each.
+    /// The time that the first caller waits for others, because the runs of one process ask at the same moment, each
+    /// in its own task.
     private static var gathering: Duration { .milliseconds(3) }
 
     private func carryOut(_ call: Call) async {
@@ -44,7 +44,7 @@ final class SharedCall<Question: Hashable & Sendable, Answer: Sendable>: Sendabl
         }
     }
 
-    /// Returns `nil` if no caller waits.
+    /// Returns the questions of the next call, or `nil` if no caller waits.
     private func next() -> [Question: [CheckedContinuation<Answer, any Error>]]? {
         state.withLock { state in
             state.isUnderWay = !state.waiting.isEmpty

@@ -1,8 +1,8 @@
 import CPostgres
 
 extension PostgresSession {
-    /// Writes the rows of `body` by `COPY table (columns) FROM STDIN (FORMAT binary)`, the fastest way there is.
-    /// Returns the number of rows. An error of `body` ends the COPY, and with it the transaction.
+    /// Writes the rows of `body` by `COPY table (columns) FROM STDIN (FORMAT binary)`, which is the fastest way.
+    /// Returns the number of rows. An error of `body` aborts the COPY, and with it the transaction.
     @discardableResult
     package func copyIn(_ text: String, _ body: (inout CopyWriter) throws -> Void) throws -> Int {
         try beginCopy(text, PGRES_COPY_IN)
@@ -12,7 +12,7 @@ extension PostgresSession {
             try writer.finish()
         } catch {
             guard link.failure == nil else { throw error }
-            // The server answers with an error of its own, which is of no use.
+            // The server responds with its own error, which is less useful than that of `body`.
             try link.sent(PQputCopyEnd(link.handle, "given up"))
             while try link.next() != nil {}
             throw error
@@ -21,7 +21,7 @@ extension PostgresSession {
         return try endCopy()
     }
 
-    /// Reads rows as they come, by `COPY (SELECT ...) TO STDOUT (FORMAT binary)`. Returns the number of rows.
+    /// Reads rows as they arrive, by `COPY (SELECT ...) TO STDOUT (FORMAT binary)`. Returns the number of rows.
     @discardableResult
     package func copyOut(_ text: String, _ body: (CopiedRow) throws -> Void) throws -> Int {
         try beginCopy(text, PGRES_COPY_OUT)
@@ -91,7 +91,7 @@ package struct CopyWriter {
         bytes.reserveCapacity(PostgresLimits.copyChunkBytes * 2)
     }
 
-    /// Adds a row. The values have the order and the exact types of the COPY's columns.
+    /// Adds a row. The values must have the order and the exact types of the COPY's columns.
     package mutating func row<each Value: PostgresValue>(_ values: repeat each Value) throws {
         let start = bytes.count
         bytes.append(bigEndian: Int16(0))
@@ -127,14 +127,14 @@ package struct CopyWriter {
     }
 }
 
-/// A row of a COPY from the server. Its columns have no type, so the caller must request the right one. The row is
+/// A row of a COPY from the server. The columns have no types, so the caller must request the right type. The row is
 /// valid until the closure returns.
 package struct CopiedRow: PostgresFields {
     private static let headerBytes = 19
 
     private var fields: [UnsafeRawBufferPointer?] = []
 
-    /// Returns `nil` for the end mark. libpq returns one row at a time, the first one with the header in front.
+    /// Returns `nil` for the end mark. libpq returns one row at a time. The header precedes the first row.
     fileprivate init?(_ message: UnsafeRawBufferPointer, isFirst: Bool) throws(PostgresError) {
         let header = isFirst ? min(Self.headerBytes, message.count) : 0
         var reader = FieldReader(UnsafeRawBufferPointer(rebasing: message[header...]))

@@ -1,7 +1,7 @@
 import CPostgres
 package import RelationalStore
 
-/// Statements that go to the server together and are answered together: one round trip for all of them.
+/// Statements that are sent to the server together. All of them cost one round trip.
 package struct PostgresBatch {
     fileprivate var entries: [(statement: SQLStatement, values: StatementValues)] = []
 
@@ -15,23 +15,23 @@ package struct PostgresBatch {
 }
 
 extension PostgresSession {
-    /// The steps that the server gets for a batch, in order. Every step has an answer.
+    /// A step of a batch. The server responds to each step, in order.
     private enum Step {
         case upkeep
         case prepare(PreparedStatements.Key)
         case statement
     }
 
-    /// Sends a batch, and returns the answers in the order of the statements. The first failure ends the batch: its
-    /// error is thrown, and later statements are not carried out.
+    /// Sends a batch, and returns the results in the order of the statements. If a statement fails, its error is
+    /// thrown, and later statements are not executed.
     package func pipeline(_ fill: (inout PostgresBatch) throws -> Void) throws -> [PostgresRows] {
         let (rows, failure) = try pipelineUntilFailure(fill)
         if let failure { throw failure }
         return rows
     }
 
-    /// Sends a batch whose first statements count although a later one fails. Returns the answers before the failure,
-    /// and its error.
+    /// Sends a batch whose first results are useful even if a later statement fails. Returns the results before the
+    /// failure, and the error of the failed statement.
     func pipelineUntilFailure(
         _ fill: (inout PostgresBatch) throws -> Void
     ) throws -> (rows: [PostgresRows], failure: (any Error)?) {

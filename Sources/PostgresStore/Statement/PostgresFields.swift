@@ -2,9 +2,9 @@ package import Model
 
 /// A value that can be read from a column, in PostgreSQL's binary form.
 package protocol PostgresReadable {
-    /// The column types that the value reads. A column of an untyped stream is read unchecked.
+    /// The column types from which the value can be read. A column of an untyped stream is not checked.
     static var readableOIDs: [UInt32] { get }
-    /// Returns `nil` if the bytes are no such value. `bytes` is `nil` for NULL.
+    /// Creates the value. Returns `nil` if the bytes do not encode one. `bytes` is `nil` for NULL.
     init?(postgres bytes: UnsafeRawBufferPointer?)
 }
 
@@ -119,7 +119,7 @@ extension Double: PostgresReadable {
     }
 }
 
-/// Reads `text`, `varchar`, `name`, `json`, and a literal of no type.
+/// Reads `text`, `varchar`, `name`, `json`, and a literal of unknown type.
 extension String: PostgresReadable {
     package static var readableOIDs: [UInt32] { [25, 1043, 19, 114, 705] }
 

@@ -1,6 +1,6 @@
 import CPostgres
 
-/// All rows of one answer, in the client's memory. Only the thread that sent the statement may use them.
+/// All rows of one result, in the client's memory. Only the thread that sent the statement may use them.
 package struct PostgresRows: RandomAccessCollection {
     let result: PostgresResult
 
@@ -8,7 +8,7 @@ package struct PostgresRows: RandomAccessCollection {
     package var endIndex: Int { Int(PQntuples(result.handle)) }
     package subscript(row: Int) -> PostgresRow { PostgresRow(result: result, row: Int32(row)) }
 
-    /// The number of rows that an INSERT, UPDATE, DELETE or COPY touched, or that a SELECT returned.
+    /// The number of rows that an INSERT, UPDATE, DELETE or COPY wrote or deleted, or that a SELECT returned.
     package var affected: Int { result.affected }
 }
 
@@ -42,7 +42,7 @@ final class PostgresResult {
 
     var affected: Int { PQcmdTuples(handle).flatMap { Int(String(cString: $0)) } ?? 0 }
 
-    /// `nil` if the statement was carried out.
+    /// The error of the statement; `nil` if it succeeded.
     var fault: ServerFault? {
         guard [PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE, PGRES_NONFATAL_ERROR].contains(status) else { return nil }
         return ServerFault(

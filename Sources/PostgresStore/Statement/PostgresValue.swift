@@ -2,7 +2,7 @@ package import Model
 
 /// A value for a parameter such as `$1`, in PostgreSQL's binary form. `nil` of an optional is NULL.
 package protocol PostgresValue: Sendable {
-    /// The type's OID in every PostgreSQL (`pg_type`), so that no `$1` has to be cast.
+    /// The type's OID (`pg_type`), which is the same on every server. It makes casts of `$1` unnecessary.
     static var oid: UInt32 { get }
     var isNull: Bool { get }
     func encode(to bytes: inout [UInt8])
@@ -19,7 +19,7 @@ package protocol PostgresElement: Sendable {
 }
 
 extension PostgresElement where Self: PostgresValue {
-    /// Encodes one dimension, from index 1 on; an empty array has none.
+    /// Encodes an array of one dimension whose first index is 1. An empty array has no dimension.
     package static func encode(_ elements: [Self], to bytes: inout [UInt8]) {
         bytes.append(bigEndian: Int32(elements.isEmpty ? 0 : 1))
         bytes.append(bigEndian: Int32(elements.contains(where: \.isNull) ? 1 : 0))
@@ -67,14 +67,14 @@ extension Double: PostgresValue, PostgresElement {
     package func encode(to bytes: inout [UInt8]) { bytes.append(bigEndian: bitPattern) }
 }
 
-/// Text holds no NUL: the server refuses it.
+/// The server refuses a text that contains NUL.
 extension String: PostgresValue, PostgresElement {
     package static var oid: UInt32 { 25 }
     package static var arrayOID: UInt32 { 1009 }
     package func encode(to bytes: inout [UInt8]) { bytes.append(contentsOf: utf8) }
 }
 
-/// A moment is `bigint`, milliseconds UTC, in every table.
+/// In every table, a moment is a `bigint` of milliseconds UTC.
 extension Timestamp: PostgresValue, PostgresElement {
     package static var oid: UInt32 { Int64.oid }
     package static var arrayOID: UInt32 { Int64.arrayOID }
@@ -111,7 +111,7 @@ extension [UInt8] {
         Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
     }
 
-    /// Appends a value with its length in front, as in arrays and in a COPY.
+    /// Appends the length of a value and the value, as in arrays and in a COPY.
     mutating func appendField(_ value: some PostgresValue) {
         guard !value.isNull else { return append(bigEndian: Int32(-1)) }
         let start = count
@@ -124,7 +124,7 @@ extension [UInt8] {
     }
 }
 
-/// The values of one statement, one behind the other in one piece of memory.
+/// The values of one statement, one after the other in one buffer.
 struct StatementValues {
     let types: [UInt32]
     private var bytes: [UInt8] = []
@@ -139,11 +139,12 @@ struct StatementValues {
             value.encode(to: &bytes)
             places.append((start, value.isNull ? -1 : Int32(bytes.count - start)))
         }
-        // This ensures an address, even if all values are empty.
+        // Ensure that the buffer has an address, even if all values are empty.
         bytes.append(0)
     }
 
-    /// Passes addresses, lengths and formats to `body`, as libpq takes them. They are valid until `body` returns.
+    /// Passes addresses, lengths and formats to `body`, in the form that libpq expects. They are valid until `body`
+    /// returns.
     func withPointers<Result>(
         _ body: ([UnsafePointer<CChar>?], [Int32], [Int32]) -> Result
     ) -> Result {

@@ -6,8 +6,9 @@ struct PreparedStatements {
         let text: String
         let types: [UInt32]
 
-        /// The name, made from the statement's contents. Behind a pooler that does not follow prepared statements, a
-        /// connection also has those of other clients. So one name must mean the same statement for all of them.
+        /// The name, a hash of the statement. Behind a pooler that does not support prepared statements, a
+        /// connection also has the statements of other clients. So a name must mean the same statement for all
+        /// clients.
         var name: String {
             let types = types.map { String($0) }.joined(separator: ",")
             return "fanfare_" + String(FNV1a.hash("\(types) \(text)"), radix: 16)

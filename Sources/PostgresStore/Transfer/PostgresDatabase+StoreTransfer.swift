@@ -34,7 +34,7 @@ extension PostgresDatabase {
         }
     }
 
-    /// Returns whether this very move is already recorded. If so, and it has not ended, records its current mover.
+    /// Returns whether this move is already recorded. If it has not ended, records the process that continues it.
     private static func continues(_ move: StoreMove, _ db: PostgresSession, _ path: String) throws -> Bool {
         guard let known = try MoveMarks.departure(db, isLocked: true) else { return false }
         guard known.id == move.id else { throw known.refusal(at: path) }
@@ -100,8 +100,8 @@ extension PostgresDatabase {
         return try await deliveries(after: key, limit: limit)
     }
 
-    /// Reads from the partitions of a limited number of runs per transaction: each partition stays locked until the
-    /// transaction ends.
+    /// Reads the partitions of a limited number of runs per transaction, because each partition stays locked until
+    /// the transaction ends.
     private func deliveries(after key: [TransferValue]?, limit: Int) async throws -> [[TransferValue]] {
         let (first, device) = (key?.first?.integer ?? 0, key?.last?.integer ?? 0)
         let runs = try await read { db in
@@ -174,7 +174,7 @@ extension PostgresDatabase {
         }
     }
 
-    /// Prepares each run in a transaction of its own. Open runs get chunks of the deliveries that were never put off.
+    /// Prepares each run in a separate transaction. Open runs get chunks of the deliveries that were never put off.
     /// Ended runs get the index of failed deliveries.
     private func readyRuns() async throws {
         let runs = try await read(.short) { db in
@@ -191,7 +191,7 @@ extension PostgresDatabase {
     }
 }
 
-/// The records about moves among the facts of a store.
+/// The stored facts about moves of this store.
 enum MoveMarks {
     /// - Parameter isLocked: whether to lock the record against other transactions until this one ends.
     static func departure(_ db: PostgresSession, isLocked: Bool = false) throws -> StoreMove? {
@@ -214,8 +214,9 @@ enum MoveMarks {
     }
 }
 
-/// Keeps all processes from writing to a store that is moved away. A process may have opened the store before, so only
-/// the server can stop it. Deliveries need no fence: a transaction that changes them also changes their run.
+/// Prevents all processes from writing to a store that is moved away. A process may have opened the store before the
+/// move, so only the server can stop it. Deliveries need no fence: a transaction that changes them also changes
+/// their run.
 private struct MoveFence {
     private static let lockTimeout = "SET LOCAL lock_timeout = '10s'"
     private static let tables =
@@ -226,7 +227,7 @@ private struct MoveFence {
 
     init(_ db: PostgresSession) { self.db = db }
 
-    /// Waits for current writers, and keeps others out until the transaction ends.
+    /// Waits for current writers, and blocks other writers until the transaction ends.
     func lock() throws {
         try db.run(
             "\(Self.lockTimeout); LOCK TABLE \(Self.tables.joined(separator: ", ")) IN SHARE ROW EXCLUSIVE MODE")

@@ -23,7 +23,7 @@ struct TransferRows {
             """, (key ?? []).map(\.parameter))
     }
 
-    /// Reads deliveries of one run from its own table. Returns none if its outcomes were dropped.
+    /// Reads deliveries of one run from the run's own table. Returns none if its outcomes were dropped.
     func readDeliveries(of run: Int64, after device: Int64, limit: Int) throws -> [[TransferValue]] {
         let partition = DeliveryTable(run: run)
         guard try partition.isThere(db) else { return [] }
@@ -77,7 +77,7 @@ struct TransferRows {
         }
     }
 
-    /// Appends one event at a time, each tied to all events before it.
+    /// Appends the events one by one, each linked to all earlier events.
     private func chain(_ rows: ArraySlice<[TransferValue]>) throws {
         for row in rows {
             let number = try EventChain.append(
@@ -111,7 +111,7 @@ struct TransferRows {
         return !attributes.allSatisfy { StorableText.isWhole($0.key) && StorableText.isWhole($0.value) }
     }
 
-    /// Cuts waiting deliveries that were never put off into chunks, as a freeze does.
+    /// Divides pending deliveries that were never put off into chunks, as a freeze does.
     static func cutChunks(of run: Int64, _ db: PostgresSession) throws {
         try db.execute("DELETE FROM chunk WHERE run_id = $1", run)
         try db.execute(
@@ -143,7 +143,7 @@ extension TransferValue {
 
 /// A value in the binary form of a column's own type, for a COPY.
 private struct CopiedValue: PostgresValue {
-    /// A COPY sends no types.
+    /// Unused, because a COPY sends no types.
     static let oid: UInt32 = 0
 
     let value: TransferValue
@@ -155,7 +155,7 @@ private struct CopiedValue: PostgresValue {
         switch value {
         case .null: break
         case .integer(let number) where type == Bool.oid: (number != 0).encode(to: &bytes)
-        // A value that does not fit shows up in the proof.
+        // A truncated value is detected when the move is verified.
         case .integer(let number) where type == Int16.oid: Int16(truncatingIfNeeded: number).encode(to: &bytes)
         case .integer(let number) where type == Int32.oid: Int32(truncatingIfNeeded: number).encode(to: &bytes)
         case .integer(let number): number.encode(to: &bytes)

@@ -4,11 +4,11 @@ package import Store
 
 extension PostgresDatabase {
     private static let observingTime: Duration = .seconds(5)
-    /// Tables whose rows change with every batch of pushes, apart from the deliveries of open runs.
+    /// The tables whose rows change with every batch of pushes, in addition to the deliveries of unfinished runs.
     private static let busyTables = [
         "run", "lease", "chunk", "silent_slot", "silent_ledger", "sender", "run_sender", "event_chain",
     ]
-    /// The most runs observed: the latest that have not ended.
+    /// The maximum number of runs observed: the latest unfinished ones.
     private static let runsMax = 20
 
     package func server() async throws -> ServerObservation? {
@@ -21,7 +21,7 @@ extension PostgresDatabase {
         }
     }
 
-    /// The most connections of one process.
+    /// The maximum number of connections of one process.
     private static let connectionsMax =
         writersMax + PostgresLimits.readersMax
         + expensiveReadersMax + beatConnections
@@ -52,8 +52,8 @@ extension PostgresDatabase {
         return facts ?? ServerObservation()
     }
 
-    /// Returns the oldest open transaction. Autovacuum workers hold nothing back, so they are left out. Sessions of
-    /// other users are visible only to a role that may read all statistics.
+    /// Returns the oldest open transaction. Autovacuum workers are left out, because they do not stop other workers
+    /// from removing old rows. Sessions of other users are visible only to a role that may read all statistics.
     private static func oldestTransaction(_ db: PostgresSession) throws -> ServerObservation.Transaction? {
         try db.first(
             """

@@ -69,8 +69,8 @@ extension PostgresDatabase {
         return moments.min()
     }
 
-    /// Rewrites all tables, to free the space of rows that were deleted one by one. Dropped outcomes free their space
-    /// without it. Other users of a table wait while it is rewritten.
+    /// Rewrites all tables, to free the space of rows that were deleted one by one. Dropped outcomes free their
+    /// space without a rewrite. Other users of a table wait while it is rewritten.
     package func shrink() async throws {
         let tables = try await read(.short) { db in
             try db.all(
@@ -85,8 +85,8 @@ extension PostgresDatabase {
         for table in tables { try await outsideTransactions { db in try db.run("VACUUM FULL \(table)") } }
     }
 
-    /// Returns the size of the database, with no free space. Dropped outcomes leave none, and the server reuses the
-    /// space inside tables automatically.
+    /// Returns the size of the database, with 0 free bytes. Dropped outcomes leave no free space, and the server
+    /// reuses the space inside tables automatically.
     package func size() async throws -> StoreSize {
         try await read(.short) { db in
             let bytes = try db.first("SELECT pg_database_size(current_database())") { try $0.int(0) }
@@ -107,13 +107,13 @@ extension PostgresDatabase {
         }
     }
 
-    /// Throws always: the server makes its own copies, see `pg_dump`.
+    /// Always throws, because a server has its own tools for backups, such as `pg_dump`.
     package func backUp(to path: String, overwriting: Bool) async throws -> BackupSummary {
         throw StoreError.cannotMake(
             path: path, reason: "back up a store on PostgreSQL with `pg_dump`, or with its whole cluster")
     }
 
-    /// Ends the connections, without waiting for what runs on them.
+    /// Ends the connections, and does not wait for their calls.
     package func close() throws {
         pool.shutDown()
         expensive.shutDown()

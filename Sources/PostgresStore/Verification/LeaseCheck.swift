@@ -6,8 +6,8 @@ extension LeaseCheck {
     init(_ db: PostgresSession) throws {
         self.init()
         let claims = "FROM event WHERE event.run_id = run.id AND kind = '\(EventKind.runClaimed.rawValue)'"
-        // Claims carry the times of the senders' clocks, which cannot be compared with the server's. Only their order
-        // counts.
+        // Claims carry the times of the senders' clocks, which cannot be compared with the server's. So only the
+        // order of the claims counts.
         let mayBeOlder =
             switch db.time {
             case .caller: "coalesce(lease.leased_at < (SELECT max(at) \(claims)), false)"

@@ -11,8 +11,8 @@ extension PostgresDatabase {
     }
 }
 
-/// Checks every value against the rule of its column. A rule may have been switched off, or restored without a check of
-/// the rows.
+/// Checks every value against the rule of its column. A rule may have been disabled, or restored without a check of
+/// the existing rows.
 private enum ValueCheck {
     static let name = "values"
     static let promise = "every value is one that its column allows"

@@ -73,7 +73,7 @@ extension RelationalStore {
     package func createSession(_ session: WebSession, secretHash: String, by actor: Actor) async throws -> Bool {
         try await transaction(.quick) { db in
             if let token = session.token {
-                // The token is not revoked between this check and the commit.
+                // The lock prevents a revocation between this check and the commit.
                 let found = try AccessTokenRow(db).fetch("id = $1\(Session.dialect.share)", token).first
                 guard found?.isGood(at: session.createdAt) ?? false else { return false }
             }
@@ -115,12 +115,12 @@ private struct AccessTokenRow<Session: SQLSession> {
 
     init(_ db: Session) { self.db = db }
 
-    /// Fetches tokens. `condition` is a constant text of this module, with `$1` for its value.
+    /// Fetches tokens. `condition` is a constant text of this module, with `$1`, `$2` and so on for its values.
     func fetch(_ condition: String, _ values: any SQLValue...) throws -> [AccessToken] {
         try db.all(Self.select(condition), values: values, read: Self.token)
     }
 
-    /// Returns all tokens that can be read.
+    /// Returns all tokens, except those whose row cannot be read.
     func list() throws -> [AccessToken] {
         try db.readable(Self.select("true ORDER BY id"), values: [], read: Self.token)
     }

@@ -160,7 +160,7 @@ package struct ApprovalRows<Session: SQLSession> {
                 ApprovalRequest.State.open.rawValue)
         }
         guard let made = try insert(request) else {
-            // Another process has made the same request at the same time.
+            // Another process has inserted the same request at the same time.
             return try latest(request) ?? ApprovalRecord(request, [])
         }
         try db.record(.approvalRequested, by: actor, made.summary, now: request.askedAt)

@@ -6,7 +6,8 @@ extension RelationalStore {
         _ change: PendingChange, insteadOf known: Int64?, most: Int, detail: String
     ) async throws -> HoldResult {
         try await transaction(.durable) { db in
-            // There are few changes a day, so the lock lets one transaction at a time count them.
+            // The lock lets one transaction at a time count the changes. There are only a few changes per day, so it
+            // costs little.
             try db.lock(table: "pending_change")
             let there = try db.first(
                 "SELECT id FROM pending_change WHERE kind = $1 AND name = $2", change.kind, change.name

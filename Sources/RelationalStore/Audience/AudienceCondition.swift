@@ -3,10 +3,10 @@ package import Store
 
 /// A condition on the table `device`, as SQL text and the values of its parameters.
 ///
-/// The text consists of constants of this code; every external value is a parameter.
+/// The text consists only of constants of this code. Every external value is a parameter.
 package struct AudienceCondition: Sendable {
     package var sql: String
-    /// The values for `$1` and on.
+    /// The values for `$1`, `$2` and so on.
     package private(set) var values: [any SQLValue]
 
     package init(_ sql: String = "TRUE", _ values: any SQLValue...) {
@@ -14,7 +14,7 @@ package struct AudienceCondition: Sendable {
         self.values = values
     }
 
-    /// Returns the placeholder to write into the text.
+    /// Adds a value, and returns its placeholder for the text.
     package mutating func add(_ value: any SQLValue) -> String {
         values.append(value)
         return "$\(values.count)"

@@ -4,12 +4,12 @@ package import Store
 /// An audience within its topic.
 package struct AudienceSelection: Sendable {
     private var condition: AudienceCondition
-    /// The devices of each stage of a campaign that is for seeds; they are selected as well.
+    /// The seed devices, by stage of the campaign. They are part of the selection.
     package private(set) var seeds: [Set<Int64>] = []
 
     /// The condition on `device`.
     package var sql: String { condition.sql }
-    /// The values for `$1` and on.
+    /// The values for `$1`, `$2` and so on.
     package var values: [any SQLValue] { condition.values }
 
     /// Creates a selection within a topic.
@@ -93,8 +93,8 @@ package struct AudienceSelection: Sendable {
 }
 
 extension AudienceSelection {
-    /// The time in milliseconds when the app was last seen on a device or registered there. If neither is known, the
-    /// time when an import last named the device's token.
+    /// The time in milliseconds when the app was last seen on a device or registered there. If neither time is
+    /// known, it is the time when an import last named the device's token.
     package static func seen(_ dialect: SQLDialect) -> String {
         let (seen, registered) = ("device.last_seen_at", "device.registered_at")
         // SQLite's `max` returns NULL if one of its values is NULL.
@@ -102,7 +102,7 @@ extension AudienceSelection {
         return "coalesce(\(later), (SELECT heard_at FROM token_heard WHERE device_id = device.id), 0)"
     }
 
-    /// Passes all devices that have a user to a policy that decides by user.
+    /// Passes all devices that have a user to the policy, if the policy decides by user.
     ///
     /// - Parameter run: the run of an interrupted freeze; `nil` if no delivery is written yet.
     package func tellUsers<Session: SQLSession>(

@@ -2,7 +2,7 @@ package import Model
 
 /// The SQL of a field of the device.
 ///
-/// Attributes need their key as a parameter: `key` takes a text and returns its typed placeholder.
+/// The key of an attribute is passed as a parameter. `key` takes that text and returns its typed placeholder.
 package struct DeviceColumn {
     private let dialect: SQLDialect
 
@@ -38,8 +38,8 @@ package struct DeviceColumn {
         }
     }
 
-    /// Returns the SQL for the value that a template prints. PostgreSQL returns every field as text, SQLite with its
-    /// own type.
+    /// Returns the SQL for the value that a template prints. On PostgreSQL every field is a text. On SQLite it has
+    /// the type that is stored.
     package func printed(_ field: AudienceField, key: (String) -> String) -> String {
         switch field {
         case .alertsAllowed:

@@ -33,7 +33,7 @@ extension RelationalStore {
                 WHERE campaign = $1
                 """, campaign, state.url, state.etag, state.lastModified, state.polledAt, state.isRead, state.failures,
                 state.problem)
-            // Insert the last item of the document first: it is the oldest, and the first to be forgotten.
+            // Insert the last item of the document first. It is the oldest item, and the first to be deleted.
             try db.execute(
                 """
                 INSERT INTO feed_item (campaign, item, seen_at)
@@ -81,6 +81,6 @@ extension RelationalStore {
 }
 
 private enum FeedLimits {
-    /// The number of items remembered per feed; older items are forgotten.
+    /// The maximum number of items stored per feed. Older items are deleted.
     static let itemsMax = 20_000
 }

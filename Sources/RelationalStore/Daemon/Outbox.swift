@@ -5,9 +5,9 @@ package import Store
 enum Outbox {
     /// Adds the messages about a new state of a run. Tests and pauses by a person cause none.
     ///
-    /// A webhook gets one message per change. For a late run, a webhook with the event `late` gets `late`, and one with
-    /// only `paused` gets `paused`. For a run that finished without success, the same holds for `unsuccessful` and
-    /// `finished`.
+    /// A webhook gets one message per change. For a late run, a webhook that lists the event `late` gets `late`, and
+    /// one that lists only `paused` gets `paused`. For a run that finished without success, the events are
+    /// `unsuccessful` and `finished`.
     static func add<Session: SQLSession>(
         _ state: RunState, halt: RunHalt?, of run: Int64, reason: String?, pausedBy: String?, event: Int64,
         now: Timestamp, _ db: Session
@@ -32,7 +32,7 @@ extension RelationalStore {
         let known = try await snapshot(.short) { db in
             Set(try db.all("SELECT url, event FROM webhook") { [try $0.text(0), try $0.text(1)] })
         }
-        // Almost always there is no change to write.
+        // Usually there is no change to write.
         guard wanted != known else { return }
         try await transaction(.quick) { db in
             // If two processes start with different lists, the second list is kept.
@@ -73,7 +73,7 @@ extension RelationalStore {
     }
 
     package func postponeWebhookMessage(_ id: Int64, until: Timestamp, problem: String) async throws {
-        // Use the clock of the transaction that claimed the message a moment ago.
+        // Convert to the store's clock, by which the message was claimed.
         let until = until + webhooksAhead
         try await transaction(.quick) { db in
             try db.execute("UPDATE webhook_message SET next_at = $2, problem = $3 WHERE id = $1", id, until, problem)

@@ -10,7 +10,8 @@ extension RelationalStore {
         _ known: StoredProviderToken?, with new: StoredProviderToken, of key: ProviderKey
     ) async throws -> StoredProviderToken {
         try await transaction(.durable) { db in
-            // Does nothing if another process was faster: then the stored token or hold differs from the known one.
+            // Changes nothing if another process was faster. Then the stored token or hold differs from the known
+            // one.
             try db.execute(
                 """
                 INSERT INTO provider_token (
@@ -34,7 +35,7 @@ extension RelationalStore {
 
 /// The row of one key.
 private enum ProviderTokenRow {
-    /// Far longer than a token is useful.
+    /// The time for which a token is kept, which is much longer than the token is useful.
     static let keptTime: Duration = .seconds(86_400)
 
     static func fetch(_ key: ProviderKey, _ db: some SQLSession) throws -> StoredProviderToken? {

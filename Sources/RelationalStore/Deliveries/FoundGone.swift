@@ -3,7 +3,7 @@ import Store
 
 /// The devices that APNs found gone in a run. Their status is decided at the end of the run.
 package struct FoundGone<Session: SQLSession> {
-    /// The number of devices per slice, which is written in a fraction of a second.
+    /// The number of devices per slice. Writing a slice takes a fraction of a second.
     private static var sliceCount: Int { 10_000 }
 
     package let db: Session
@@ -14,7 +14,7 @@ package struct FoundGone<Session: SQLSession> {
         self.run = run
     }
 
-    /// Marks the devices whose verdict still holds, and forgets the slice.
+    /// Marks as gone the devices of the next slice whose verdict still holds, and deletes the slice's entries.
     ///
     /// - Returns: the number of marked devices, and the last device read; `nil` at the end.
     func markSlice(after device: Int64) throws -> (count: Int, last: Int64?) {
@@ -35,7 +35,7 @@ package struct FoundGone<Session: SQLSession> {
                 AND device.status <> \(DeviceStatus.gone.code)
             ORDER BY device.id
             """, values: [run, device, last])
-        // A kept statement would keep its long list.
+        // Do not keep the statement, because it would also keep its long list.
         try db.execute(
             .once(
                 """
@@ -52,7 +52,7 @@ package struct FoundGone<Session: SQLSession> {
     package func forget() throws { try db.execute("DELETE FROM found_gone WHERE run_id = $1", run) }
 }
 
-/// Compares what responses say about devices with the devices' current data.
+/// Compares the verdicts of responses about devices with the devices' current data.
 struct DeviceVerdicts<Session: SQLSession> {
     /// The columns that ``standing(_:values:)`` compares a verdict with.
     static var columns: String {

@@ -1,7 +1,7 @@
 package import Model
 package import Store
 
-/// The devices of a run, as the freeze reads them, and the policy that decides about each.
+/// The devices that the freeze of a run reads, and the policy that decides about each device.
 package struct FreezeAudience {
     private var policy: FreezePolicy
     /// The send order of a correction; `nil` for any other run.
@@ -58,7 +58,7 @@ package struct FreezeAudience {
     }
 
     /// Returns the decision about the next device, or `nil` if its delivery is already written. A sample of stages
-    /// depends on all devices before it, so these are decided again.
+    /// depends on all earlier devices, so their decisions are repeated after an interruption.
     ///
     /// - Parameter settledAt: when the corrected run settled the device's delivery.
     package mutating func decide(
@@ -91,11 +91,11 @@ package struct FrozenDelivery: Sendable {
     }
 }
 
-/// Deliveries that one transaction of the freeze writes, in order of device.
+/// The deliveries that one transaction of the freeze writes, in order of device.
 package struct FrozenDeliveries: Sendable {
     package var deliveries: [FrozenDelivery] = []
     package var profiles = BatchProfiles()
-    /// Whether no delivery comes after these.
+    /// Whether this is the last batch.
     package var isLast = false
 
     package init() {}
@@ -120,7 +120,8 @@ package struct FrozenDeliveries: Sendable {
         return change
     }
 
-    /// Counts the batch, in the transaction that has written its deliveries, and records the end of the freeze.
+    /// Adds the batch to the counts, in the transaction that writes its deliveries. If the batch is the last one,
+    /// records the end of the freeze.
     package func count(run: Int64, at now: Timestamp, _ db: some SQLSession) throws -> DeliveryCounts {
         var sizes: [Int: Int] = [:]
         for delivery in deliveries { if let stage = delivery.decision.stage { sizes[stage, default: 0] += 1 } }

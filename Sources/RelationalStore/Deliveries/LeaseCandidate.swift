@@ -7,11 +7,11 @@ package struct LeaseCandidate {
     package var status: DeviceStatus?
     /// The current environment of the device's token.
     package var environment: PushEnvironment?
-    /// Whether the delivery was put off before, so that it is in the index of waiting deliveries.
+    /// Whether the delivery was put off before, and is therefore in the index of waiting deliveries.
     package var isWaiting: Bool
-    /// Read only if quiet hours need it.
+    /// The device's time zone. It is read only if quiet hours need it.
     package var zone: String?
-    /// Read only if frequency caps need it.
+    /// The device's user. It is read only if frequency caps need it.
     package var user: String?
     package var delivery: LeasedDelivery
 

@@ -15,7 +15,7 @@ package struct LeaseRecovery<Session: SQLSession> {
 
     /// Returns the open leases.
     ///
-    /// - Parameter condition: a condition on `lease`; `value` is for its `$2`.
+    /// - Parameter condition: a condition on `lease`. `value` is the value for its `$2`.
     package func left(where condition: String? = nil, _ value: (any SQLValue)? = nil) throws -> [AbandonedLease] {
         try db.all(
             """
@@ -82,7 +82,8 @@ package struct LeaseRecovery<Session: SQLSession> {
         return counts
     }
 
-    /// Makes a retry that is due since its lease due by the store's clock. The caller's clock does not matter.
+    /// If a retry is due at the time of its lease, makes it due now by the store's clock. The lease's time may come
+    /// from another clock.
     private func dueAtOnce(_ settlement: Settlement, of leases: [AbandonedLease]) -> Settlement {
         guard !db.goesByCallersClock, case .retry(let due) = settlement.verdict,
             leases.contains(where: { $0.id == settlement.lease && $0.leasedAt == due })

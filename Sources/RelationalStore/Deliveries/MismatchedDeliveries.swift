@@ -56,7 +56,7 @@ package struct MismatchedDeliveries<Session: SQLSession> {
         guard !suspects.isEmpty else { return (0, last) }
         let moment = try db.moment(now)
         for (reason, found) in Dictionary(grouping: suspects, by: \.reason) {
-            // A kept statement would keep its long list.
+            // Do not keep the statement, because it would also keep its long list.
             try db.execute(
                 .once(
                     """
@@ -69,8 +69,8 @@ package struct MismatchedDeliveries<Session: SQLSession> {
         return (suspects.count, last)
     }
 
-    /// Makes deliveries pending again. PostgreSQL finds fresh deliveries by chunks, and the chunks of these are already
-    /// done. There, they are therefore waiting deliveries that are due now.
+    /// Makes deliveries pending again. PostgreSQL finds fresh deliveries by their chunks, and the chunks of these
+    /// deliveries are finished. There, they therefore become waiting deliveries that are due now.
     ///
     /// - Returns: the number of reopened deliveries, and the last device read; `nil` at the end.
     func reopenSlice(

@@ -1,7 +1,7 @@
 package import Model
 package import Store
 
-/// The methods of ``DeliveryQueue`` that are not part of each lease.
+/// The methods of ``DeliveryQueue`` that a lease does not call.
 extension RelationalStore {
     package func recover(
         _ run: Int64, heldBy owner: String, _ leases: [AbandonedLease], _ settlements: [Settlement], now: Timestamp
@@ -32,8 +32,8 @@ extension RelationalStore {
     }
 
     package func mismatchCounts(run: Int64) async throws -> [MismatchCount] {
-        // This reads all outcomes of the run. A time limit would end the read at each retry, and the run would never
-        // end.
+        // This reads all outcomes of the run, so it has no short time limit. Such a limit would end every attempt,
+        // and the run would never end.
         try await snapshot(.expensive) { db in try MismatchedDeliveries(db, run: run).counts() }
     }
 
@@ -42,7 +42,7 @@ extension RelationalStore {
     ) async throws -> Int {
         try await bySlices(.quickOfSender) { db, after in
             try RunOwner.require(owner, of: run, db)
-            // A final run has no sender for reopened deliveries.
+            // A run in a final state has no sender for reopened deliveries.
             guard try !RunOwner.locked(db, run).state.isFinal else { return (0, nil) }
             return try MismatchedDeliveries(db, run: run).reopenSlice(environment, after: after, now: now)
         }

@@ -2,7 +2,7 @@ import Model
 import Store
 
 extension SQLSession {
-    /// Returns the campaign classes that frequency caps distinguish, by the number under which a push counts.
+    /// Returns the campaign classes that frequency caps distinguish, by the code that the ledger stores for a push.
     package func capClasses() throws -> [UInt32: String] {
         var classes: [UInt32: String] = [:]
         try each("SELECT code, class FROM cap_rule", values: []) { row in

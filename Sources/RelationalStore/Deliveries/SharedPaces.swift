@@ -1,11 +1,10 @@
 import Model
 package import Store
 
-/// The buckets of the paces that all senders of the store share. They are filled and emptied in the transaction that
-/// leases.
+/// The buckets of the paces that all senders of the store share. The transaction of a lease fills and empties them.
 ///
 /// With a server's clock, there is one bucket per name. With the callers' clocks, there is one per name and machine
-/// boot: clocks that cannot be set are comparable only within one boot.
+/// boot, because uptimes are comparable only within one boot.
 package struct SharedPaces<Session: SQLSession> {
     private static var keptMs: Int64 { 7 * 86_400_000 }
     private static var server: String { "server" }
@@ -25,7 +24,7 @@ package struct SharedPaces<Session: SQLSession> {
         for pace in paces { buckets.append(try db.lockBucket(of: pace, &clocks)) }
     }
 
-    /// Returns how many deliveries all paces together allow now, or the empty lease that says when to ask again.
+    /// Returns how many deliveries all paces together allow now, or an empty lease with the time to wait.
     package mutating func allowed(_ request: LeaseRequest) -> (count: Int, wait: Lease?) {
         switch PaceBucket.allowance(of: paces, &buckets, at: clocks.uptime, limit: request.limit) {
         case .now(let count): (count, nil)

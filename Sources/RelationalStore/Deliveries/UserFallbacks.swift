@@ -1,7 +1,7 @@
 package import Model
 import Store
 
-/// Sends the push of users whose device is gone to another device of theirs.
+/// Replaces the delivery of a user whose device is gone by a delivery to another device of the user.
 package struct UserFallbacks<Session: SQLSession> {
     private let db: Session
     private let run: Int64
@@ -13,7 +13,7 @@ package struct UserFallbacks<Session: SQLSession> {
         self.now = now
     }
 
-    /// Returns the number of suppressed deliveries that are pending again.
+    /// Makes suppressed deliveries pending again, and returns their number.
     ///
     /// - Parameter gone: the devices whose delivery has just ended because they are gone.
     package func replace(_ gone: [Int64]) throws -> Int {

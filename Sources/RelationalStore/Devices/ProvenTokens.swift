@@ -2,19 +2,19 @@ import Store
 
 /// The tokens that APNs has accepted a push for.
 ///
-/// Most devices keep their first token. So `proven_first` has one bit for each device, 64 devices in a row: its token
-/// of generation 1 is proven. `proven_token` has a row for each device with a later proven token, with the last
-/// generation that is.
+/// Most devices keep their first token. So `proven_first` has one bit for each device, and 64 devices per row. A bit
+/// is set if the device's token of generation 1 is proven. `proven_token` has a row for each device with a later
+/// proven token, with the latest proven generation.
 ///
 /// A deleted device keeps its bit. The bit then means nothing, because a store never uses the id of a device again.
 package enum ProvenTokens {
-    /// The generation whose proofs are bits.
+    /// The generation whose proofs are stored as bits.
     package static let first = 1
 
-    /// Returns the row with the bit of a device.
+    /// Returns the number of the row that has the bit of a device.
     package static func block(of device: Int64) -> Int64 { device >> 6 }
 
-    /// Returns the value of the row that has the bit of this device alone.
+    /// Returns the value of a row in which only the bit of this device is set.
     package static func bits(of device: Int64) -> Int64 { 1 << (device & 63) }
 
     /// Returns an expression for `block(of:)`.
@@ -23,7 +23,7 @@ package enum ProvenTokens {
     /// Returns an expression for the bit of a device in its row: 0 or 1.
     package static func bit(of device: String) -> String { "(bits >> CAST(\(device) & 63 AS INTEGER)) & 1" }
 
-    /// Returns the condition that the current token of the row of `device` is proven.
+    /// Returns the condition that the current token of a row of `device` is proven.
     static var isCurrent: String {
         """
         CASE WHEN device.token_generation = \(first)
@@ -39,13 +39,13 @@ package enum ProvenTokens {
         """
     }
 
-    /// Returns an expression for the last proven generation of a device, 0 if there is none. `proven_token` and
+    /// Returns an expression for the latest proven generation of a device, or 0 if there is none. `proven_token` and
     /// `proven_first` are joined to the device.
     static func last(of device: String) -> String {
         "coalesce(proven_token.token_generation, \(bit(of: device)), 0)"
     }
 
-    /// Returns the condition that a row of `proven_first` has a bit of a device behind this one.
+    /// Returns the condition that a row of `proven_first` has a set bit of a device with a higher id.
     static func isBeyond(_ last: String) -> String {
         """
         block > \(block(of: last))
@@ -53,18 +53,18 @@ package enum ProvenTokens {
         """
     }
 
-    /// Returns an expression for a device behind this one whose block is in the row.
+    /// Returns an expression for the lowest id of the row's block that is higher than this one.
     static func firstBeyond(_ last: String) -> String {
         "CASE WHEN block = \(block(of: last)) THEN \(last) + 1 ELSE block << 6 END"
     }
 
-    /// What follows an INSERT of rows for `proven_first`, so that a row gains bits and loses none.
+    /// The suffix of an INSERT into `proven_first`. An existing row gains bits and loses none.
     package static let gainsBits = """
         ON CONFLICT (block) DO UPDATE SET bits = proven_first.bits | excluded.bits
             WHERE proven_first.bits | excluded.bits <> proven_first.bits
         """
 
-    /// What follows an INSERT of rows for `proven_token`, so that the last proven generation stays.
+    /// The suffix of an INSERT into `proven_token`. An existing row keeps the latest proven generation.
     package static let keepsLast = """
         ON CONFLICT (device_id) DO UPDATE SET token_generation = excluded.token_generation
             WHERE proven_token.token_generation < excluded.token_generation
@@ -73,7 +73,7 @@ package enum ProvenTokens {
 
 /// Proofs that one transaction records.
 package struct NewProofs {
-    /// The bits by their row.
+    /// The set bits by row.
     private var bits: [Int64: Int64] = [:]
     /// The tokens of later generations, by device.
     package private(set) var later: [(device: Int64, generation: Int)] = []

@@ -11,7 +11,7 @@ package struct StoredDevices<Session: SQLSession> {
 
     /// Returns the query for devices.
     ///
-    /// - Parameter condition: a constant text of this code; `values` are for its `$1` and on.
+    /// - Parameter condition: a constant text of this code, with `$1`, `$2` and so on for its values.
     package static func select(where condition: String) -> String {
         """
         SELECT device.id, device.token_generation, device.status, device.status_reason, device.status_at, device.badge,

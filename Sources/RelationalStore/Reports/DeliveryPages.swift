@@ -15,16 +15,17 @@ extension RelationalStore {
     }
 }
 
-/// Finds the next deliveries of a run. It first finds their devices, by the fastest index or rows, and then reads the
-/// entries to show.
+/// Finds the next deliveries of a run. It first finds their devices, by the fastest index or by a scan of rows, and
+/// then reads the entries to show.
 package struct DeliveryPages<Session: SQLSession> {
-    /// The devices found, in order, and the device to continue behind; `nil` if there are no more.
+    /// The devices found, in order, and the device after which the next page starts. The latter is `nil` if there
+    /// are no more.
     private typealias Found = (devices: [Int64], next: Int64?)
 
     private let db: Session
     private let run: Int64
     private let filter: DeliveryFilter
-    /// The number of each device's lease.
+    /// The lease number of each device with a delivery in flight.
     private let leased: [Int64: Int]
 
     init(_ db: Session, run: Int64, _ filter: DeliveryFilter) throws {
@@ -50,8 +51,8 @@ package struct DeliveryPages<Session: SQLSession> {
         return try scan(after: device, limit: limit)
     }
 
-    /// Finds devices along the index of failures, which has each reason's devices in order. It merges the reasons and
-    /// takes the nearest devices.
+    /// Finds devices along the index of failures, which has each reason's devices in order. It merges the devices of
+    /// all reasons and returns the first ones.
     private func failed(_ state: DeliveryState, after device: Int64, limit: Int) throws -> Found {
         let reasons: [String?] = try filter.reason.map { [$0] } ?? reasons(of: state)
         var devices: [Int64] = []
@@ -70,8 +71,8 @@ package struct DeliveryPages<Session: SQLSession> {
         """
     }
 
-    /// Returns the query for devices. Its parameters are the run, the device to start behind, the limit, and the
-    /// reason.
+    /// Returns the query for devices. Its parameters are the run, the device after which to start, the limit, and
+    /// the reason.
     package static func failedSQL(_ run: Int64, _ state: DeliveryState, hasReason: Bool) -> SQLStatement {
         """
         SELECT device_id \(ofFailed(run, state)) AND reason \(hasReason ? "= $4" : "IS NULL") AND device_id > $2
@@ -89,7 +90,8 @@ package struct DeliveryPages<Session: SQLSession> {
         return try db.all(Self.failedSQL(run, state, hasReason: reason != nil), values: values) { try $0.int64(0) }
     }
 
-    /// Skips from one reason to the next: there are at most a few dozen, whatever the size of the run.
+    /// Returns the reasons of a state. Skips along the index from one reason to the next, because a run of any size
+    /// has at most a few dozen reasons.
     private func reasons(of state: DeliveryState) throws -> [String?] {
         var reasons: [String?] = try failed(state, nil, after: 0, limit: 1).isEmpty ? [] : [nil]
         var last = ""

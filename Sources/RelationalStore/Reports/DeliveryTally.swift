@@ -45,7 +45,7 @@ extension DeliveryTally {
         return Dictionary(rows) { first, _ in first }
     }
 
-    /// Returns the number of each device's lease.
+    /// Returns the lease number of each device with a delivery in flight.
     static func leased(_ db: some SQLSession, run: Int64) throws -> [Int64: Int] {
         var leased: [Int64: Int] = [:]
         for entries in try db.all("SELECT entries FROM lease WHERE run_id = $1", run, read: { try $0.bytes(0) }) {

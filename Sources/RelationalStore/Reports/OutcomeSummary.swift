@@ -1,7 +1,7 @@
 package import Model
 package import Store
 
-/// The summary of a run that has no work left, stored with it: a few rows instead of one for each device.
+/// The stored summary of a run that has no work left. It has a few rows instead of one for each device.
 package struct OutcomeSummary<Session: SQLSession> {
     private let db: Session
     private let run: Int64
@@ -48,7 +48,7 @@ package struct OutcomeSummary<Session: SQLSession> {
         }
     }
 
-    /// Returns when the summarised rows were dropped.
+    /// Returns the time when the summarised rows were dropped, or `nil` if they were not.
     package func prunedAt() throws -> Timestamp? {
         try db.first("SELECT outcomes_pruned_at FROM run WHERE id = $1", run) { try $0.timestampOrNil(0) } ?? nil
     }
@@ -58,7 +58,7 @@ package struct OutcomeSummary<Session: SQLSession> {
         try RunProgress(db, run: run).isSettled && tally() == nil
     }
 
-    /// Deletes the summary, because deliveries in it are pending again.
+    /// Deletes the summary. Call it when deliveries in it become pending again.
     package func drop() throws {
         try db.execute("DELETE FROM outcome_summary WHERE run_id = $1", run)
         try db.execute("DELETE FROM outcome_slice WHERE run_id = $1", run)
@@ -66,8 +66,8 @@ package struct OutcomeSummary<Session: SQLSession> {
             "UPDATE run SET requests = NULL, possible_duplicates = NULL, outcomes_digest = NULL WHERE id = $1", run)
     }
 
-    /// Writes the summary. Does nothing if it differs from the run's counts: then the rows are needed to find the
-    /// reason.
+    /// Writes the summary. Does nothing if the summary differs from the run's counts, because the rows are then
+    /// needed to find the reason.
     package func write(_ tally: DeliveryTally) throws {
         try db.execute("SELECT 1 FROM run WHERE id = $1\(Session.dialect.lock)", run)
         guard try isDue(), try tally.total == RunProgress(db, run: run).counts else { return }

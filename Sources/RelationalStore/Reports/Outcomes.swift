@@ -92,7 +92,7 @@ package enum OutcomeColumns<Session: SQLSession> {
         (SELECT nullif(app_version, '') FROM delivery_profile WHERE id = delivery.profile), delivery.doubts
         """
     }
-    /// The index of the first further column.
+    /// The number of columns, which is also the index of the first column after them.
     package static var count: Int { 15 }
 
     package static func outcome(_ row: Session.Fields) throws -> OutcomeRow {

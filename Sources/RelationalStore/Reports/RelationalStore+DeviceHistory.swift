@@ -3,7 +3,7 @@ package import Store
 
 extension RelationalStore {
     package func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery] {
-        // This reads back to the latest runs that had the device, which may be the very first runs.
+        // This reads runs from the newest back to those that had the device, which may be the oldest runs.
         try await snapshot(.expensive) { db in try db.history(ofDevice: device, had: limit, leftOut: 0).had }
     }
 

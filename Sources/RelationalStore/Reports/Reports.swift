@@ -47,7 +47,7 @@ extension Report {
     }
 }
 
-/// Finds contradictions that must never exist in the rows of a run.
+/// Finds contradictions in the rows of a run.
 private struct RunAudit<Session: SQLSession> {
     private let db: Session
     private let run: Int64

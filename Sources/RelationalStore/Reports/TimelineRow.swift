@@ -3,8 +3,8 @@ package import Store
 
 /// The timeline slot to which a change of a run's counts belongs.
 package enum TimelineRow {
-    /// Adds a change to its slot. It writes a few hundred bytes for each transaction that settles a delivery. The lock
-    /// on the run's row also covers its timeline; see ``RunRow/add(_:_:to:at:_:)``.
+    /// Adds a change to its slot. This writes a few hundred bytes for each transaction that settles deliveries. The
+    /// lock on the run's row also covers its timeline; see ``RunRow/add(_:_:to:at:_:)``.
     static func add(
         _ change: DeliveryCounts, _ attempts: SettledAttempts, to run: Int64, at now: Timestamp, _ db: some SQLSession
     ) throws {

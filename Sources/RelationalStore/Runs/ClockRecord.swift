@@ -1,12 +1,12 @@
 package import Model
 package import Store
 
-/// The readings and the steps of the clocks, in the transaction of `db`. One process records a step, and all processes
-/// use it. It applies only if the callers' clocks count, because a clock belongs to one machine.
+/// The readings and the steps of the clocks, in the transaction of `db`. One process records a step, and all
+/// processes use the record. It is used only if the store's times come from the callers' clocks.
 package struct ClockRecord<Session: SQLSession> {
     /// The drift, in milliseconds, at which the stored reading is renewed. A slewed clock drifts without a step.
     private static var driftMs: Int64 { 100 }
-    /// The maximum number of steps read. More steps within two windows of any budget mean that the clock is not kept.
+    /// The maximum number of steps read. A clock with more steps within two windows of a budget is not kept by NTP.
     private static var stepsMax: Int { 200 }
     private static var readingsKeptMs: Int64 { 30 * 86_400_000 }
 
@@ -31,7 +31,7 @@ package struct ClockRecord<Session: SQLSession> {
         ).reversed()
     }
 
-    /// Returns `true` if there is nothing to record or to report.
+    /// Returns whether there is nothing to record or to report.
     func isUpToDate(_ reading: ClockReading) throws -> Bool {
         guard let last = try last(boot: reading.boot, isLocked: false) else { return reading.boot.isEmpty }
         let isTold = try db.first("SELECT NOT EXISTS (SELECT 1 FROM clock_step WHERE NOT is_told)") { try $0.bool(0) }
@@ -58,7 +58,7 @@ package struct ClockRecord<Session: SQLSession> {
             """, reading.boot, reading.wall, reading.uptime.wholeMilliseconds)
     }
 
-    /// Returns the first unreported step, and marks it as reported.
+    /// Returns the first unreported step and marks it as reported.
     func takeUntold() throws -> ClockStep? {
         let found = try db.first(
             "SELECT expected_at, shown_at, id FROM clock_step WHERE NOT is_told ORDER BY id LIMIT 1\(Session.dialect.lock)"
@@ -127,7 +127,7 @@ package struct ClockRecord<Session: SQLSession> {
 extension RelationalStore {
     package func noteClocks(_ reading: ClockReading, by actor: Actor) async throws -> ClockStep? {
         guard goesByCallersClock else { return nil }
-        // Every sender checks every minute, and mostly nothing has changed.
+        // Every sender checks every minute, and usually nothing has changed, so read first.
         guard try await !snapshot(.short, { db in try ClockRecord(db).isUpToDate(reading) }) else { return nil }
         return try await transaction(.quick) { db in
             let record = ClockRecord(db)

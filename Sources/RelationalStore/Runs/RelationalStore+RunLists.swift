@@ -85,7 +85,7 @@ package enum RunClauses<Session: SQLSession> {
         "WHERE campaign = $1 AND state = $2 AND \(isNoTest) ORDER BY id DESC LIMIT $3"
     }
 
-    /// On SQLite reads only the index, a few dozen bytes for each run.
+    /// On SQLite it reads only the index, which has a few dozen bytes for each run.
     package static var listed: String {
         """
         SELECT id FROM run \(Session.dialect.hint("INDEXED BY run_listing"))
@@ -95,7 +95,7 @@ package enum RunClauses<Session: SQLSession> {
         """
     }
 
-    /// The unfinished runs and the latest 100, however many runs there are.
+    /// Selects the unfinished runs and the latest 100 runs.
     package static var looked: String {
         """
         WHERE id IN (
@@ -107,8 +107,8 @@ package enum RunClauses<Session: SQLSession> {
 
     package static func unreadable(_ db: Session) throws -> [UnreadableRun] { try RunRow.list(db, looked).unreadable }
 
-    /// The unfinished runs, however many runs the campaign has. It uses the index of states, not the one in order of
-    /// `id`.
+    /// Selects the unfinished runs of a campaign. It uses the index of states, not the one in order of `id`, so that
+    /// finished runs cost nothing.
     package static var unfinished: String {
         """
         \(Session.dialect.hint("INDEXED BY run_campaign_state"))

@@ -19,7 +19,7 @@ extension RelationalStore {
             return .claimed
         }
         guard let answer else {
-            // The owner of the cancelled run died before it could end the run. End the run now, although the claim
+            // If the owner of a cancelled run died before it could end the run, end the run now, although the claim
             // fails.
             try await endIfCancelled(run, now: now)
             let state = try await self.run(run)?.state ?? .cancelled
@@ -46,7 +46,8 @@ extension RelationalStore {
             try current.require(owner.name)
             try RunOwner.heard(db, run, at: now)
             try RunOwner.open(db, run, of: owner.name)
-            // The last sender to leave a cancelled run ends it: the others still wait for responses.
+            // The last sender that leaves a cancelled run ends the run. Until then, other senders still wait for
+            // responses.
             if current.state == .cancelled, try current.left(by: owner.name).isHeld(db, isAlive) { return }
             let state = RunTransition.release(as: state, from: current.state, halt: current.halt)
             if current.state == .cancelled {
@@ -95,7 +96,7 @@ extension RelationalStore {
             // The run has no owner: still record who resumed it, and when.
             case .nothingToDo, .carriedOut: break
             }
-            // The cancellation is already recorded. End the rest of the run if its owner is dead.
+            // The cancellation is already recorded. If the run's owner is dead, the caller ends the run.
             if current.state == .cancelled, state == .cancelled { return !isHeld }
             let change = RunStateChange(db, run, now: now)
             let pausedBy = state == .paused ? actor.name : nil
@@ -175,8 +176,8 @@ private enum ClaimRow {
         try RemainingDeliveries(RunRow.require(db, run), at: now) { try count(db, run, at: now) }
     }
 
-    /// Returns `nil` if the run may be claimed. Records a run that has become late as late. The requests that the last
-    /// owner left in flight stay that owner's, until the usual recovery.
+    /// Returns `nil` if the run may be claimed. Records that a run has become late, if it has. Requests that the
+    /// last owner left in flight stay in that owner's leases until the usual recovery.
     static func refusal(
         _ db: some SQLSession, _ run: Int64, _ remaining: RemainingDeliveries, for actor: Actor, at now: Timestamp
     ) throws -> RunClaim? {

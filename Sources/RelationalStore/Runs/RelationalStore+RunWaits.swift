@@ -26,8 +26,8 @@ extension RelationalStore {
     }
 }
 
-/// The deliveries that are not yet due, read by their index. It reads the nearest ones. For the last moment among them,
-/// it also counts the deliveries, up to ``WaitingDelivery/countMax``.
+/// Reads the deliveries that are not yet due, by their index. It returns those that are due next. For the last
+/// moment among them, it also counts the deliveries, up to ``WaitingDelivery/countMax``.
 package struct WaitingDeliveries<Session: SQLSession> {
     private let db: Session
     private let run: Int64
@@ -94,7 +94,8 @@ package struct WaitingDeliveries<Session: SQLSession> {
 
 /// The reports of a run's senders about endpoints on hold.
 private enum EndpointHolds {
-    /// Returns one hold for each endpoint: that of the sender that waits longest.
+    /// Returns one hold for each endpoint. If several senders report one, it is the hold of the sender that waits
+    /// longest.
     ///
     /// - Parameter isOwned: whether to return holds only while the run has an owner. Holds of a dead sender no longer
     ///   count.

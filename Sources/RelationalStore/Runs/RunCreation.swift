@@ -103,7 +103,7 @@ private struct RunCreation<Session: SQLSession> {
     ) throws -> (run: Run, isNew: Bool) {
         let made = try RunRow.insert(campaign, text, occurrence: occurrence, isTest: isTest, now: now, db)
         guard let made else {
-            // Another process was faster.
+            // Another process has created the run at the same time.
             guard let run = try RunRow.find(db, campaign: campaign.name, occurrence: occurrence) else {
                 throw StoreError.noSuchRun(0)
             }
@@ -114,8 +114,8 @@ private struct RunCreation<Session: SQLSession> {
         return (try RunRow.require(db, made), true)
     }
 
-    /// Checks the volume of a run that was just inserted. Its creation event blocks other creations, so that the second
-    /// of two simultaneous runs sees the first.
+    /// Checks the volume of a run that was just inserted. The event of its creation blocks other creations, so the
+    /// second of two simultaneous transactions sees the first run.
     func weigh(_ run: Run, _ volume: VolumeRequest?, _ limits: ReachLimits?) throws -> Run {
         try limits?.write(to: run.id, db)
         guard let volume, let hold = try VolumeHistory(db, besides: run.id, volume, now: now).hold() else { return run }

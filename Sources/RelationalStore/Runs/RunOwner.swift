@@ -7,13 +7,13 @@ package struct RunOwner {
     package let state: RunState
     package let owner: String?
     package let heartbeat: Timestamp?
-    /// The person whom a paused run waits for; `nil` if it paused itself.
+    /// The person who paused the run and must resume it; `nil` if the run paused itself.
     package let pausedBy: String?
     /// The halt that paused the run.
     package let halt: RunHalt?
     package let reason: String?
 
-    /// Locks the run and all its leasing until the end of the transaction, to change the owner.
+    /// Locks the run, its senders, its leases and its stages until the end of the transaction, to change the owner.
     package static func alone(_ db: some SQLSession, _ run: Int64) throws -> RunOwner {
         try db.lockWork(of: run)
         return try locked(db, run)
@@ -50,7 +50,7 @@ package struct RunOwner {
         return owner
     }
 
-    /// Returns whether a living sender owns the run or participates in it.
+    /// Returns whether any living sender owns the run or participates in it.
     package func isHeld(_ db: some SQLSession, _ isAlive: OwnerLiveness.IsAlive) throws -> Bool {
         if let owner, isAlive(owner) { return true }
         return try db.senders(of: run).contains(where: isAlive)
@@ -92,7 +92,7 @@ package struct RunOwner {
 
     /// Leaves the run without an owner; the time of the last heartbeat stays.
     ///
-    /// - Parameter owner: the sender that leaves; `nil` for all participants.
+    /// - Parameter owner: the sender that leaves; `nil` if all participants leave.
     package static func open(_ db: some SQLSession, _ run: Int64, of owner: String? = nil) throws {
         try db.leave(run, owner)
         try db.execute("UPDATE run SET owner = NULL WHERE id = $1", run)

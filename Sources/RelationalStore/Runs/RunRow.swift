@@ -11,7 +11,8 @@ package enum RunRow {
     /// The index of the first count in ``columns``.
     private static let accountStart = 17
 
-    /// Returns the rows of a list. `clauses` is a constant text of this code, with `$1` and on for its values.
+    /// Returns the rows of a list. `clauses` is a constant text of this code, with `$1`, `$2` and so on for its
+    /// values.
     package static func list(
         _ db: some SQLSession, _ clauses: String, _ values: any SQLValue...
     ) throws -> [ListedRun] {
@@ -47,7 +48,7 @@ package enum RunRow {
         _ campaign: Campaign, _ text: RunDefinitionText, occurrence: String, isTest: Bool, now: Timestamp,
         _ db: some SQLSession
     ) throws -> Int64? {
-        // A conflict uses up an id. This check prevents gaps between the ids of runs.
+        // An INSERT that conflicts uses up an id. This check prevents such gaps between the ids of runs.
         let known = try db.first(
             "SELECT id FROM run WHERE campaign = $1 AND occurrence = $2", campaign.name, occurrence
         ) { try $0.int64(0) }
@@ -70,10 +71,10 @@ package enum RunRow {
     }
 
     /// Adds signed differences to the counts of a run, and the ended deliveries to its timeline. Returns the new
-    /// counts. Every change of the counts goes through this function, so that counts and timeline agree. A response of
-    /// APNs ends a series of automatic pauses.
+    /// counts. Every change of the counts goes through this function, so that counts and timeline agree. A change
+    /// that includes a response of APNs ends a series of automatic pauses.
     ///
-    /// Call this last: every other change of the run waits from here to the end of the transaction.
+    /// Call this last, because every other change of the run then waits until the end of the transaction.
     @discardableResult
     package static func add(
         _ change: DeliveryCounts, _ attempts: SettledAttempts = SettledAttempts(), to run: Int64, at now: Timestamp,

@@ -13,10 +13,10 @@ package struct RunStateChange<Session: SQLSession> {
         self.now = now
     }
 
-    /// Puts the run into a state.
+    /// Changes the run's state.
     ///
     /// - Parameters:
-    ///   - pausedBy: a person who asked for the pause. The run waits for that person.
+    ///   - pausedBy: the person who paused the run, and for whom it waits.
     ///   - halt: the halt of a run that pauses itself.
     package func enter(
         _ state: RunState, reason: String?, actor: Actor, pausedBy: String? = nil, halt: RunHalt? = nil
@@ -55,7 +55,7 @@ package struct RunStateChange<Session: SQLSession> {
             UPDATE run SET state = $2, state_reason = $3, paused_by = $4, halt = $5, halted_at = $6 WHERE id = $1
             """, run, state.rawValue, reason, pausedBy, halt?.rawValue, isAutomatic ? haltedBefore ?? now : nil)
         let event = try db.record(.entered(state, halt: halt), run: run, by: actor, reason ?? "", now: now)
-        // Only the first pause of a series is announced, not the later failed attempts.
+        // Announce only the first automatic pause of a series, not the pauses after later failed attempts.
         if isAutomatic, haltedBefore != nil { return }
         try Outbox.add(state, halt: halt, of: run, reason: reason, pausedBy: pausedBy, event: event, now: now, db)
     }
@@ -66,8 +66,8 @@ package struct RunStateChange<Session: SQLSession> {
         try suppress(upTo: .max, after: 0)
     }
 
-    /// Suppresses pending deliveries among the next slice of a cancelled run. Returns the last device read, or `nil` at
-    /// the end. Millions of them in one transaction would block all settlements.
+    /// Suppresses pending deliveries among the next slice of a cancelled run. Returns the last device read, or `nil`
+    /// at the end. All of them in one transaction would block all settlements, because there may be millions.
     package func suppressSlice(after device: Int64) throws -> Int64? {
         guard try RunOwner.alone(db, run).state == .cancelled,
             let last = try DeliverySlice.lastDevice(db, run: run, after: device)
@@ -76,7 +76,7 @@ package struct RunStateChange<Session: SQLSession> {
         return last
     }
 
-    /// Suppresses pending deliveries, except those in a lease: their outcomes are still to come.
+    /// Suppresses pending deliveries, except those in a lease, because their outcomes are still expected.
     private func suppress(upTo last: Int64, after device: Int64) throws {
         let count = try db.execute(
             """
@@ -104,7 +104,7 @@ package struct RunStateChange<Session: SQLSession> {
 
 /// The deliveries of a run in order of device, in slices of limited size.
 package enum DeliverySlice {
-    /// The number of deliveries per slice, which is written in a fraction of a second.
+    /// The maximum number of deliveries per slice. Writing a slice takes a fraction of a second.
     private static let countMax = 20_000
 
     /// Returns the last device of the next slice; `nil` if there is none.

@@ -31,7 +31,7 @@ extension RelationalStore {
     }
 }
 
-/// The stops in force, among the facts of the store; there is no row while there are none.
+/// The stops in force, stored as a ``StoredFact``. While there are none, there may be no row.
 package enum StopRecord {
     package static func read(_ db: some SQLSession) throws -> StopOrders {
         try StoredFact.value(StopRecordKey.stops, db) ?? StopOrders()

@@ -1,4 +1,4 @@
-/// The migration that gives each device a bit instead of a row for its proven first token, see ``ProvenTokens``.
+/// The migration that records a proven first token as a bit instead of a row; see ``ProvenTokens``.
 ///
 /// The text is frozen on release.
 package enum ProvenFirstSchema {

@@ -7,11 +7,12 @@ package struct SegmentCatalog<Session: SQLSession> {
 
     package init(_ db: Session) { self.db = db }
 
-    /// Locks segments until the transaction ends: no other transaction creates, defines or fills one. Readers are not
-    /// blocked. Call it before devices are deleted or a segment is defined.
+    /// Locks all segments. Until the transaction ends, no other transaction creates, defines or fills a segment.
+    /// Readers are not blocked. Call it before devices are deleted or a segment is defined.
     package func hold() throws { try db.lock(table: "segment") }
 
-    /// Returns a segment. Throws ``StoreError/noSuchSegment(_:suggestion:)`` with the nearest existing name.
+    /// Returns a segment. If there is none, throws ``StoreError/noSuchSegment(_:suggestion:)`` with the most similar
+    /// existing name.
     package func entry(of name: String) throws -> SegmentEntry {
         if let entry = try find(name) { return entry }
         let names = try db.all("SELECT name FROM segment") { try $0.text(0) }
@@ -19,7 +20,7 @@ package struct SegmentCatalog<Session: SQLSession> {
     }
 
     package func find(_ name: String) throws -> SegmentEntry? {
-        // No stored name contains NUL, and PostgreSQL accepts no such text.
+        // No stored name contains NUL, and PostgreSQL accepts no text that does.
         guard !name.utf8.contains(0) else { return nil }
         return try db.first("SELECT id, expression FROM segment WHERE name = $1", name) { row in
             SegmentEntry(

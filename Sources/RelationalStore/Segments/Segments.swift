@@ -5,12 +5,13 @@ extension RelationalStore {
     package func defineSegment(
         _ name: String, source: String, expression: AudienceExpression, now: Timestamp
     ) async throws {
-        // Count first. A transaction that counts would block other definitions of segments, or all other writes.
+        // Count first. Counting in the transaction below would block other definitions of segments, and on SQLite
+        // all other writes.
         let count = try await snapshot(.expensive) { db in
             try db.count(.segment(name), defining: (name, expression), now: now)
         }
         try await transaction(.quick) { db in
-            // Two segments that are defined simultaneously could each contain the other.
+            // Two segments that are defined at the same time could otherwise contain each other.
             let catalog = SegmentCatalog(db)
             try catalog.hold()
             try catalog.define(name, source: source, expression, now: now)
@@ -23,7 +24,7 @@ extension RelationalStore {
     package func removeSegment(_ name: String, usedBy others: [String], now: Timestamp, by actor: Actor) async throws {
         try await transaction(.durableOnServer) { db in
             let catalog = SegmentCatalog(db)
-            // The lock prevents a new segment that refers to this one.
+            // The lock prevents the definition of a new segment that refers to this one.
             try catalog.hold()
             let entry = try catalog.entry(of: name)
             let waiting = "WHERE NOT is_frozen AND state IN (\(SQLConstants.list(RunState.unfinished))) ORDER BY id"
@@ -42,7 +43,7 @@ extension RelationalStore {
             let summaries = try catalog.summaries()
             guard let now else { return summaries }
             return try summaries.map { summary in
-                // A segment that cannot be read shows its stored count.
+                // If a segment cannot be read, show its stored count.
                 try ReadableRows.of([summary]) { try catalog.recounted($0, now: now) }.first ?? summary
             }
         }
@@ -91,6 +92,6 @@ extension SegmentContents {
 }
 
 private enum SegmentLimits {
-    /// The number of devices read for a page of a dynamic segment, which takes some tens of milliseconds.
+    /// The maximum number of devices read for a page of a dynamic segment. This takes some tens of milliseconds.
     static let membersLookedAt: Int64 = 50_000
 }

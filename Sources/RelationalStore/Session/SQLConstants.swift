@@ -1,8 +1,8 @@
 package import Model
 import Store
 
-/// Constants of Swift types as SQL text, so that states, statuses and reasons in statements match their types. External
-/// data is never written as text: it is a value for `$1`.
+/// Constants of Swift types as SQL text, so that states, statuses and reasons in statements match their types.
+/// External data is never part of the text. It is passed as a value.
 package enum SQLConstants {
     /// Returns a list such as `'scheduled', 'running'`.
     package static func list(_ constants: [String]) -> String {
@@ -16,8 +16,8 @@ package enum SQLConstants {
         states.map { "\($0.rawValue)" }.joined(separator: ", ")
     }
 
-    /// Returns the word of a stored number: `CASE environment WHEN 0 THEN 'production' ELSE 'sandbox' END`. The last
-    /// word stands for every other number, as it does when rows are read.
+    /// Returns an expression for the word of a stored number: `CASE environment WHEN 0 THEN 'production' ELSE
+    /// 'sandbox' END`. The last word is used for every other number, as in the code that reads rows.
     package static func word(of column: String, _ constants: [(code: Int64, word: String)]) -> String {
         let cases = constants.dropLast().map { "WHEN \($0.code) THEN '\($0.word)'" }.joined(separator: " ")
         return "CASE \(column) \(cases) ELSE '\(constants.last?.word ?? "")' END"

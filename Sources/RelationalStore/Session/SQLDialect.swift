@@ -14,12 +14,14 @@ package enum SQLDialect: Sendable {
     package var greatest: String { word("max", "greatest") }
     package var least: String { word("min", "least") }
 
-    /// Returns a condition such as `state \(dialect.isAny(1))`: whether a value is among the values of `$1`.
+    /// Returns the right side of a condition such as `state \(dialect.isAny(1))`, which is true for a value in the
+    /// list `$1`.
     package func isAny(_ number: Int) -> String {
         word("IN (SELECT value FROM json_each($\(number)))", "= ANY ($\(number))")
     }
 
-    /// Returns a source such as `FROM \(dialect.each(2))`: the texts of `$2` as rows of `value`, in the order of `key`.
+    /// Returns a source such as `FROM \(dialect.each(2))`. It has a row for each text of `$2`, with the columns
+    /// `value` and `key`, the order.
     package func each(_ number: Int) -> String {
         word("json_each($\(number))", "unnest($\(number)::text[]) WITH ORDINALITY AS given (value, key)")
     }
@@ -35,7 +37,7 @@ package enum SQLDialect: Sendable {
         word("delivery AS \(name)\(hint.isEmpty ? "" : " \(hint)")", "delivery_\(run) AS \(name)")
     }
 
-    /// Returns the last bytes of a column in hex; an empty text if there are none.
+    /// Returns an expression for the last bytes of a column in hex, or an empty text if the column is empty.
     package func hexOfLast(_ count: Int, of column: String) -> String {
         word(
             "lower(hex(substr(\(column), -\(count))))",
@@ -53,10 +55,11 @@ package enum SQLDialect: Sendable {
     /// The suffix of a SELECT that skips rows locked by another transaction, and locks the others.
     package var skipLocked: String { word("", " FOR UPDATE SKIP LOCKED") }
 
-    /// Returns the condition in the form of SQLite's partial indexes, which serve only a query with the same text.
+    /// Returns the condition that a column is false. On SQLite its text is that of the partial indexes, because a
+    /// query uses such an index only with the same text.
     package func isFalse(_ column: String) -> String { word("\(column) = 0", "NOT \(column)") }
 
-    /// Returns the suffix of a table's name with the index that SQLite must use.
+    /// Returns a suffix for a table's name that tells SQLite which index to use. It is empty on PostgreSQL.
     package func hint(_ index: String) -> String { word(index, "") }
 
     /// The join of two tables in which SQLite reads the first table in the outer loop.
@@ -65,7 +68,7 @@ package enum SQLDialect: Sendable {
     /// The function `position(text, part)`. It counts from 1, and returns 0 if the part is missing.
     package var position: String { word("instr", "strpos") }
 
-    /// Returns the text at a path in a JSON column.
+    /// Returns an expression for the text at a path in a JSON column.
     package func json(_ column: String, _ path: String...) -> String { json(column, path: path) }
 
     package func json(_ column: String, path: [String]) -> String {
@@ -74,21 +77,22 @@ package enum SQLDialect: Sendable {
             "(\(column)::json #>> '{\(path.joined(separator: ","))}')")
     }
 
-    /// Returns the suffix of an INSERT that writes no row if another transaction has just written the same one. SQLite
-    /// does not need it, and has no index on some of these columns.
+    /// Returns the suffix of an INSERT that writes no row if another transaction has just written the same row.
+    /// SQLite does not need it, and has no index on some of these columns.
     package func unlessThere(_ columns: String) -> String {
         word("", "ON CONFLICT \(columns) DO NOTHING")
     }
 
-    /// Returns a sort order, as in `ORDER BY \(dialect.bytes("user_id"))`: by bytes, whatever the database's collation.
+    /// Returns a sort order, as in `ORDER BY \(dialect.bytes("user_id"))`. It sorts by bytes, whatever the
+    /// database's collation.
     package func bytes(_ column: String) -> String { word(column, "\(column) COLLATE \"C\"") }
 
-    /// Returns bytes in lower-case hex.
+    /// Returns an expression for the bytes of a column in lower-case hex.
     package func hex(_ column: String) -> String { word("lower(hex(\(column)))", "encode(\(column), 'hex')") }
 
-    /// The texts of a column, as one value that ``SQLFields/texts(_:)`` reads.
+    /// Returns an expression for the texts of a column, as one value that ``SQLFields/texts(_:)`` reads.
     ///
-    /// - Parameter rows: what follows the column in the query, from `FROM`.
+    /// - Parameter rows: the rest of the query, from `FROM` on.
     package func list(_ column: String, _ rows: String) -> String {
         word("(SELECT json_group_array(\(column)) \(rows))", "ARRAY (SELECT \(column) \(rows))")
     }
@@ -98,17 +102,18 @@ package enum SQLDialect: Sendable {
         word(placeholder, "\(placeholder)::\(type)")
     }
 
-    /// Returns whether the engine can store a text: PostgreSQL's texts have no NUL.
+    /// Returns whether the engine can store a text. PostgreSQL cannot store NUL.
     package func canHold(_ text: String) -> Bool { self == .sqlite || !text.utf8.contains(0) }
 
-    /// Returns a stored moment in the format of `Timestamp.iso8601`, without fractions of a second.
+    /// Returns an expression for a stored moment in the format of `Timestamp.iso8601`, without fractions of a
+    /// second.
     package func second(_ column: String) -> String {
         word(
             "strftime('%Y-%m-%dT%H:%M:%SZ', \(column) / 1000, 'unixepoch')",
             "to_char(to_timestamp(\(column) / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')")
     }
 
-    /// Returns a stored moment in the format of `Timestamp.iso8601`.
+    /// Returns an expression for a stored moment in the format of `Timestamp.iso8601`.
     package func moment(_ column: String) -> String {
         word(
             "strftime('%Y-%m-%dT%H:%M:%fZ', \(column) / 1000.0, 'unixepoch')",

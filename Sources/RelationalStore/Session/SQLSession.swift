@@ -3,8 +3,8 @@ package import Store
 
 /// A transaction of either engine, passed to a closure that runs on its thread.
 ///
-/// Statements are written once for both engines. Values are given for `$1`, `$2`, and rows are read by column number.
-/// The differences between the engines come from ``dialect``.
+/// Statements are written once for both engines. The values of `$1`, `$2` and so on are passed in order, and rows
+/// are read by column number. ``dialect`` has the differences between the engines.
 package protocol SQLSession: SendableMetatype {
     associatedtype Fields: SQLFields
 
@@ -50,7 +50,7 @@ package protocol SQLSession: SendableMetatype {
     /// Returns whether an index finds failed deliveries by reason.
     func hasFailedIndex(of run: Int64) throws -> Bool
 
-    /// Drops the structures that only a running run needs.
+    /// Drops the data that only an unfinished run needs.
     func ended(run: Int64) throws
 
     // The senders of a run. On SQLite the owner in the run's row is the only one.
@@ -58,7 +58,7 @@ package protocol SQLSession: SendableMetatype {
     /// Locks the run's senders, leases and stages, in this order, until the transaction ends.
     func lockWork(of run: Int64) throws
     func senders(of run: Int64) throws -> [String]
-    /// Returns whether `owner` is a sender of the run, and keeps it so until the transaction ends.
+    /// Returns whether `owner` is a sender of the run, and locks that fact until the transaction ends.
     func isSender(_ owner: String, of run: Int64) throws -> Bool
     /// Adds a sender to the run, and removes the dead ones.
     func join(_ sender: String, to run: Int64, _ isAlive: OwnerLiveness.IsAlive) throws
@@ -73,13 +73,13 @@ package protocol SQLSession: SendableMetatype {
     /// Writes the one delivery of a test run.
     func freeze(_ chosen: ChosenDevice, run: Int64, now: Timestamp) throws
 
-    /// Drops pushes that no cap counts any more.
+    /// Deletes pushes that no cap counts any more.
     func pruneCaps(at now: Timestamp) throws
 
     // Audiences.
 
-    /// Returns a condition on `device` that needs no further brackets. The text that plans well differs between the
-    /// engines.
+    /// Returns a condition on `device` that needs no further brackets. The engines need different texts for good
+    /// query plans.
     static func sql(of audience: ResolvedAudience, _ condition: inout AudienceCondition) -> String
     /// Decides about each device of an audience, in order of id, and returns the counts.
     ///
@@ -106,13 +106,15 @@ package protocol SQLSession: SendableMetatype {
 
     // Leases and outcomes.
 
-    /// Reads the bucket of a pace, and locks it until the transaction ends. A server's clock is written to `clocks`.
+    /// Reads the bucket of a pace, and locks it until the transaction ends. If the server's clock counts, its
+    /// reading is written to `clocks`.
     func lockBucket(of pace: SharedPace, _ clocks: inout ClockReading) throws -> PaceBucket
 
     /// Records outcomes, and returns the counts of the run. A delivery that already has its outcome is not changed.
     func settle(_ settlements: [Settlement], run: Int64, now: Timestamp) throws -> DeliveryCounts
-    /// Returns, for each device that is gone, the devices of its user in the app, with their deliveries in the run. The
-    /// list is empty if the device has no user. It has at most one device more than ``UserFallback/devicesMax``.
+    /// Returns a list for each device that is gone: the devices of its user in the app, with their deliveries in the
+    /// run. A list is empty if the device has no user. A list has at most one device more than
+    /// ``UserFallback/devicesMax``.
     func devicesOfUsers(of gone: [Int64], in run: Int64) throws -> [[UserFallback.Candidate]]
 }
 
@@ -157,7 +159,7 @@ extension SQLSession {
         try all(statement, values: values, read: read).first
     }
 
-    /// Returns all rows that can be read. A value that cannot be read never makes a list fail.
+    /// Returns all rows that can be read. It skips a row with a value that cannot be read.
     package func readable<Value>(
         _ statement: SQLStatement, values: [any SQLValue], read: (Fields) throws -> Value
     ) throws -> [Value] {

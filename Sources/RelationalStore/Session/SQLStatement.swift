@@ -1,7 +1,7 @@
-/// The text of a statement, with `$1`, `$2` for its values.
+/// The text of a statement, with `$1`, `$2` and so on for its values.
 ///
-/// A literal statement is prepared on its first use and kept by the connection. A text that is built for one run or
-/// audience is not kept: use `.once(text)`.
+/// A literal statement is prepared on its first use and kept by the connection. Use `.once(text)` for a text that is
+/// built for one run or audience, so that it is not kept.
 package struct SQLStatement: ExpressibleByStringInterpolation, Hashable, Sendable {
     package let text: String
     package let isKept: Bool

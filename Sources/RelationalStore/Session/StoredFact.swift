@@ -1,6 +1,6 @@
 import Store
 
-/// A fact about the whole store, as JSON under its name in the table `meta`.
+/// Reads and writes facts about the whole store. A fact is JSON under a key in the table `meta`.
 package enum StoredFact {
     package static func value<Value: Decodable>(_ key: String, _ db: some SQLSession) throws -> Value? {
         try db.first("SELECT value FROM meta WHERE key = $1", key) { try $0.bytes(0) }

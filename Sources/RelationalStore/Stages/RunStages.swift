@@ -254,14 +254,14 @@ package struct RunStages<Session: SQLSession>: StageStore {
         try RunStateChange(db, run.id, now: now).note(.paused, reason: reason, actor: actor, halt: halt)
     }
 
-    /// Records an event. It locks the run before the event chain, as every transaction does that changes the run's
+    /// Records an event. It locks the run before the event chain, like every transaction that changes the run's
     /// state.
     package func note(_ detail: String, at now: Timestamp) throws {
         _ = try RunOwner.locked(db, run.id)
         try db.record(.runStage, run: run.id, by: actor, detail, now: now)
     }
 
-    /// Records that a person resumed a run that a stage had paused.
+    /// Records that a person has resumed a run that a stage had paused.
     static func release(_ run: Int64, by actor: Actor, _ db: Session) throws {
         try db.execute(
             """
@@ -300,7 +300,7 @@ extension RelationalStore {
 extension StageController {
     /// Returns the controller of a run, or `nil` as ``init(_:_:at:after:)`` does.
     ///
-    /// - Parameter owner: the sender that pauses the run and begins its stages; `nil`: the run's owner.
+    /// - Parameter owner: the sender that pauses the run and begins its stages; `nil` for the run's owner.
     package static func of(
         _ run: Int64, for owner: String? = nil, at now: Timestamp, after steps: [ClockStep] = [],
         _ db: some SQLSession

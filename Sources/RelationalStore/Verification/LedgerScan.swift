@@ -54,11 +54,11 @@ extension CapLedgerCheck {
             """, oldest
         ) { (id: try $0.int64(0), cappedSince: try $0.timestamp(1)) }
         for found in runs {
-            // A run that cannot be read is reported by another check.
+            // Another check reports a run that cannot be read.
             guard let run = try RunRow.list(db, "WHERE id = $1", found.id).readable.first,
                 let since = since(found.cappedSince, run)
             else { continue }
-            // The run's outcomes are being pruned now.
+            // Skip a run whose outcomes are being pruned now.
             guard try db.hasDeliveries(of: run.id) else { continue }
             var last: Int64? = 0
             while let after = last { last = try look(db, run.id, since: since, after: after) }
@@ -86,11 +86,11 @@ extension CapLedgerCheck {
     }
 }
 
-/// Compares the silent ledger with deliveries and leases. Every background push must be in the ledger, or the budget is
-/// not kept. No slot may stay open after its push has ended.
+/// Compares the silent ledger with deliveries and leases. Every background push must be in the ledger, because
+/// otherwise a device could exceed its budget. No slot may stay open after its push has ended.
 ///
-/// The definition of each run says whether its pushes are background pushes. Every run in the ledger or in a silent
-/// lease must have such a definition. The check therefore cannot pass by finding no such run.
+/// The definition of a run says whether its pushes are background pushes. Every run in the ledger or in a silent
+/// lease must have such a definition. So the check also fails if it misreads the definitions and finds no such run.
 struct LedgerCover<Session: SQLSession> {
     static var name: String { "silent_ledger" }
     static var promise: String {
@@ -98,7 +98,8 @@ struct LedgerCover<Session: SQLSession> {
     }
 
     private(set) var faults: [StoreFault] = []
-    /// The faults of runs whose budget is not recorded: the ledger may have forgotten their pushes by a shorter window.
+    /// The faults of runs whose budget is not recorded. The ledger may have deleted their pushes because of a
+    /// shorter window.
     private(set) var doubts: [StoreFault] = []
     /// The number of background pushes compared with the ledger.
     private(set) var compared = 0
@@ -110,8 +111,8 @@ struct LedgerCover<Session: SQLSession> {
         try findStranded(db)
     }
 
-    /// Finds recent background pushes that are not in the ledger. Older rows may be pruned when the device gets its
-    /// next push.
+    /// Finds recent background pushes that are not in the ledger. Older entries may be missing, because the next
+    /// push to a device deletes them.
     private mutating func findUncovered(_ db: Session, _ budgets: SilentBudgets) throws {
         let latest =
             try db.first("SELECT coalesce(max(reserved_at), 0) FROM silent_ledger") { try $0.timestamp(0) }
@@ -128,9 +129,9 @@ struct LedgerCover<Session: SQLSession> {
         ) { (run: try $0.int64(0), topic: try $0.textOrNil(1), isCovered: try $0.bool(2)) }
         for run in runs {
             backgroundRuns.insert(run.run)
-            // The outcomes were pruned, or are being pruned now.
+            // Skip a run whose outcomes were pruned, or are being pruned now.
             guard run.isCovered, try db.hasDeliveries(of: run.run) else { continue }
-            // A push that a shorter window has forgotten is not missing.
+            // An entry that was deleted because of a shorter window is not missing.
             let window = [recorded?.shortestWindow, budgets[run.topic].window].compactMap(\.self).min() ?? .zero
             let isSure = recorded.map { $0[run.run] != nil } ?? true
             try compare(db, run.run, since: latest - window, isSure: isSure)
@@ -162,8 +163,8 @@ struct LedgerCover<Session: SQLSession> {
         }
     }
 
-    /// Finds runs with background pushes whose definition is not for background pushes. Run ids stay the same when
-    /// devices are merged.
+    /// Finds runs with entries of background pushes whose definition is not for background pushes. It compares run
+    /// ids, because a merge of devices does not change them.
     private mutating func findUnread(_ db: Session) throws {
         let named = try db.all(
             """

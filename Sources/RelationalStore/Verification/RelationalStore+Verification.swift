@@ -37,8 +37,8 @@ extension RelationalStore {
         }
     }
 
-    /// Checks deliveries. PostgreSQL checks each run in a separate snapshot, and combines the results by promise.
-    /// SQLite has all deliveries in one table, so one read checks each promise.
+    /// Checks deliveries. On PostgreSQL, it checks each run in a separate snapshot and combines the results by
+    /// promise. On SQLite, one read of the table of all deliveries checks a promise.
     private func deliveries(faultsMax: Int) async throws -> [Verification.Check] {
         let isCallers = goesByCallersClock
         var checks = RowCheck<Session>.deliveries(of: nil, goesByCallersClock: isCallers).map {
@@ -50,7 +50,7 @@ extension RelationalStore {
             let rows = RowCheck<Session>.deliveries(of: run, goesByCallersClock: isCallers)
             for (index, rows) in rows.enumerated() {
                 let found = try await check(rows.name, rows.promise) { db in
-                    // The run was pruned after the runs were listed.
+                    // Skip a run that was pruned after the runs were listed.
                     if let run, try OutcomeSummary(db, run).prunedAt() != nil {
                         return Verification.Check(rows.name, rows.promise, faults: [])
                     }
@@ -152,7 +152,8 @@ extension RelationalStore {
         return checks
     }
 
-    /// Returns `nil` also if damage hides the device: other faults already report the damage.
+    /// Returns the end of a device's token. Also returns `nil` if the device cannot be read because of damage, which
+    /// other faults report.
     private func tokenEnd(of device: Int64) async throws -> String? {
         do {
             return try await snapshot(.expensive) { db in
@@ -173,8 +174,8 @@ package enum EventRecord {
 }
 
 extension StoreError {
-    /// Whether `verify` reports the error and continues. An error of another process or the network ends `verify`,
-    /// which may succeed when it is retried.
+    /// Whether `verify` reports the error and continues. An error that another process or the network caused ends
+    /// `verify`, and a retry may succeed.
     fileprivate var isFault: Bool {
         switch self {
         case .unreachable, .outcomeUnknown: false

@@ -27,7 +27,8 @@ struct RowCheck<Session: SQLSession>: Sendable {
 
     private static var dialect: SQLDialect { Session.dialect }
     private static var none: String { "CAST(NULL AS bigint)" }
-    /// On SQLite a damaged or missing index must not hide the faults that it should have prevented.
+    /// The hint to read SQLite's rows without an index. A damaged index could hide the faults that it should have
+    /// prevented.
     private static var byRow: String { dialect.hint("NOT INDEXED") }
 }
 
@@ -98,7 +99,7 @@ extension RowCheck {
         ] + (dialect == .sqlite ? [] : [belongings])
     }
 
-    /// A check that foreign keys make on SQLite.
+    /// A check that only PostgreSQL needs, because on SQLite foreign keys enforce it.
     private static var belongings: RowCheck {
         RowCheck(
             "belongings", "every row that names a device or a segment has one",
@@ -181,7 +182,7 @@ extension RowCheck {
     /// The promises of each single delivery.
     ///
     /// - Parameters:
-    ///   - run: the run to check; `nil` for all runs, which SQLite has in one table.
+    ///   - run: the run to check; `nil` for all runs, which is possible only on SQLite.
     ///   - goesByCallersClock: whether the ledger's times come from the same clock as the run's creation time.
     static func deliveries(of run: Int64?, goesByCallersClock: Bool) -> [RowCheck] {
         let table = dialect.deliveries(of: run ?? 0, as: "delivery")
@@ -273,7 +274,7 @@ extension SQLDialect {
         word("(SELECT seq FROM sqlite_sequence WHERE name = 'device')", "(SELECT last_value FROM device_id_seq)")
     }
 
-    /// A further case for faults of a run.
+    /// One more case for the faults of a run.
     fileprivate var senderFault: String {
         word(
             "",
@@ -284,7 +285,7 @@ extension SQLDialect {
             """)
     }
 
-    /// Rows of `run_id` and `what` that belong to a run, in addition to those of both engines. SQLite skips along the
+    /// A query for the rows of one engine that name a run, as `run_id` and `what`. On SQLite, it skips along the
     /// primary key from run to run, and does not read every delivery.
     fileprivate var orphanRows: String {
         word(

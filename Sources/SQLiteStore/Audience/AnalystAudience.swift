@@ -17,11 +17,11 @@ extension SQLiteFileStore {
 }
 
 /// The devices that an `audience_sql` selects, as a condition on `device`. The query runs once, on a separate
-/// connection. Its result is in a temporary table of the reading connection while it is needed. The table is in a
-/// temporary file, so that memory does not grow with it.
+/// connection. A temporary table of the reading connection holds the result while it is needed. SQLite keeps that
+/// table in a temporary file, so memory use does not grow with the result.
 enum AnalystAudience {
-    /// Calls `body` with the devices of the campaign's `audience_sql`, or with `nil` if it has none. `body` must finish
-    /// its statements before it returns.
+    /// Calls `body` with the devices of the campaign's `audience_sql`, or with `nil` if the campaign has none.
+    /// `body` must finish its statements before it returns.
     ///
     /// - Throws: `StoreError.audienceSQL`.
     static func with<Value>(
@@ -32,7 +32,7 @@ enum AnalystAudience {
         try db.execute(sql: "CREATE TEMP TABLE audience_sql_device (id INTEGER PRIMARY KEY) STRICT")
         try fill(db, sql, app: campaign.topic, now: now)
         let result = Result { try body(AudienceCondition("device.id IN (SELECT id FROM temp.audience_sql_device)")) }
-        // After a cancellation no table can be dropped; the next audience drops it.
+        // After a cancellation this fails, and the next call drops the table instead.
         let end = Result { try drop(db) }
         let value = try result.get()
         try end.get()
@@ -46,7 +46,7 @@ enum AnalystAudience {
         let connection = try AnalystConnection(
             address: StoreReading.address(of: db), app: app, timeLimit: StoreLimits.audienceSQLTime,
             isCancelled: {
-                // A cancelled read executes no further statement.
+                // If the read is cancelled, every statement of its connection throws.
                 do { return try Int.fetchOne(db, sql: "SELECT 1") == nil } catch { return true }
             })
         try connection.select(sql, now: now) { device in

@@ -9,7 +9,8 @@ import Store
 /// Used by one thread; closed when released.
 final class AnalystConnection {
     private static let textMaxBytes: Int32 = 1_000_000
-    /// The number of SQLite virtual machine steps between two checks of the time; they take far below a millisecond.
+    /// The number of SQLite virtual machine steps between two checks of the time. They take far less than a
+    /// millisecond.
     private static let stepsPerLook: Int32 = 10_000
 
     private let handle: OpaquePointer
@@ -43,7 +44,7 @@ final class AnalystConnection {
         sqlite3_busy_timeout(handle, Int32(StoreLimits.busyTimeoutSeconds * 1000))
         sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Self.textMaxBytes)
         try makeViews(nonce, app: app)
-        // SQLite declares these functions at their first use, which the guard would refuse.
+        // SQLite registers these functions at their first use, and the guard would refuse that.
         for function in AudienceGuard.tableFunctions { try execute("SELECT 1 FROM \(function)('[]')") }
         watch()
     }
@@ -65,7 +66,7 @@ final class AnalystConnection {
             case SQLITE_ROW: row += 1
             case SQLITE_INTERRUPT where deadline.wasCancelled: throw CancellationError()
             case SQLITE_INTERRUPT: throw StoreError.audienceSQL(.tooSlow(limit: deadline.limit))
-            // SQLite's own message quotes values of rows.
+            // Do not pass on SQLite's own message, because it quotes values of rows.
             case let code: throw StoreError.audienceSQL(.invalid(Self.unfit(code)))
             }
             guard sqlite3_column_type(statement, 0) == SQLITE_INTEGER else {
@@ -75,8 +76,8 @@ final class AnalystConnection {
         }
     }
 
-    /// Creates three views for each name: one of all apps, one over it of this app, and one over that with the public
-    /// name.
+    /// Creates three views for each public name. The first has the rows of all apps. The second selects this app's
+    /// rows from the first. The third gives the second its public name.
     private func makeViews(_ nonce: String, app: String) throws {
         let run = "temp.\"\(nonce) run\""
         let topics = app.topics.sorted().map(Self.quoted).joined(separator: ", ")
@@ -210,8 +211,8 @@ final class AnalystConnection {
     }
 }
 
-/// A time limit on one statement, which also ends when its read is cancelled. It measures a duration, which does not
-/// depend on the date, so it reads the monotonic clock.
+/// A time limit on one statement. The statement also stops if its read is cancelled. The limit is a duration, so it
+/// uses the monotonic clock.
 final class AudienceDeadline {
     /// The interval between two checks for cancellation.
     private static let askEvery: Duration = .milliseconds(50)

@@ -2,8 +2,8 @@ import Model
 import RelationalStore
 import Store
 
-/// The views of the store that analysts may read, under the names of ``AnalystViewNames``. They have no tokens, joins
-/// or codes. Times are milliseconds UTC. Their columns are:
+/// The views of the store that analysts may read, under the names of ``AnalystViewNames``. They show no tokens and
+/// no numeric codes, and a query needs no joins for them. Times are milliseconds UTC. Their columns are:
 ///
 /// - `device_view`: id, topic, environment, status, status_reason, installation_id, user_id, locale, time_zone,
 ///   country, app_version, os_version, model, alerts_allowed, badge, registered_at, last_seen_at, attributes (JSON),
@@ -16,11 +16,11 @@ import Store
 ///   variant_seed.
 ///
 /// `state` is pending (also while in flight), accepted, rejected, unknown or suppressed. `locale`, `app_version`,
-/// `time_zone` and `country` are the device's values at the freeze. `text_locale` is the locale of the chosen text, and
-/// `stage` counts from 1. Each of them is NULL if it is not known or does not exist.
+/// `time_zone` and `country` are the device's values at the freeze. `text_locale` is the locale of the chosen text,
+/// and `stage` counts from 1. Each of these values is NULL if it is unknown or does not exist.
 ///
-/// `doubts` counts the attempts whose response was lost. If it is above 0, the push may have arrived in any state. The
-/// seeds are those of ``CampaignSplit``.
+/// `doubts` counts the attempts whose response was lost. If it is above 0, the push may have arrived, whatever the
+/// `state`. The seeds are those of ``CampaignSplit``.
 ///
 /// A store also has these views for a SQLite shell. Its migrations create them and are frozen. A change here needs a
 /// migration that recreates them.
@@ -37,12 +37,13 @@ struct AnalystView {
         self.rest = rest
     }
 
-    /// Returns a view of the rows of one app. In all other rows, a column that is not a key reads as NULL. SQLite may
-    /// evaluate an expression of the query before the condition, and a value may make the expression fail or take long.
+    /// Returns a view of the rows of one app. In all other rows, a column that is not a key reads as NULL. Otherwise
+    /// a value of another app could make a query fail or take long, because SQLite may evaluate an expression of the
+    /// query before the condition.
     ///
     /// - Parameters:
     ///   - inner: the view of all apps.
-    ///   - columns: the names of its columns.
+    ///   - columns: the names of the inner view's columns.
     ///   - condition: an SQL condition on these columns.
     static func confined(_ inner: String, _ columns: [String], to condition: String) -> String {
         let columns = columns.map { keys.contains($0) ? $0 : "CASE WHEN \(condition) THEN \($0) END AS \($0)" }
@@ -107,7 +108,8 @@ struct AnalystView {
         """, from: "delivery JOIN", "run ON run.id = delivery.run_id LEFT JOIN",
         "delivery_profile ON delivery_profile.id = delivery.profile", rest: "WHERE run.is_test = 0")
 
-    /// The condition for a delivery that the freeze suppressed. It is in no stage, as in ``DeliveryBreakdown``.
+    /// The condition for a delivery that the freeze suppressed. Such a delivery is in no stage, as in
+    /// ``DeliveryBreakdown``.
     private static let frozenOut =
         "delivery.state = \(DeliveryState.suppressed.rawValue) AND delivery.attempt = 0 AND delivery.reason IN ("
         + SQLConstants.list(FreezePolicy.reasons.map(\.rawValue)) + ")"

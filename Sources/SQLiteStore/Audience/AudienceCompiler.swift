@@ -2,7 +2,7 @@ import Model
 import RelationalStore
 import Store
 
-/// An audience in SQLite's SQL over the table `device`.
+/// Compiles an audience into SQLite's SQL over the table `device`.
 enum AudienceCompiler {
     /// Returns SQL that needs no further brackets: an atom, a group, or `NOT` of one.
     static func sql(_ audience: ResolvedAudience, _ condition: inout AudienceCondition) -> String {
@@ -13,7 +13,8 @@ enum AudienceCompiler {
         case .any(let parts): return grouped(parts.map { sql($0, &condition) }, "OR") ?? "FALSE"
         case .not(let part): return "NOT \(sql(part, &condition))"
         case .member(let segment):
-            // This makes one lookup table per statement; the planner may also walk it in order of device.
+            // SQLite evaluates this subquery once per statement. The planner may also use it to visit the devices in
+            // order of id.
             let id = condition.add(segment)
             return "(device.id IN (SELECT device_id FROM segment_member WHERE segment_id = \(id)))"
         case .tagged(let name):
@@ -47,7 +48,8 @@ enum AudienceCompiler {
         DeviceColumn(.sqlite).comparable(field) { condition.add($0) }
     }
 
-    /// Groups the parts as `((a OR b OR c) OR (d OR e OR f))`. SQLite nests a chain as deep as it is long.
+    /// Groups the parts as `((a OR b OR c) OR (d OR e OR f))`. SQLite nests a chain of n parts n levels deep, and
+    /// limits the depth.
     fileprivate static func grouped(_ parts: [String], _ keyword: String) -> String? {
         guard !parts.isEmpty else { return nil }
         var parts = parts
@@ -61,10 +63,10 @@ enum AudienceCompiler {
     }
 }
 
-/// A ``Store/LocaleCondition`` in SQL.
+/// Compiles a ``Store/LocaleCondition`` into SQL.
 private enum AudienceLocale {
     static func sql(_ asked: LocaleCondition, _ condition: inout AudienceCondition) -> String {
-        // The language alone excludes all other devices after one comparison.
+        // The language comes first, so that one comparison excludes the devices of all other languages.
         let language = begins(with: asked.language, &condition)
         guard !asked.isPlain else { return language }
         var parts = [language]
@@ -80,7 +82,8 @@ private enum AudienceLocale {
         return "(" + parts.joined(separator: " AND ") + ")"
     }
 
-    /// The upper bound uses `.`, the character after `-`.
+    /// Returns the condition that a locale is the prefix, or begins with the prefix and `-`. The upper bound uses
+    /// `.`, the character after `-`.
     private static func begins(with prefix: String, _ condition: inout AudienceCondition) -> String {
         let prefix = condition.add(prefix)
         return "(device.locale = \(prefix) OR (device.locale > \(prefix) || '-' AND device.locale < \(prefix) || '.'))"

@@ -2,14 +2,14 @@ import GRDBSQLite
 
 /// Refuses everything that an `audience_sql` must not do. SQLite calls it while it compiles the statement.
 ///
-/// The tables of the store may be read only through the inner views. SQLite reports the view that a column is read
-/// through by the name in the query text. A common table expression can have the name of a view. The inner views
-/// therefore have unguessable names, and only those names count.
+/// The tables of the store may be read only through the inner views. For each column that is read, SQLite reports
+/// the view by its name in the query text. A common table expression can use the name of a view. The inner views
+/// therefore have unguessable names, and only a read through such a name is allowed.
 final class AudienceGuard {
     static let tableFunctions: Set<String> = ["json_each", "json_tree"]
     private static let schemaTables: Set<String> = ["sqlite_master", "sqlite_temp_master"]
-    /// The allowed functions. They change and reveal nothing, and give the same result for the same row. An interrupted
-    /// freeze therefore continues with the same audience.
+    /// The allowed functions. They change nothing, reveal nothing about the system, and return the same value for
+    /// the same row. An interrupted freeze therefore continues with the same audience.
     private static let functions: Set<String> = [
         "->", "->>", "abs", "avg", "ceil", "ceiling", "char", "coalesce", "count", "cume_dist", "current_date",
         "current_time", "current_timestamp", "date", "datetime", "dense_rank", "exp", "first_value", "floor", "format",
@@ -25,7 +25,7 @@ final class AudienceGuard {
     private let views: Set<String>
     private let innerViews: Set<String>
     private var tablesRead: Set<String> = []
-    /// A description of the first refused thing.
+    /// The description of what was refused first.
     private(set) var refusal: String?
 
     init(views: Set<String>, innerViews: Set<String>) {
@@ -33,7 +33,7 @@ final class AudienceGuard {
         self.innerViews = innerViews
     }
 
-    /// Decides on what `sqlite3_set_authorizer` reports.
+    /// Returns the verdict on one action that SQLite reports; see `sqlite3_set_authorizer`.
     func verdict(_ action: Int32, _ first: String, _ second: String, through context: String?) -> Int32 {
         guard let refused = refusal(of: action, first, second, through: context) else { return SQLITE_OK }
         refusal = refusal ?? refused
@@ -47,7 +47,7 @@ final class AudienceGuard {
         case SQLITE_FUNCTION: Self.functions.contains(second.lowercased()) ? nil : "the function \(second)()"
         case SQLITE_PRAGMA: "PRAGMA \(first)"
         case SQLITE_ATTACH: "ATTACH"
-        // Only SQLite itself does this, when it meets such a function for the first time.
+        // Only SQLite itself writes to these tables, when it registers a table-valued function at its first use.
         case SQLITE_INSERT where Self.schemaTables.contains(first),
             SQLITE_UPDATE where Self.schemaTables.contains(first):
             "a table-valued function other than \(Self.tableFunctions.sorted().joined(separator: " and "))"
@@ -62,7 +62,7 @@ final class AudienceGuard {
             tablesRead.insert(table)
             return true
         }
-        // SQLite asks again, without the view, about a table of which it needs no column in the end.
+        // If a query needs no column of a table after all, SQLite reports the table again without the view.
         return column.isEmpty && tablesRead.contains(table)
     }
 

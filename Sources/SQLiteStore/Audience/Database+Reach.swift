@@ -87,8 +87,8 @@ final class SilentSpending {
     func close() { rows.reset() }
 }
 
-/// Small numbers for the texts of a column, so that a million rows with a few dozen locales create no strings. Equal
-/// texts have equal numbers, from 0 in order of appearance.
+/// Small numbers that stand for the texts of a column, so that a million rows with a few dozen locales create only a
+/// few dozen strings. Equal texts have equal numbers, from 0 in order of appearance.
 struct TextCodes {
     /// The texts by number. `nil` where the column is NULL.
     private(set) var texts: [String?] = []

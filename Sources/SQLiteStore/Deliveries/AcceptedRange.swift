@@ -5,15 +5,16 @@ import Model
 /// The plain acceptances among the outcomes of one lease, recorded with one statement. In a healthy run, nearly all
 /// outcomes are plain acceptances. A statement for each costs more than the rest of the recording together.
 ///
-/// One byte per device between the first and the last selects the devices and gives their locales. The statement
-/// changes no row that was not named, whatever rows are in between.
+/// A text with one byte for each id from the first device to the last selects the devices and gives their locales.
+/// The statement changes no other row in that range.
 struct AcceptedRange {
-    /// The minimum number of acceptances. Below it, a statement for each costs no more.
+    /// The minimum number of acceptances. Below it, one statement for each is no slower.
     private static let countMin = 16
-    /// The maximum number of rows read for each changed row, because retries are scattered.
+    /// The maximum number of ids in the range for each acceptance. The acceptances of retries may be too scattered.
     private static let sparsenessMax = 8
-    /// The highest locale index that fits in a device's byte. 0 means that the device is not selected, 1 that it has no
-    /// locale, and 2 and above are the locale. SQLite would not read higher bytes as single characters.
+    /// The highest locale index that fits in a device's byte. The byte is 0 if the device is not selected, 1 if it
+    /// has no locale, and otherwise its locale index plus 2. SQLite would not read higher bytes as single
+    /// characters.
     private static let localeIndexMax = 125
 
     /// The status of every acceptance.
@@ -77,7 +78,7 @@ struct AcceptedRange {
         return isWhole
     }
 
-    /// Returns whether this outcome is among those recorded; `true` only once for each device.
+    /// Returns whether the range recorded this outcome. Returns `true` only once for each device.
     mutating func add(_ settlement: Settlement) -> Bool {
         let index = Int(settlement.device - first)
         guard codes.indices.contains(index), Self.isPlain(settlement), settlement.leaseNumber == number,

@@ -3,8 +3,8 @@ import Model
 import RelationalStore
 import Store
 
-/// The visible pushes under a frequency cap that left or may have left, in the transaction of `db`; see
-/// ``Store/CapUsage``.
+/// The visible pushes that frequency caps count: those that were sent, or may have been. It works in the transaction
+/// of `db`; see ``Store/CapUsage``.
 struct CapLedger {
     private let db: Database
 
@@ -12,7 +12,7 @@ struct CapLedger {
         self.db = db
     }
 
-    /// Returns the caps' limits for these candidates, ready for reservations.
+    /// Reads what the caps allow for these candidates. The lease then adds its reservations to the result.
     func open(
         _ request: CapRequest, _ candidates: [[LeaseCandidate]], run: Int64, at now: Timestamp,
         after steps: [ClockStep], gap: RestoreGap?
@@ -56,8 +56,8 @@ struct CapLedger {
             })
     }
 
-    /// Records whether all further sends of a run are leased under caps. Call this once a lease is on record. An
-    /// uncapped request in flight means that they are not.
+    /// Records whether the run sends only under caps from now on. Call it after the lease is recorded. A request in
+    /// flight without caps means that the run does not.
     func note(_ run: Int64, isCapped: Bool, at now: Timestamp) throws {
         let change = try RowStatement(
             db,
@@ -72,8 +72,8 @@ struct CapLedger {
         try change.run()
     }
 
-    /// Deletes rows that cannot count any more: they are older than two of the longest windows, however the clock was
-    /// set. The ledger then proves nothing about that time, so `capped_since` moves up.
+    /// Deletes rows that can no longer count. They are older than two of the longest windows, even if the clock was
+    /// changed. The ledger then proves nothing about that time, so `capped_since` is moved forward.
     func prune(at now: Timestamp) throws {
         let past = RollingWindow(
             limit: 1, length: FrequencyCap.windowMax, for: .frequencyCap, at: now,
@@ -87,7 +87,7 @@ struct CapLedger {
                 """, arguments: ["past": past.milliseconds])
     }
 
-    /// Reads the rows of the keys. A row that was read before stays as it is; a missing row has no pushes.
+    /// Reads the rows of the keys. A row that is already in `usage` is not read again. A missing row has no pushes.
     func read(_ keys: [CapKey], into usage: inout CapUsage) throws {
         let rows = try CapUsageStatement(db)
         for key in keys { try rows.read(key, into: &usage) }

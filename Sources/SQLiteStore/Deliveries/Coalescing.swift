@@ -3,9 +3,9 @@ import RelationalStore
 import Store
 import Model
 
-/// Keeps only the newest run's background push among those with one collapse key that wait for a device's silent
-/// budget. A second push would tell the app nothing new. A device belongs to one app, so its id also identifies the
-/// app.
+/// Coalesces the background pushes that wait for a device's silent budget. If several have the same collapse key,
+/// only the push of the newest run continues to wait. A second push would tell the app nothing new. A device belongs
+/// to one app, so its id also identifies the app.
 ///
 /// Pushes in flight, and pushes put off for another reason, are not changed.
 final class Coalescing {
@@ -24,7 +24,8 @@ final class Coalescing {
     private let db: Database
     private let run: Int64
     private let now: Timestamp
-    /// The running and paused runs with the same key; looked up when the first delivery has to wait.
+    /// The running and paused runs with the same collapse key. They are looked up when the first delivery has to
+    /// wait.
     private var others: [Int64]?
     private var replaced: [Int64: Int] = [:]
 

@@ -47,7 +47,8 @@ struct FreezeSource {
         }
     }
 
-    /// Finds the profile by a hash of its texts, so that a known profile copies nothing.
+    /// Returns the index of the row's profile. Finds it by a hash of its texts, so that a known profile copies no
+    /// text.
     private func profile(_ profiles: inout BatchProfiles) -> Int {
         var hash: UInt64 = 0
         for column in Self.profileColumns { hash = BatchProfiles.key(hash, adding: rows.textHash(column)) }
@@ -78,9 +79,10 @@ extension FrozenDeliveries {
     }
 }
 
-/// A statement that inserts several deliveries. Each execution of a statement costs as much as the rest of its work.
+/// A statement that inserts several deliveries. The fixed cost of an execution is about as high as the cost of one
+/// row.
 private struct DeliveryInsertion {
-    /// The numbers of rows for which there is a statement, the largest first. More rows at a time save little.
+    /// The numbers of rows for which there is a statement, largest first. A larger number would save little.
     static let rowCounts = [20, 1]
 
     private static let columns = 10
@@ -98,7 +100,8 @@ private struct DeliveryInsertion {
         try statement.bind(now.milliseconds, 2)
     }
 
-    /// The values of a row follow each other, behind the two that all rows share.
+    /// Returns the text of a statement. All rows share the first two parameters. The parameters of each row follow,
+    /// in order.
     private static func text(rows: Int) -> String {
         let values = (0..<rows).map { row in
             let mark = (0..<columns).map { "?\(3 + row * columns + $0)" }

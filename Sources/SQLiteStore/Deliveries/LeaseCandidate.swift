@@ -31,7 +31,7 @@ struct LeaseCandidates {
                 """, limit: limit, isWaiting: true)
     }
 
-    /// Returns deliveries behind the cursor that were never put off, in order of device.
+    /// Returns deliveries after the cursor that were never put off, in order of device.
     func fresh(limit: Int) throws -> [LeaseCandidate] {
         try read(
             from: "delivery",

@@ -85,8 +85,8 @@ struct LeaseTransaction {
         return (lease, isExhausted)
     }
 
-    /// Returns `nil` if the run has no stages. For most of a run the last stage has begun, and then one statement
-    /// decides.
+    /// Returns what the run's stages permit, or `nil` if the run has no stages. For most of a run the last stage has
+    /// begun, and one query then decides.
     private func permit(_ steps: [ClockStep]) throws -> StagePermit? {
         if request.hasStages, let last = try SQLiteStages.lastBegun(db, run: request.run, of: request.stages) {
             return .open(stage: last, isLast: true, most: .max)
@@ -100,7 +100,8 @@ struct LeaseTransaction {
         return try StageController.of(request.run, for: request.owner, at: request.now, after: steps, db)
     }
 
-    /// Continues when no delivery of the stages that have begun can be sent now.
+    /// Moves the run's stages forward, and returns a lease without deliveries. Called when no delivery of the stages
+    /// that have begun can be sent now.
     private func goOn(_ steps: [ClockStep]) throws -> (lease: Lease, isExhausted: Bool) {
         let empty = Lease(id: 0, deliveries: [], cursor: request.after)
         return try controller(steps)?.goOn().lease(empty) { try nextDue() } ?? (empty, false)
@@ -112,7 +113,7 @@ struct LeaseTransaction {
         let steps: [ClockStep]
         var taken: [LeasedDelivery] = []
         var suppressed: [SuppressionReason: Int] = [:]
-        /// The suppressed devices of early stages that an earlier attempt was sent to.
+        /// The suppressed devices of early stages to which an earlier attempt was sent.
         var leftOut: [Int64] = []
         /// The devices of suppressed deliveries that are gone.
         var gone: [Int64] = []
@@ -161,8 +162,9 @@ struct LeaseTransaction {
         }
     }
 
-    /// Returns the last fresh device in flight. Fresh deliveries are leased in order of device, so no delivery in
-    /// flight is behind it. A cursor that is too low, or of a new sender, therefore leases nothing twice.
+    /// Returns the last fresh device in flight. Fresh deliveries are leased in order of device, so no fresh delivery
+    /// in flight comes after it. A cursor that is too low, such as that of a new sender, therefore leases nothing
+    /// twice.
     private func freshInFlight() throws -> Int64 {
         try Int64.fetchOne(
             db.cachedStatement(
@@ -196,7 +198,7 @@ struct LeaseTransaction {
         return db.lastInsertedRowID
     }
 
-    /// - Parameter replaced: other devices of users whose device is gone.
+    /// - Parameter replaced: the number of other devices of users whose device is gone.
     private func count(leased: Int, suppressed: Int, replaced: Int) throws {
         guard leased + suppressed > 0 else { return }
         var change = DeliveryCounts()
@@ -207,7 +209,7 @@ struct LeaseTransaction {
         try RunRow.add(change, to: request.run, at: request.now, db)
     }
 
-    /// Puts a delivery off. The reason says what it waits for; `held_for` records that permanently.
+    /// Puts a delivery off. `reason` says what the delivery waits for, and `held_for` keeps that after the wait.
     private func putOff(_ device: Int64, until moment: Timestamp, for cause: SuppressionReason?) throws {
         let update = try RowStatement(
             db,
@@ -224,7 +226,8 @@ struct LeaseTransaction {
         try update.run()
     }
 
-    /// Moves a delivery to another environment and makes it due now, because that environment's cursor may be past it.
+    /// Moves a delivery to another environment and makes it due now, because that environment's cursor may already
+    /// be past the device.
     private func move(_ device: Int64, to environment: PushEnvironment) throws {
         let update = try RowStatement(
             db,
@@ -264,9 +267,9 @@ struct LeaseTransaction {
         try update.run()
     }
 
-    /// Returns the next cursor. At the end of the frozen deliveries it jumps to the last delivery, whatever its
-    /// environment and state. The next call then does not read them again. The freeze only adds deliveries behind the
-    /// cursor.
+    /// Returns the next cursor. If no fresh delivery is left, the cursor moves to the last frozen delivery of any
+    /// environment and state, so that the next call does not read them again. The freeze adds deliveries only after
+    /// that one.
     private func cursor(behind fresh: [LeaseCandidate], after: Int64, isExhausted: Bool) throws -> Int64 {
         guard isExhausted else { return fresh.last?.delivery.device ?? after }
         let last = try Int64.fetchOne(

@@ -14,7 +14,7 @@ extension SQLiteFileStore {
         return counts
     }
 
-    /// Freezes the audience. The caller has a turn, so that a connection is free.
+    /// Freezes the audience. The caller has waited for its turn, so a connection is free.
     private func writeDown(
         _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws -> DeliveryCounts {

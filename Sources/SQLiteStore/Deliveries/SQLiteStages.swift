@@ -2,7 +2,7 @@ import GRDB
 import Model
 import Store
 
-/// The queries about a run's stages that a lease makes first.
+/// The queries about a run's stages that a lease runs first.
 enum SQLiteStages {
     /// Returns the last stage if it has begun and no stage is halted. Returns `nil` if ``StageController/permit()`` has
     /// to decide.

@@ -3,8 +3,8 @@ import Model
 import RelationalStore
 import Store
 
-/// Records outcomes in the transaction of `db`. It makes one update for the plain acceptances of a lease and one for
-/// each other delivery. The rest is updated once per batch, or for the few deliveries concerned.
+/// Records outcomes in the transaction of `db`. It runs one update for the plain acceptances of a lease, and one for
+/// each other delivery. Everything else is written once per batch, or only for the few deliveries that need it.
 struct SettlementBatch {
     private let db: Database
     private let run: Int64
@@ -43,7 +43,7 @@ struct SettlementBatch {
         return try RunRow.add(effects.change, effects.attempts, to: run, at: now, db)
     }
 
-    /// What the outcomes of a batch change together.
+    /// The changes that are written once for all outcomes of a batch.
     private struct Effects {
         var change = DeliveryCounts()
         var attempts = SettledAttempts()
@@ -89,7 +89,7 @@ struct SettlementBatch {
         }
     }
 
-    /// Records a late outcome: the push may have left after another process closed its lease.
+    /// Records a late outcome in the ledgers. The push may have been sent after another process closed its lease.
     private func extendLedger(_ settlement: Settlement, _ capped: inout [CapOutcome]) throws {
         guard settlement.mayHaveReachedAPNs else { return }
         capped.append(CapOutcome(settlement))
@@ -97,7 +97,7 @@ struct SettlementBatch {
     }
 }
 
-/// The one update that a delivery gets per outcome.
+/// The statement that records one outcome of a delivery.
 struct SettlementStatement {
     private static let sql = """
         UPDATE delivery SET
@@ -155,7 +155,7 @@ struct SettlementStatement {
     }
 }
 
-/// A lease while its outcomes are being recorded.
+/// A lease whose outcomes are being recorded.
 struct OpenLease {
     let id: Int64
     let hasUnproven: Bool
@@ -165,7 +165,7 @@ struct OpenLease {
     /// The number of outcomes recorded in this batch.
     var settled = 0
 
-    /// Returns `nil` if the lease is over or belongs to another run.
+    /// Returns `nil` if the lease has ended or belongs to another run.
     init?(_ db: Database, _ id: Int64, run: Int64) throws {
         let row = try Row.fetchOne(
             db.cachedStatement(

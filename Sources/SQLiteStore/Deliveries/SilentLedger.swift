@@ -4,7 +4,7 @@ import RelationalStore
 import Store
 import Model
 
-/// The background pushes that left, or may have left, for each device.
+/// The background pushes to each device that were sent, or may have been.
 struct SilentLedger {
     private let db: Database
 
@@ -37,7 +37,7 @@ struct SilentLedger {
         try insertion.run()
     }
 
-    /// Closes the slot when the outcome is known or lost. The push is certainly over at `now`.
+    /// Closes the slot when the outcome is known or lost. The push has certainly ended by `now`.
     func close(device: Int64, run: Int64, number: Int, at now: Timestamp) throws {
         let update = try RowStatement(
             db,
@@ -58,10 +58,11 @@ struct SilentLedger {
         try deletion.run()
     }
 
-    /// The number of the latest runs whose budgets are recorded.
+    /// The number of runs whose budgets are kept: the latest ones.
     private static let recordedRuns = 1_000
 
-    /// Records the budget that the run's pushes are reserved under; ``LedgerScan`` also checks pushes against it.
+    /// Records the silent budget under which the run's pushes are reserved. ``LedgerScan`` also checks the pushes
+    /// against it.
     func record(_ budget: Model.Configuration.SilentBudget, run: Int64) throws {
         let key = "\(RecordedBudgets.keyPrefix)\(run)"
         let known: [Model.Configuration.SilentBudget] = try StoredFact.value(key, db) ?? []

@@ -1,7 +1,7 @@
 import GRDB
 import RelationalStore
 
-/// Reads whether tokens are proven. Devices of one block that follow each other cost one look-up together.
+/// Reads whether tokens are proven. Consecutive queries for devices of one block cost one look-up.
 struct TokenProofs {
     private let bits: RowStatement
     private let later: RowStatement
@@ -51,7 +51,7 @@ struct TokenProofs {
         }
     }
 
-    /// Records nothing if the device is no longer stored: no deletion would find the row.
+    /// Records nothing if the device is no longer stored, because no deletion would remove the row.
     private static func record(_ device: Int64, _ generation: Int, _ db: Database) throws {
         let insertion = try RowStatement(
             db,

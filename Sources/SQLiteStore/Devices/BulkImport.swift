@@ -7,23 +7,24 @@ package import Store
 /// Rows of devices are stored in sequence, but their tokens, installations and users have no order. Each new row
 /// therefore changes a random page in three indexes. The larger the indexes are, the more each device costs.
 ///
-/// The first load of a store therefore drops these indexes and creates them at the end, by sorting. Sorting costs the
-/// same for each device, however many there are. Until then, a filter in memory finds the devices that are certainly
-/// new. The few other records are set aside. They are registered normally at the end, in their original order.
+/// The first load of a store therefore drops these indexes and creates them at the end, by sorting. The cost of
+/// sorting per device hardly grows with their number. Until then, a filter in memory finds the devices that are
+/// certainly new. The few other records are set aside. They are registered normally at the end, in their original
+/// order.
 ///
 ///     undecided   -> loading (the store has no device, and the first batch is a large one) | plain
 ///     loading     -> plain (the end, too many set aside, or another process has created the indexes)
 ///     plain       each batch as ``DeviceRegistry/importDevices(_:now:dryRun:)`` does it
 ///
-/// During the load, no other caller can register devices; such a caller gets the error that the store is busy. Only the
-/// indexes prevent duplicate tokens, and a look-up that cannot use them reads all rows.
+/// During the load, another caller that registers devices gets the error that the store is busy. The reason is that
+/// only the indexes prevent duplicate tokens, and that a look-up would read all rows.
 ///
 /// Every batch is a transaction. If the process exits during the load, the next process that opens the store for
 /// writing creates the indexes; see ``DeferredIndexes``. Until then everything works, but finds devices slowly.
 actor BulkImport: DeviceImport {
     /// The minimum size of the first batch. Smaller imports cost little either way.
     private static let firstBatchMin = 10_000
-    /// The maximum number of set-aside records in memory. Their devices may have been met before.
+    /// The maximum number of records that are set aside in memory, because their devices may already be stored.
     private static let asideMax = 100_000
 
     private enum Phase {
@@ -62,7 +63,7 @@ actor BulkImport: DeviceImport {
             return try Self.lastDevice(db)
         }
         guard let made else {
-            // The devices of those callers may be among these records.
+            // These records may name devices that those callers have registered.
             var counts = try await finish(now: now)
             counts.add(try await store.importDevices(records, now: now))
             return counts
@@ -139,7 +140,7 @@ struct DeferredIndexes {
 extension SQLiteFileStore {
     package func deviceImport() async throws -> any DeviceImport { BulkImport(self) }
 
-    /// Creates each index in a separate transaction, because other writers wait in the meantime.
+    /// Creates each index in a separate transaction, so that other writers wait for one index at most.
     fileprivate func makeDeferredIndexes() async throws {
         for name in try await read(.short, { try DeferredIndexes($0).names() }) {
             try await writeImporting { try DeferredIndexes($0).make(name) }
@@ -161,9 +162,9 @@ extension SQLiteFileStore {
     }
 }
 
-/// A Bloom filter that finds devices that are certainly new. It may treat a new device as known, but never a known one
-/// as new. Among ten million keys, it treats about fifty new keys as known. Among fifty million, it does so for up to
-/// one in a hundred.
+/// A Bloom filter that finds devices that are certainly new. It may treat a new device as known, but never a known
+/// one as new. Among ten million keys, it treats about fifty new keys as known. Among fifty million keys, it treats
+/// up to one new key in a hundred as known.
 ///
 /// Used by one task.
 final class KeyFilter {

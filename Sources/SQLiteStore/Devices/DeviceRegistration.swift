@@ -2,7 +2,8 @@ import GRDB
 import Model
 import Store
 
-/// The rules of ``DeviceRegistry/importDevices(_:now:dryRun:)``, one record at a time, inside one transaction.
+/// Registers devices by the rules of ``DeviceRegistry/importDevices(_:now:dryRun:)``, one record at a time, in one
+/// transaction.
 struct DeviceRegistration {
     typealias Effect = RegisteredDevice.Effect
 
@@ -14,7 +15,7 @@ struct DeviceRegistration {
     private let identity: DeviceIdentity
     private var profile: DeviceProfileStatements
     private var topics: [String: Int64] = [:]
-    /// Devices whose token a record named without `registered_at`.
+    /// Devices whose token a record named, and whose registration time is unknown.
     private var heard: [Int64] = []
 
     init(_ db: Database, now: Timestamp) throws {
@@ -40,7 +41,7 @@ struct DeviceRegistration {
         }
     }
 
-    /// Inserts a device that is certainly new.
+    /// Inserts the record as a new device, without a look-up.
     mutating func insert(_ record: DeviceRecord) throws -> Registered {
         let device = try profile.insert(record, topic: id(ofTopic: record.topic))
         if record.registeredAt == nil { heard.append(device) }
@@ -81,7 +82,7 @@ struct DeviceRegistration {
     private mutating func merge(
         _ holder: RegistrationPolicy.Known, into known: RegistrationPolicy.Known, with record: DeviceRecord
     ) throws -> Registered {
-        // Record this now: the merge deletes a device that `heard` may name.
+        // Write `heard` now, because the merge deletes a device that it may contain.
         try finish()
         try DeviceMerge(db, now: now).absorb(holder.id, into: known.id)
         try setToken(of: known.id, to: record)
@@ -184,8 +185,8 @@ struct DeviceIdentity {
     }
 }
 
-/// Merges two stored devices that are one installation. The kept device inherits the tags, segments, silent budget and
-/// frequency caps of the deleted device.
+/// Merges two stored devices that turn out to be one installation. The kept device inherits the tags, segments,
+/// silent budget and frequency caps of the deleted device.
 struct DeviceMerge {
     private let db: Database
     private let now: Timestamp
@@ -222,8 +223,8 @@ struct DeviceMerge {
         try db.execute(sql: "DELETE FROM device WHERE id = :gone", arguments: ["gone": gone])
     }
 
-    /// Copies the ledger entries of the deleted device, reserved as of now. Their lease numbers are negative, so that
-    /// they never collide with the device's own entries for the same run.
+    /// Copies the silent ledger entries of the deleted device, with the current time as their reservation time.
+    /// Their lease numbers are negative, so that they never collide with the device's own entries for the same run.
     private func inheritLedger(of gone: Int64, by kept: Int64) throws {
         let entries = try Row.fetchAll(
             db,

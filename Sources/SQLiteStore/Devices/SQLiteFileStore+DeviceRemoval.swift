@@ -28,7 +28,7 @@ extension SQLiteFileStore {
             return .deleted
         }
         try DevicePruning.run(emptyings, device, db)
-        // `status_at` is never before the last registration. Otherwise the registration would look newer than the
+        // Do not set `status_at` before the last registration. Otherwise the registration would look newer than the
         // removal.
         try db.execute(
             sql: """

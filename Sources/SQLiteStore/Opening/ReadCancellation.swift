@@ -4,9 +4,9 @@ import Synchronization
 
 /// Ends a read whose task was cancelled, whatever the read is doing.
 ///
-/// An interrupt alone may be lost: SQLite forgets it when a statement begins, and the statement then runs to its end.
+/// An interrupt alone may be lost. SQLite clears it when a statement begins, and the statement then runs to its end.
 final class ReadCancellation: Sendable {
-    /// The number of SQLite virtual machine steps between two checks, which take less than a millisecond.
+    /// The number of SQLite virtual machine steps between two checks. They take less than a millisecond.
     private static let stepsPerLook: Int32 = 20_000
 
     private let isCancelled = Atomic(false)

@@ -31,13 +31,13 @@ enum StoreConnection {
     }
 }
 
-/// Connections for one kind of read only, open while such a read is in progress.
+/// The connections of one kind of read. They are open only while such a read is in progress.
 ///
 /// A freeze keeps its connection until a whole audience is frozen, and a plan keeps one until it has read all devices.
 /// If they used the connections of short reads, the sender, a stop and a health check would have none.
 ///
-/// The connections are closed in between: SQLite copies its log into the file when the last connection closes, if that
-/// connection may write.
+/// They are closed between such reads, because SQLite copies its log into the file when the last connection closes
+/// only if that connection may write.
 final class OwnReaders: Sendable {
     private struct Opened {
         var pool: DatabasePool?
@@ -100,10 +100,10 @@ final class OwnReaders: Sendable {
 
 /// Keeps the write-ahead log small, even if readers overlap all the time.
 ///
-/// By default, SQLite copies the log into the file regularly, but restarts it from the top only if no reader is using
-/// it. With overlapping readers, the log would grow without limit. Beyond a size, the writer therefore waits shortly
-/// for the current readers. Later readers find everything in the file and do not use the log. A reader that stays
-/// longer causes another wait only after the log has grown by the same size again.
+/// By default, SQLite copies the log into the file regularly, but restarts it from the top only if no reader is
+/// using it. With overlapping readers, the log would grow without limit. Beyond a size, the writer therefore waits
+/// briefly for the current readers. Later readers find everything in the file, and do not use the log. A reader that
+/// stays longer causes another wait only after the log has grown by the same size again.
 final class LogKeeper: Sendable {
     private struct State {
         /// The size of the log, in pages, at which it is next restarted.
@@ -160,7 +160,7 @@ final class LogKeeper: Sendable {
 struct LogLimits: Hashable {
     /// The size from which the log is copied into the file; see ``StoreLimits/walAutocheckpointPages``.
     var checkpointPages = Int32(StoreLimits.walAutocheckpointPages)
-    /// The size from which the log is restarted from the top: the size that ``StoreLimits/walKeptBytes`` keeps of it.
+    /// The size from which the log is restarted from the top. It is that of ``StoreLimits/walKeptBytes``.
     var restartPages = Int32(StoreLimits.walKeptBytes / 4096)
     /// The number of milliseconds that a commit may wait for the current readers.
     var restartWaitMs: Int32 = 250
@@ -173,34 +173,38 @@ package enum StoreLimits {
     /// The page cache of the writing connection during an import, which writes to all pages of the indexes. It holds
     /// their inner pages for some millions of devices; twice as much is no faster.
     static let importCacheKiB = 32_768
-    /// The page cache of a reading connection: readers mostly scan once.
+    /// The page cache of a reading connection. Readers mostly scan rows once, so a larger cache would not help.
     static let readerCacheKiB = 8_192
     /// The number of connections for short reads: pages, the API, the sender, and one to spare.
     static let readersMax = 4
     /// The number of connections for expensive reads. It is above ``ReadQueue/atOnceMax``, so that the daemon's own
-    /// reads never wait for outside callers. A campaign that takes long to count also leaves some for the others.
+    /// reads never wait for outside callers. A campaign whose count takes long also leaves some connections to other
+    /// campaigns.
     static let expensiveReadersMax = ReadQueue.atOnceMax + 4
-    /// The number of audiences frozen at the same time. It is above the number of runs that are slow to select at the
-    /// same time, so that these delay no other run. Freezes read in parallel, and each batch waits for the one writing
-    /// connection. Further freezes wait for their turn; see ``FreezeDelayed``.
+    /// The number of audiences frozen at the same time. It is above the expected number of simultaneous runs with
+    /// slow audience queries, so that these delay no other run. Freezes read in parallel, and each batch waits for
+    /// the one writing connection. Further freezes wait for their turn; see ``FreezeDelayed``.
     static let freezesMax = 32
-    /// The number of freezes that may wait. It is above the number of runs that start at the same moment: a full queue
-    /// puts a run off immediately.
+    /// The number of freezes that may wait. It is above the expected number of runs that start at the same moment,
+    /// because a full queue puts a run off immediately.
     static let freezesWaitingMax = 1_000
-    /// The log is copied into the file after 16 MiB. SQLite's default of 4 MiB copies hot index pages four times as
-    /// often during an import. With a much larger size, each reader searches a longer log.
+    /// The size of the log, in pages, from which it is copied into the file: 16 MiB. SQLite's default of 4 MiB
+    /// copies hot index pages four times as often during an import. With a much larger size, each reader searches a
+    /// longer log.
     static let walAutocheckpointPages = 4_096
-    /// A log that grew during a long read is truncated to this size at its next reset.
+    /// The size to which a log that grew during a long read is truncated at its next reset.
     static let walKeptBytes = 67_108_864
-    /// Longer than any transaction of Fanfare takes, because another process may be importing.
+    /// The longest wait for another process's lock. It is longer than any transaction of Fanfare, because that
+    /// process may be importing.
     package static let busyTimeoutSeconds = 15.0
 
-    /// The first batch of a freeze is small, so that the first push leaves early.
+    /// The number of devices in the first batch of a freeze. It is small, so that the first push is sent early.
     static let freezeFirstBatchRows = 2_000
     static let freezeBatchRows = 20_000
-    /// The number of devices deleted per transaction: each touches pages of several indexes.
+    /// The number of devices deleted per transaction. It is small, because each deletion changes pages of several
+    /// indexes.
     static let pruneBatchRows = 2_000
-    /// The number of outcomes deleted per transaction: they are stored side by side.
+    /// The number of outcomes deleted per transaction. It is large, because outcomes are stored side by side.
     static let outcomesPruneBatchRows = 50_000
     /// The number of pages released to the disk per transaction.
     static let shrinkBatchPages = 10_000

@@ -27,7 +27,8 @@ extension StoreError {
         }
     }
 
-    /// SQLite reports which call failed, but not why. The disk shows the common reason.
+    /// Returns the error for a failed read or write. SQLite reports which call failed, but not why, so this checks
+    /// the disk for the usual reason.
     private static func inputOutput(_ fault: DatabaseError, _ path: String) -> StoreError {
         let code = fault.extendedResultCode
         let isWriting = [
@@ -52,7 +53,7 @@ extension StoreError {
 
 /// The reason why this user cannot open a file or one of the files beside it.
 struct Openness {
-    /// With less free space, SQLite cannot even create the shared memory of a log.
+    /// The free space below which SQLite cannot even create the shared memory of a log.
     private static let neededBytes: UInt = 65_536
     /// `ST_RDONLY`.
     private static let readOnlyFlag: UInt = 1
@@ -62,7 +63,7 @@ struct Openness {
     init(_ path: String) { self.path = path }
 
     var fault: StoreError {
-        // Find out with the same call that failed.
+        // Find the reason by a repetition of the call that failed.
         let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
         let code = errno
         if file >= 0 { close(file) }

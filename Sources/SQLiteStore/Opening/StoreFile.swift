@@ -2,14 +2,15 @@ import Foundation
 import GRDB
 import Store
 
-/// The file of a store before anything is written to it: its identity, and whether this version may open it.
+/// The file of a store before SQLite writes to it. It is checked for its identity and its version.
 struct StoreFile {
     /// `application_id` of the file header, "FNFR". Databases of other programs are not changed.
     static let applicationID = 0x464E_4652
 
     let path: String
 
-    /// Checks the path before SQLite opens it. Throws unless it is a file, or there is none and one may be created.
+    /// Checks the path before SQLite opens it. Throws unless the path leads to a file, or to nothing and a file may
+    /// be created there.
     func requireFile(for access: StoreAccess) throws {
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         var isFolder: ObjCBool = false
@@ -26,7 +27,7 @@ struct StoreFile {
         }
         guard facts.st_mode & S_IFMT == S_IFREG else { throw StoreError.notAFile(path: path) }
         guard facts.st_size > 0 || access.makes else { throw StoreError.noStore(path: path, isEmptyFile: true) }
-        // SQLite would open the file for reading instead, and fail at the first write.
+        // Otherwise SQLite would open the file for reading only, and fail at the first write.
         if access != .reading, Openness.isOnReadOnlyFileSystem(path) {
             throw StoreError.readOnlyFileSystem(path: path)
         }
@@ -43,12 +44,13 @@ struct StoreFile {
         try queue.read { try checkIdentity($0, for: access) }
     }
 
-    /// Makes the store's files readable by their owner only, whatever the umask. It creates an empty file if there is
-    /// none, because SQLite gives the log and the shared memory the mode of the main file. It closes files that are
-    /// open to other accounts. Returns what they could read until now, and whether they still can; `nil` if they could
-    /// read nothing.
+    /// Makes the store's files readable by their owner only, whatever the umask. It creates an empty file if there
+    /// is none, because SQLite gives the log and the shared memory the mode of the main file. It removes the
+    /// permissions of other accounts. Returns a description of the files that other accounts could access, and
+    /// whether they still can. Returns `nil` if there was no such file.
     ///
-    /// It never opens a descriptor: closing it would drop the locks that another connection of this process holds.
+    /// It opens no file descriptor, because closing one would drop the locks that other connections of this process
+    /// hold.
     func keepPrivate() throws -> String? {
         try Self.makeEmpty(path)
         var found: [String] = []

@@ -7,7 +7,7 @@ import Synchronization
 /// The connections of a process that only reads.
 ///
 /// While another process writes, these connections read through its log. If this process may not write the shared
-/// memory, SQLite opens it for reading, and waits for no lock.
+/// memory, SQLite opens that memory for reading only, and waits for no lock.
 ///
 /// If no process has the store open, there is no log. SQLite would create one to read, which needs a writable folder.
 /// The file is therefore read as unchanging (`immutable`). After each read, this type checks that the file did not
@@ -71,9 +71,10 @@ final class StoreReading: Sendable {
         return Opened(pool: try DatabasePool(path: stillAddress(path), configuration: configuration), still: state)
     }
 
-    /// Throws if this user must not create the index of a log. SQLite creates it to read a log that was left without
-    /// it, as in a copy of the files. An index that belongs to another user would prevent the store's owner from
-    /// writing. Only the owner may therefore create it here, or root, because SQLite then gives the index to the owner.
+    /// Throws if the log has no index and this user must not create one. SQLite creates a missing index to read a
+    /// log, for example in a copy of the files. An index that belongs to another user would prevent the store's
+    /// owner from writing. Only the owner may therefore create it here, or root, because SQLite then gives the index
+    /// to the owner.
     private static func requireIndex(ofLogOf path: String) throws {
         var facts = stat()
         guard stat(path + "-shm", &facts) != 0, stat(path, &facts) == 0, ![0, facts.st_uid].contains(geteuid()) else {

@@ -2,7 +2,7 @@ import GRDB
 import Model
 import Store
 
-/// The log of actions: the actor, the action and the time.
+/// The audit log. It records each action with its actor and its time.
 enum EventLog {
     /// Records an event and returns its number.
     ///

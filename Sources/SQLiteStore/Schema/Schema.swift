@@ -4,8 +4,8 @@ import GRDBSQLite
 import RelationalStore
 import Store
 
-/// The numbered migrations. `user_version` of the file is the number of applied ones. They are never edited after
-/// release.
+/// The numbered migrations. `user_version` of the file is the number of applied migrations. A released migration is
+/// never edited.
 enum Schema {
     static let migrations: [String] = [
         SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql, SchemaVersion5.sql,
@@ -59,14 +59,14 @@ enum Schema {
         try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
     }
 
-    /// Copies the store to `fanfare.sqlite.v1.backup`, or appends a number if that file exists.
+    /// Copies the store to a file such as `fanfare.sqlite.v1.backup`. If that file exists, the name gets a number.
     private static func backUp(_ pool: DatabasePool, path: String, version: Int) throws {
         var number = 1
         while true {
             let name = "\(path).v\(version).backup" + (number == 1 ? "" : "-\(number)")
             do {
                 let summary = try StoreCopy(source: pool, path: name, sourcePath: path).make(overwriting: false)
-                // Another process has already made its backup and migrated.
+                // Another process has already backed up and migrated the store.
                 if summary.version != version { unlink(name) }
                 return
             } catch StoreError.backupExists {

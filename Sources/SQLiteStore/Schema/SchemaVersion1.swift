@@ -307,8 +307,8 @@ enum SchemaVersion1 {
 
         """
 
-    /// The views for analysts with a SQLite shell, under the names that `audience_sql` uses: ``AnalystView``, as of
-    /// this version.
+    /// The views of ``AnalystView`` as of this version, for analysts with a SQLite shell. An `audience_sql` uses the
+    /// same names.
     private static let views = """
         CREATE VIEW device_view AS SELECT device.id AS id, topic.name AS topic, CASE environment WHEN 0 THEN 'production' ELSE 'sandbox' END AS environment,
         CASE status WHEN 0 THEN 'active' WHEN 1 THEN 'suspended' ELSE 'gone' END AS status, status_reason,

@@ -4,7 +4,7 @@ import Platform
 import Store
 import Synchronization
 
-/// An import of members in progress. None of it is visible before ``commit(now:)``, and all of it afterwards.
+/// An import of members in progress. Its changes become visible together, at ``commit(now:)``.
 ///
 /// Batches are stored in a temporary table of the writing connection; they vanish with the import or the process. Used
 /// by one task at a time.
@@ -27,7 +27,8 @@ final class MemberImport: SegmentImport {
     deinit {
         let id = id
         store.pool.asyncWriteWithoutTransaction { db in
-            // An error here has no receiver. Rows of a dead import are harmless, since no other import reads them.
+            // Ignore an error, because no caller waits for this. The rows of an ended import are harmless, since no
+            // other import reads them.
             _ = Result { try Self.forget(id, db) }
         }
     }

@@ -1,6 +1,6 @@
 package import GRDB
 package import Model
-// A module that imports this store needs its methods; most of them are in `RelationalStore`.
+// A module that imports this one needs the store's methods, and most of them are in `RelationalStore`.
 @_exported public import RelationalStore
 package import Store
 
@@ -110,15 +110,15 @@ extension Database: SQLSession {
 }
 
 extension RowStatement {
-    /// Binds the values of `$1` and on.
+    /// Binds the values of `$1`, `$2` and so on.
     func bind(_ values: [any SQLValue]) throws {
         for (index, value) in values.enumerated() { try bind(value.argument, parameter("$\(index + 1)")) }
     }
 
     /// Binds one value.
     ///
-    /// - Parameter parameter: 0 if the statement's text does not name the parameter; only the other engine's text names
-    ///   it.
+    /// - Parameter parameter: 0 if the statement's text uses the value only on the other engine. The value is then
+    ///   skipped.
     private func bind(_ argument: SQLArgument, _ parameter: Parameter) throws {
         guard parameter > 0 else { return }
         switch argument {

@@ -169,7 +169,7 @@ struct RowStatement {
         return Array(UnsafeRawBufferPointer(start: address, count: Int(sqlite3_column_bytes(handle, column))))
     }
 
-    /// SQLITE_TRANSIENT, which C defines as a cast of -1: SQLite makes its own copy.
+    /// SQLITE_TRANSIENT, which C defines as a cast of -1. It tells SQLite to copy the text.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     private func check(_ code: Int32) throws {

@@ -137,7 +137,8 @@ extension SQLiteFileStore {
         }
     }
 
-    /// Returns whether SQLite records the last id of the table. Other tables assign the id after their highest one.
+    /// Returns whether SQLite records the last id of the table. In another table, a new row gets the id after the
+    /// highest stored one.
     private static func isCounted(_ table: String, _ db: Database) throws -> Bool {
         try Bool.fetchOne(
             db,
@@ -147,7 +148,7 @@ extension SQLiteFileStore {
 
 }
 
-/// The facts of a store about moves.
+/// The stored facts about moves of this store.
 enum MoveMarks {
     static func departure(_ db: Database) throws -> StoreMove? {
         try StoredFact.value(MoveRecord.departure, db)

@@ -1,7 +1,7 @@
 import GRDB
 import Store
 
-/// Rows of one table, read for another store or written from one.
+/// Reads the rows of one table for another store, or writes rows that come from one.
 struct TransferRows {
     private let db: Database
     private let table: TransferTable
@@ -57,7 +57,7 @@ struct TransferRows {
         }
     }
 
-    /// Returns the query in order of the key, whatever other path the planner finds.
+    /// Returns a query that reads rows in order of the key, written so that the planner takes no other path.
     private func select(isFirst: Bool) -> String {
         let key = names(table.key)
         let marks = Array(repeating: "?", count: table.keyColumns).joined(separator: ", ")

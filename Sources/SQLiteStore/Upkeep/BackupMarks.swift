@@ -3,7 +3,7 @@ import Model
 import RelationalStore
 package import Store
 
-/// The mark that distinguishes a copy from the store it was made from.
+/// The mark that distinguishes a copy from the store that was copied.
 enum BackupMarks {
     private static let key = "backup"
 
@@ -18,8 +18,8 @@ enum BackupMarks {
         try StoredFact.set(key, mark, db)
     }
 
-    /// Turns a copy into a store. Open runs wait for a person, and nothing from the time since the copy starts
-    /// automatically.
+    /// Turns a copy into a store. Unfinished runs wait for a person. Occurrences that fell due since the copy was
+    /// made do not start automatically.
     static func end(_ db: Database, now: Timestamp) throws -> RestoredStore? {
         guard let mark = try mark(db) else { return nil }
         let policy = RestorePolicy(mark)
@@ -37,7 +37,8 @@ enum BackupMarks {
         let gap = RestoreGap(madeAt: mark.madeAt, restoredAt: now)
         try StoredFact.set(RestoreGap.key, gap, db)
         try skipNumbers(of: gap, db)
-        // Record this before the events of the pauses, so that their ids are also behind those of the gap.
+        // Record this before the events of the pauses, so that the ids of those events are also above the ids of the
+        // gap.
         let lastEvent = try Int64.fetchOne(db, sql: "SELECT max(id) FROM event") ?? 0
         try EventLog.record(
             db, number: lastEvent + gap.leap(of: "event"), kind: .storeRestored, run: nil, actor: actor,
@@ -48,7 +49,7 @@ enum BackupMarks {
         }
         try db.execute(
             sql: "UPDATE schedule_mark SET since = max(since, :now)", arguments: ["now": now.milliseconds])
-        // Treat each feed as polled for the first time: its items are known, and start no run.
+        // Treat the next poll of each feed as its first one, so that the items in the feed start no run.
         try db.execute(sql: "UPDATE feed SET is_read = 0, etag = NULL, last_modified = NULL")
         try db.execute(
             sql: "UPDATE approval SET state = :lapsed WHERE state = :open",
@@ -71,8 +72,8 @@ enum BackupMarks {
                 """, arguments: ["now": now.milliseconds, "link": AccessToken.linkPrefix])
     }
 
-    /// Skips ids that the lost time may have used and the copy does not know. `apns-id`, collapse ids and `webhook-id`
-    /// are made of such ids, and must not name two things.
+    /// Skips ids that the store may have assigned in the lost time. `apns-id`, collapse ids and `webhook-id` contain
+    /// such ids, and must stay unique.
     private static func skipNumbers(of gap: RestoreGap, _ db: Database) throws {
         let tables = try String.fetchAll(
             db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'")

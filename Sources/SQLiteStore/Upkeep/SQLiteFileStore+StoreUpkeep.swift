@@ -83,7 +83,7 @@ struct StoreCopy {
 
     /// Writes and checks the copy.
     ///
-    /// - Parameter madeAt: the time of the content, unless the source is marked as a copy itself.
+    /// - Parameter madeAt: the time of the content. If the source is itself marked as a copy, its own time stays.
     func write(_ part: String, madeAt: Timestamp) throws -> BackupSummary {
         let copy = try DatabaseQueue(path: part)
         try source.backup(to: copy)
@@ -108,7 +108,7 @@ struct StoreCopy {
         return summary
     }
 
-    /// Deletes the provider tokens: a copy goes to other places, and is kept longer than a token is useful.
+    /// Deletes the provider tokens, because a copy is stored elsewhere and kept longer than a token is useful.
     private static func forgetProviderTokens(_ db: Database) throws {
         guard try db.tableExists("provider_token") else { return }
         try db.execute(sql: "PRAGMA secure_delete = ON")

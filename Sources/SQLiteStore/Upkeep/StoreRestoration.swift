@@ -80,8 +80,7 @@ package struct StoreRestoration: Sendable {
             throw StoreError.translated(error, path: file)
         }
         defer { try? source.close() }
-        // A file that was copied by other means has no time of its own. Its content is at most as new as its last
-        // write.
+        // A file that Fanfare did not copy records no time. Its content is no newer than its last write.
         var facts = stat()
         let written = stat(file, &facts) == 0 ? Timestamp(milliseconds: Int64(facts.st_mtim.tv_sec) * 1000) : now
         var summary = try StoreCopy(source: source, path: store, sourcePath: file).write(part, madeAt: written)
@@ -128,7 +127,7 @@ package struct StoreRestoration: Sendable {
     }
 }
 
-/// Replaces the file at a store's path with another file, and renames the store.
+/// Replaces the file at a store's path with another file, and keeps the old one under another name.
 private struct StoreReplacement {
     /// The number of attempts while another process has the store open, with a pause after each. A command that only
     /// reads finishes in that time.

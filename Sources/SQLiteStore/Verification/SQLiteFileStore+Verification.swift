@@ -65,8 +65,8 @@ enum SchemaCheck {
     }
 }
 
-/// Checks the values against the rules of each table's columns. SQLite does not check a CHECK in a file that it only
-/// reads: there `integrity_check` leaves them out.
+/// Checks the values against the rules of each table's columns. In a file that is opened for reading only, SQLite's
+/// `integrity_check` does not evaluate CHECK constraints.
 enum ValueCheck {
     static let name = "values"
     static let promise = "every value is one that its column allows"
@@ -79,7 +79,7 @@ enum ValueCheck {
             let table = String(object.dropFirst("table ".count))
             let rules = rules(of: sql)
             guard !rules.isEmpty else { continue }
-            // Read each row once for all rules. NULL breaks no CHECK: NOT NULL refuses it.
+            // Read each row once for all rules. A CHECK that evaluates to NULL is not broken.
             let broken = rules.map { "coalesce(sum(NOT (\($0))), 0)" }.joined(separator: ", ")
             guard let counts = try Row.fetchOne(db, sql: "SELECT \(broken) FROM \(table) NOT INDEXED") else { continue }
             for (index, rule) in rules.enumerated() where counts[index] as Int > 0 {

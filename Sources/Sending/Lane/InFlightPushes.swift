@@ -3,8 +3,8 @@ import Model
 import Platform
 import Synchronization
 
-/// The pushes of one lane, from their lease to their recorded outcome. The tag of a push finds its run and delivery
-/// without a search, and its journal entry, which is freed when the outcome is committed.
+/// The pushes of one lane, from their lease to their recorded outcome. The tag of a push leads to its run, its delivery
+/// and its journal entry without a search. The entry is freed when the outcome is recorded.
 ///
 /// A tag is the number of a chunk and the row within it.
 final class InFlightPushes: Sendable {
@@ -33,7 +33,7 @@ final class InFlightPushes: Sendable {
         var chunks: [Int64: Chunk] = [:]
         /// The number of deliveries leased for this lane without a recorded outcome.
         var leased = 0
-        /// The number of these whose outcome this lane could not record.
+        /// The number of these deliveries whose outcome could not be recorded.
         var abandoned = 0
     }
 
@@ -52,7 +52,8 @@ final class InFlightPushes: Sendable {
     }
 
     /// Returns how many more deliveries the lane may lease. Waits until there is room for `enough`, or the task is
-    /// cancelled. Returns 0 if abandoned deliveries take up all the room, so that another lane must lease.
+    /// cancelled. Returns 0 if all its deliveries are abandoned and leave too little room, so that another lane must
+    /// lease.
     func room(atLeast enough: Int) async -> Int {
         while true {
             let seen = changed.version
@@ -70,7 +71,7 @@ final class InFlightPushes: Sendable {
         state.withLock { $0.leased += count }
     }
 
-    /// Frees deliveries whose outcomes are in the store.
+    /// Removes deliveries whose outcomes are in the store.
     func settled(_ sent: [SettlementPolicy.Sent]) {
         guard !sent.isEmpty else { return }
         journal?.free(sent.compactMap { $0.entry < 0 ? nil : $0.entry })
@@ -104,13 +105,13 @@ final class InFlightPushes: Sendable {
         for row in chunk.batch.pushes.indices { chunk.batch.pushes[row].tag = chunk.base + Int64(row) }
     }
 
-    /// Forgets a chunk that the lane did not take.
+    /// Removes a chunk that the lane did not accept.
     func drop(base: Int64) {
         state.withLock { _ = $0.chunks.removeValue(forKey: base >> Self.rowBits) }
     }
 
-    /// Returns the deliveries of these completions, run by run and in order. A chunk is forgotten when its last
-    /// delivery is taken.
+    /// Returns the deliveries of these completions, grouped by run and in order. A chunk is removed with its last
+    /// delivery.
     func take(_ completions: [PushCompletion]) -> [Completed] {
         state.withLock { state in
             var completed: [Completed] = []
@@ -140,8 +141,8 @@ final class InFlightPushes: Sendable {
         completed[index].completions += completions
     }
 
-    /// Returns whether every push in flight belongs to a run that is to stop, or one of them may not be sent in this
-    /// environment.
+    /// Returns whether all pushes in flight belong to runs that are to stop, or one belongs to a run that must not send
+    /// in this environment.
     func hasHalted(in environment: PushEnvironment) -> Bool {
         state.withLock { state in
             let decisions = state.chunks.values.map(\.run.control.decision)

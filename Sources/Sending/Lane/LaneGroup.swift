@@ -7,8 +7,9 @@ package import Store
 
 /// The lanes of one app, shared by all of its runs in progress in this process.
 ///
-/// A run joins, any free lane leases its deliveries, and the run leaves when none of them is in flight. A lane's
-/// failure stops the runs of its environment. Any other error stops only the run in which it occurred.
+/// Any free lane leases deliveries of a run that has joined. The run is removed when none of its deliveries is in
+/// flight. A lane's failure stops the runs of its environment if no other lane works there. Any other error stops only
+/// the run in which it occurred.
 package final class LaneGroup: Sendable {
     package let sender: SendingSetup
     private let schedulers: [PushEnvironment: FairScheduler]
@@ -39,8 +40,8 @@ package final class LaneGroup: Sendable {
             })
     }
 
-    /// Runs the lanes until ``close()`` and the last response. If cancelled, returns when the requests on the wire are
-    /// answered.
+    /// Runs the lanes until ``close()`` and the last response. After a cancellation, returns when the requests on the
+    /// wire have their responses.
     package func run() async {
         await withTaskGroup(of: Void.self) { group in
             for (environment, endpoint) in sender.endpoints {
@@ -58,7 +59,7 @@ package final class LaneGroup: Sendable {
         }
     }
 
-    /// Lets the lanes finish what they have and take nothing more.
+    /// Closes the lanes: they finish the pushes that they have and accept no more.
     package func close() {
         for scheduler in schedulers.values { scheduler.close() }
     }
@@ -88,13 +89,14 @@ package final class LaneGroup: Sendable {
         for hold in holds { schedulers[hold.environment]?.takeOver(hold) }
     }
 
-    /// Sends one request per endpoint first, for a run that paused itself, unless this process has had results from it.
+    /// Lets only one request per endpoint start first, for a run that paused itself. Skips endpoints from which this
+    /// process has had results.
     func probeFirst() {
         for scheduler in schedulers.values { scheduler.probeFirst() }
     }
 
-    /// Sends the run to its end, or until it is to stop. Cancelling the task stops the run. Returns when nothing of the
-    /// run is in flight.
+    /// Sends the run until its end or a stop, and returns when none of its deliveries is in flight. Cancelling the task
+    /// stops the run.
     ///
     /// - Parameters:
     ///   - request: returns the template of the leases for an environment.
@@ -102,7 +104,7 @@ package final class LaneGroup: Sendable {
     func send(
         _ run: RunInProgress, idleLimit: Duration?, request: @Sendable (PushEnvironment) -> LeaseRequest
     ) async {
-        // If several senders share the pace, the store limits it.
+        // In a store that several senders share, the store enforces the pace.
         let pacer = run.store.isShared ? nil : run.campaign.pace.map(Pacer.init)
         let control = run.control
         control.progress.changed.pass(on: changed)
@@ -150,7 +152,7 @@ package final class LaneGroup: Sendable {
         }
     }
 
-    /// Logs refused credentials immediately, because the other environments may continue for long.
+    /// Logs refused credentials immediately, because the other environments may continue for hours.
     private func log(_ refused: [PushEnvironment: String], of run: RunInProgress) {
         for (environment, reason) in refused where schedulers[environment] != nil {
             logger.error(

@@ -5,9 +5,9 @@ import Platform
 import Store
 import Synchronization
 
-/// Runs one lane for all runs that have something to send. One task renders leases and hands them over, and another
-/// task records the results. The limits on outstanding and leased pushes hold the first task back until the second has
-/// caught up.
+/// Runs one lane for all runs that have something to send. One task renders leases and passes them to the lane, and
+/// another task records the results. The limits on outstanding and leased pushes make the first task wait for the
+/// second.
 struct LaneWorker: Sendable {
     let name: String
     let scheduler: FairScheduler
@@ -22,13 +22,13 @@ struct LaneWorker: Sendable {
     private static let restAfterFailure: Duration = .seconds(10)
     private static let restsMax = 6
 
-    /// Opens a lane with the first lease, so that an environment without devices opens none. Opens another lane
-    /// whenever there is something to send again. Ends when the scheduler is closed or the task is cancelled.
+    /// Opens the lane with the first lease, so that an environment without devices opens none. When the lane has ended,
+    /// the next lease opens a new one. Ends when the scheduler is closed or the task is cancelled.
     func run(opening open: @Sendable (String) -> any Lane) async {
         var failures = 0
         while let first = await scheduler.next(atMost: leaseMax, waitingAtMost: nil) {
             // Limit the leased deliveries, because each is in doubt if the journal is lost. Two leases are enough: one
-            // on the wire and one to follow.
+            // on the wire, and the next one.
             let leasedMax = 2 * leaseMax
             let segment: JournalSegment?
             do {
@@ -52,7 +52,7 @@ struct LaneWorker: Sendable {
             }
             if let segment { journal?.release(segment) }
             failures = isWorking ? 0 : failures + 1
-            // Other lanes continue meanwhile. If they cannot connect either, their runs are stopped.
+            // Other lanes continue meanwhile. If none of them works, ``drive(_:)`` has stopped the runs.
             if !isWorking { await scheduler.rest(Self.restAfterFailure * min(failures, Self.restsMax)) }
         }
     }
@@ -66,8 +66,7 @@ struct LaneWorker: Sendable {
         }
     }
 
-    /// Feeds and runs the lane. A lane that has ended takes nothing more, so its feeder does not wait for the next
-    /// lease.
+    /// Feeds and runs the lane. When the lane has ended, the feeder stops waiting for the next lease.
     ///
     /// Returns `false` if the lane could not connect.
     private func feedWhileRunning(
@@ -131,15 +130,15 @@ struct LaneWorker: Sendable {
         while true {
             let run = next.run
             var composer = composers[run.id] ?? run.composer()
-            // Read the boot clock first. If the process sleeps between the two reads, requests expire too early, not
-            // too late.
+            // Read the boot clock first. If the process is suspended between the two reads, requests expire too early,
+            // not too late.
             let bootTime = BootClock.now()
             let composed = composer.compose(next.lease, now: clock.now(), bootTime: bootTime, for: run, inFlight)
             composers[run.id] = composer
             await run.suppressTooLarge(composed.tooLarge)
             inFlight.settled(composed.tooLarge)
             for (index, chunk) in composed.chunks.enumerated() {
-                // The chunk is already open, so a stop after this check finds it there.
+                // The chunk is already in `inFlight`, so a stop after this check finds it there.
                 guard run.control.decision.reason(in: scheduler.environment) == nil, await lane.send(chunk.batch) else {
                     for chunk in composed.chunks[index...] { inFlight.drop(base: chunk.base) }
                     let unsent = composed.chunks[index...].flatMap(\.sent)
@@ -148,7 +147,7 @@ struct LaneWorker: Sendable {
                     break
                 }
             }
-            // Half a lease is worth a transaction. Waiting for room for a whole lease would leave the connection idle.
+            // Lease again when there is room for half a lease. A wait for more room would leave the connection idle.
             let room = await inFlight.room(atLeast: max(1, leaseMax / 2))
             guard room > 0, let lease = await scheduler.next(atMost: room, waitingAtMost: idleMax) else { return }
             inFlight.took(lease.lease.deliveries.count)

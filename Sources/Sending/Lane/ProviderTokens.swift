@@ -28,7 +28,7 @@ package final class ProviderTokens: Sendable {
         self.init(log: log, clock: ProviderTokenClock(now: now, bootID: BootClock.bootID), logger: logger)
     }
 
-    /// Returns the source of a key. The same key has the same source, wherever the key was read from.
+    /// Returns the source of a key. The same key has the same source, even if it was read from different files.
     package func source(of key: SigningKey, teamID: String, keyID: String) throws -> ProviderTokenSource {
         let name = ProviderKey(teamID: teamID, keyID: keyID, fingerprint: try key.fingerprint())
         return sources.withLock { sources in

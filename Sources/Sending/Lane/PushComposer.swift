@@ -4,7 +4,8 @@ import Platform
 import Rendering
 import Store
 
-/// Turns the leases of one run into pushes: payload, headers, id. Only one lane uses it, so its cache needs no lock.
+/// Turns the leases of one run into pushes, with payload, headers and id. Only one lane uses it, so its cache needs no
+/// lock.
 struct PushComposer {
     /// A composed lease.
     struct Composed {

@@ -3,8 +3,8 @@ import Model
 import Store
 import Synchronization
 
-/// The circuit breaker of one endpoint. It holds back all lanes while the service is in trouble: 5xx responses, lost
-/// connections or too many new provider tokens. See `ProviderProtocol` sections 3, 7 and 8.
+/// The circuit breaker of one endpoint. It holds back all lanes after signs of trouble: 5xx responses, lost connections
+/// or too many new provider tokens. See `ProviderProtocol` sections 3, 7 and 8.
 ///
 ///     closed --(several failures in a row)--> open --(time)--> half-open --(a response)--> closed
 ///                                              ^----(failure)------'
@@ -13,7 +13,7 @@ import Synchronization
 struct CircuitBreaker {
     /// What one response says about the service.
     enum Observation: Hashable {
-        /// The service responds, whatever it says about this push.
+        /// The service responds, even if it refuses this push.
         case working
         case failed(Failure)
         /// The provider token was changed too often, and APNs asks for a pause.
@@ -23,7 +23,7 @@ struct CircuitBreaker {
         /// Nothing was sent.
         case nothing
 
-        /// Whether APNs responds, whatever it says about the push and the credential.
+        /// Whether APNs responds, even if it refuses the push or the credential.
         var isResponse: Bool { self == .working || self == .credentialRefused }
 
         /// A failure without a known status.
@@ -48,21 +48,21 @@ struct CircuitBreaker {
 
     /// The state of the breaker. Times are ``WallClock/uptime``.
     private enum State {
-        /// Lets everything through, and counts consecutive failures. Changes to `open`.
+        /// Lets all requests start, and counts consecutive failures. Changes to `open`.
         case closed(failures: Int)
-        /// Lets nothing through. Changes to `halfOpen` when the time is over. Changes to `closed` with a response to a
-        /// request on the wire, unless a response asked for this time.
+        /// Lets no request start. Changes to `halfOpen` at `until`. A response to a request on the wire changes it to
+        /// `closed`, unless a `Retry-After` asked for the pause.
         case open(level: Int, until: Duration)
         /// A few probes are in flight, and more may follow after `until`. Changes to `closed`, or to the next level of
         /// `open`.
         case halfOpen(level: Int, until: Duration)
     }
 
-    /// The number of consecutive failures that open the breaker: often only the first request after idle time gets a
-    /// 500.
+    /// The number of consecutive failures that open the breaker. It is more than 1, because often only the first
+    /// request after idle time gets a 500.
     static let failuresMin = 5
     static let probeMax = 10
-    /// The pauses. The first is at most 2 s with its jitter, and all add up to about 20 min before the endpoint counts
+    /// The pauses. The first is at most 2 s with its jitter. All of them, about 20 min, pass before the endpoint counts
     /// as down.
     static let delays: [Duration] = [
         .milliseconds(1600), .seconds(15), .seconds(30), .seconds(60), .seconds(300), .seconds(300), .seconds(300),
@@ -73,11 +73,11 @@ struct CircuitBreaker {
     private static let probeDeadline: Duration = .seconds(30)
 
     private var state = State.closed(failures: 0)
-    /// Until when a response has asked the sender to wait. Good responses do not close the breaker before this time.
+    /// The end of the wait that a response has asked for. Good responses do not close the breaker before this time.
     private var askedUntil = Duration.zero
     private var failingSince: Timestamp?
     private var lastStatus: Int?
-    /// When the next single request may start, by ``WallClock/uptime``. `nil` if nothing calls for one.
+    /// When the next single request may start, by ``WallClock/uptime``. `nil` if requests need not start one at a time.
     private var nextSingle: Duration?
 
     /// Whether fewer requests may start than a caller asks for.
@@ -86,10 +86,10 @@ struct CircuitBreaker {
         return true
     }
 
-    /// Since when only failures arrive. `nil` until a probe has failed after the longest of ``delays``.
+    /// Since when only failures arrive. `nil` until a probe has failed after the last of ``delays``.
     private(set) var downSince: Timestamp?
 
-    /// - Parameter jitter: from 0 to 1. It adds up to a fifth to a pause, so that hosts do not come back together.
+    /// - Parameter jitter: from 0 to 1. It adds up to a fifth to a pause, so that machines do not retry together.
     mutating func observe(_ observation: Observation, at now: ClockReading, jitter: () -> Double) {
         note(observation, at: now)
         switch (observation, state) {
@@ -131,7 +131,7 @@ struct CircuitBreaker {
         }
     }
 
-    /// Lets one request through first. More follow after a response that does not refuse the credential.
+    /// Lets only one request start. More follow after a response that does not refuse the credential.
     mutating func probeFirst(at now: ClockReading) { nextSingle = now.uptime }
 
     mutating func allowance(at now: ClockReading) -> Allowance {
@@ -162,8 +162,8 @@ struct CircuitBreaker {
         var nextTryAt: Timestamp
     }
 
-    /// Opens the breaker for the time that another process had to wait, and then lets a few requests through. The wait
-    /// is at most `RetryAfter.waitMax`, whatever the wall clock shows now.
+    /// Opens the breaker for the remaining pause of another process, and then lets a few requests start. The wait is at
+    /// most `RetryAfter.waitMax`, whatever the wall clock shows now.
     mutating func takeOver(_ hold: Hold, at now: ClockReading) {
         guard case .closed = state, hold.nextTryAt > now.wall else { return }
         failingSince = hold.since
@@ -216,9 +216,9 @@ extension CircuitBreaker.Observation {
 final class EndpointBreaker: Sendable {
     private struct State {
         var breaker = CircuitBreaker()
-        /// Whether the last observation said that APNs wants fewer provider tokens.
+        /// Whether the last observation was a TooManyProviderTokenUpdates.
         var wantsFewerTokens = false
-        /// Whether this process has had results of its own. What another process knew is then out of date.
+        /// Whether this process has had results from the endpoint. The records of other processes are then out of date.
         var hasHeard = false
     }
 
@@ -236,7 +236,8 @@ final class EndpointBreaker: Sendable {
 
     func hold(at now: ClockReading) -> CircuitBreaker.Hold? { state.withLock { $0.breaker.hold(at: now) } }
 
-    /// Takes over the pause that the last sender of a run left. Does nothing once this process has results of its own.
+    /// Takes over the pause that the last sender of a run recorded. Does nothing if this process already has results
+    /// from the endpoint.
     func takeOver(_ hold: CircuitBreaker.Hold, at now: ClockReading) {
         state.withLock { state in
             if !state.hasHeard { state.breaker.takeOver(hold, at: now) }
@@ -249,13 +250,14 @@ final class EndpointBreaker: Sendable {
 
     func probeUnused(at now: ClockReading) { state.withLock { $0.breaker.probeUnused(at: now) } }
 
-    /// Checks with one request whether the cause is gone, for a run that paused itself. Does nothing once this process
-    /// has results of its own.
+    /// Lets only one request start, to check whether the reason why a run paused itself is gone. Does nothing if this
+    /// process already has results from the endpoint.
     func probeFirst(at now: ClockReading) {
         state.withLock { if !$0.hasHeard { $0.breaker.probeFirst(at: now) } }
     }
 
-    /// Returns why the runs must stop if the endpoint is down, and whether requests are no longer held back.
+    /// Records observations. Returns why the runs must stop if the endpoint is down, and whether requests are now no
+    /// longer held back.
     func observe(
         _ observations: some Sequence<CircuitBreaker.Observation>, at now: ClockReading
     ) -> (stop: StopReason?, isFreed: Bool) {
@@ -268,7 +270,7 @@ final class EndpointBreaker: Sendable {
                 state.wantsFewerTokens = observation == .tokenUpdates
             }
             let downSince = state.breaker.downSince
-            // The runs stop. The next attempt begins with a single request.
+            // The runs stop. Their next start begins with a single request.
             if downSince != nil {
                 state.breaker = CircuitBreaker()
                 state.breaker.probeFirst(at: now)

@@ -1,10 +1,10 @@
 package import Model
 import Store
 
-/// Notices that an endpoint gives no response although a lane waits for one: it refuses connections or stays silent.
+/// Notices that an endpoint refuses connections, or gives no response although a lane waits for one.
 ///
-/// The breaker judges responses and takes minutes. This type only reports, within 10 s: a run checks with each
-/// heartbeat, once a second.
+/// The circuit breaker takes minutes until it stops the runs. This type only reports the outage, within 10 s, because
+/// each run checks once a second with its heartbeat.
 struct EndpointReach: Hashable, Sendable {
     enum Change: Hashable, Sendable {
         case lost(since: Timestamp)
@@ -29,7 +29,8 @@ struct EndpointReach: Hashable, Sendable {
         if downSince != nil { (downSince, isFoundUntold) = (nil, true) }
     }
 
-    /// Returns ``Change/found`` if a response came and was not reported yet. The run may be over before the next check.
+    /// Returns ``Change/found`` if the first response after an outage was not reported yet. The run may end before the
+    /// next check.
     mutating func takeFound() -> Change? {
         defer { isFoundUntold = false }
         return isFoundUntold ? .found : nil

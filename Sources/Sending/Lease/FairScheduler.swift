@@ -7,7 +7,7 @@ import Synchronization
 /// Hands the lanes of one environment the leases of all runs that share them: weighted fair queueing.
 ///
 /// Each run gets a share by its priority's weight, counted in pushes: 16 for priority 10, 4 for 5, and 1 for 1. No run
-/// starves. A run that joins later, or had nothing to send for a while, does not catch up.
+/// starves. A run that joins late, or had nothing to send for a while, gets no extra share for that time.
 final class FairScheduler: Sendable {
     /// A lease and its run.
     struct RunLease: Sendable {
@@ -21,7 +21,8 @@ final class FairScheduler: Sendable {
         var weight: Double
         /// The number of pushes leased, divided by the weight. The run with the lowest number is next.
         var taken: Double
-        /// Set while there is nothing to lease. `until` is by ``WallClock/uptime``.
+        /// Set while the run has nothing to lease. `seen` is the version of its signal before the check, and `until` is
+        /// by ``WallClock/uptime``.
         var idle: (seen: UInt64, until: Duration?)?
 
         func isIdle(at now: Duration) -> Bool {
@@ -32,8 +33,8 @@ final class FairScheduler: Sendable {
 
     private struct State {
         var members: [Int64: Member] = [:]
-        /// The number that the run served last had before its lease. A joining run starts here, and no run falls behind
-        /// it, so that idle time is not made up for.
+        /// The value of `taken` that the last served run had before its lease. A joining run starts with it, and no run
+        /// is served below it, so that idle time earns no extra share.
         var floor = 0.0
         /// The lanes that are open and have had responses.
         var working: Set<String> = []
@@ -92,11 +93,11 @@ final class FairScheduler: Sendable {
 
     private var runs: [RunInProgress] { state.withLock { $0.members.values.map(\.run) } }
 
-    /// Lets one request through first, see ``CircuitBreaker/probeFirst(at:)``.
+    /// Lets only one request start, see ``CircuitBreaker/probeFirst(at:)``.
     func probeFirst() { breaker.probeFirst(at: clock.reading()) }
 
-    /// The pause that holds back all runs of the environment. The next try of an endpoint without responses is in the
-    /// past, because the lanes try all the time.
+    /// The pause that holds back all runs of the environment. For an outage, the time of the next try is in the past,
+    /// because the lanes keep retrying.
     var hold: EndpointHold? {
         if let hold = breaker.hold(at: clock.reading()) {
             return EndpointHold(
@@ -167,7 +168,7 @@ final class FairScheduler: Sendable {
         state.withLock { !$0.working.subtracting([lane]).isEmpty }
     }
 
-    /// Returns after this time, or when the scheduler is closed or the task is cancelled.
+    /// Waits for this time, or until the scheduler is closed or the task is cancelled.
     func rest(_ time: Duration) async {
         let end = clock.uptime() + time
         while !Task.isCancelled, !state.withLock({ $0.isClosed }) {
@@ -204,7 +205,8 @@ final class FairScheduler: Sendable {
         return nil
     }
 
-    /// Asks the runs in the order of fairness. If there is no lease, returns when one of them has something again.
+    /// Tries to lease from the runs, the one with the smallest share first. If there is no lease, returns when one of
+    /// them has something due.
     private func ask(atMost most: Int) async -> (RunLease?, due: Duration?) {
         let now = clock.uptime()
         let (ready, idle) = state.withLock { state in
@@ -218,14 +220,15 @@ final class FairScheduler: Sendable {
                 charge(member, lease.deliveries.count)
                 return (RunLease(lease: lease, run: member.run), nil)
             case .nothing(let seen, let moment):
-                // The distance holds as long as the wall clock is not set. If it is set, the run's change is raised.
+                // Convert the moment to uptime. If the wall clock is set, the heartbeat raises the run's signal, and
+                // the run is checked again.
                 let clocks = clock.reading()
                 let until = moment.map { clocks.uptime + ($0 - clocks.wall) }
                 state.withLock { $0.members[member.run.id]?.idle = (seen, until) }
                 due = [due, until].compactMap(\.self).min()
             case .yields(let looked):
-                // Rows read count like pushes, so that a run with many deferred deliveries takes only its share of the
-                // gate.
+                // Rows that were read count like pushes, so that a run with many deferred deliveries uses only its
+                // share of the store.
                 charge(member, looked)
                 due = now
             case .exhausted:
@@ -246,7 +249,7 @@ final class FairScheduler: Sendable {
 }
 
 extension PushPriority {
-    /// The share of the lanes relative to the other priorities.
+    /// The weight of the run's share of the lanes.
     fileprivate var laneWeight: Double {
         switch self {
         case .immediate: 16

@@ -8,21 +8,22 @@ import Synchronization
 final class LeaseSource: Sendable {
     enum Next: Sendable {
         case lease(Lease)
-        /// Nothing now. Ask again when the run's control changes after `seen`, or at the given moment.
+        /// Nothing now. Call again when the run's signal changes after `seen`, or at the given moment.
         case nothing(seen: UInt64, until: Timestamp?)
-        /// Nothing yet, but more rows are unread. The other runs come first, then this source is asked again
-        /// immediately.
+        /// Nothing yet, but more rows are unread. The caller serves the other runs first, then calls again immediately.
         case yields(looked: Int)
-        /// Nothing will ever come, or the run is to stop.
+        /// Nothing is left to lease, or the run is to stop.
         case exhausted
     }
 
-    /// The longest wait without a check: another run may replace deliveries that wait for their silent budget.
+    /// The longest wait between two checks for a run with a silent budget, because another run may replace its waiting
+    /// deliveries.
     static let lookAgainAfter: Duration = .seconds(30)
-    /// The same if other senders of the run may release or finish deliveries without a signal to this process.
+    /// The longest wait in a shared store, because other senders may release or finish deliveries without a signal to
+    /// this process.
     private static let sharedLook: Duration = .seconds(1)
-    /// The number of deliveries per lease past the run's expiry while the breaker is open. Those of a wave that is not
-    /// over yet are still sent.
+    /// The maximum number of deliveries per lease after the run's expiry while the breaker is open. Deliveries of a
+    /// wave that is not over are still sent.
     private static let expiredMax = 200
     /// The time between two checks of a sender that is too slow to lease.
     private static let slowPause: Duration = .milliseconds(250)
@@ -40,7 +41,7 @@ final class LeaseSource: Sendable {
     private let clock: WallClock
     private let position = Mutex(Position())
 
-    /// The position that the previous lease has reached.
+    /// The position after the previous lease.
     private struct Position {
         var cursor: Int64 = 0
         /// See ``Lease/storeAhead``.
@@ -60,7 +61,7 @@ final class LeaseSource: Sendable {
         self.clock = clock
     }
 
-    /// Returns the next lease, or when to ask again. Only one task may call this at a time.
+    /// Returns the next lease, or when to call again. Only one task may call this at a time.
     ///
     /// - Parameter most: the number of deliveries for which the caller has room. A lease holds at most the template's
     ///   limit.
@@ -98,7 +99,7 @@ final class LeaseSource: Sendable {
                     control.stop(.stateChanged(.paused))
                     return .exhausted
                 }
-                // This source has nothing to send, so the endpoint was not tried.
+                // There is nothing to send, so the probe was not used.
                 breaker.probeUnused(at: clock.reading())
                 if lease.isCutShort {
                     if lease.suppressed > 0 { control.progress.changed.raise() }
@@ -113,13 +114,13 @@ final class LeaseSource: Sendable {
                     return .exhausted
                 }
                 if let wait = lease.paceWait { return .nothing(seen: seen, until: now + wait) }
-                // Use this machine's clock. By the store's clock the moment might be past here, and would be asked for
-                // immediately.
+                // Convert the moment to this machine's clock. If the store's clock is behind, the moment may be past
+                // here, and the caller would call again without a pause.
                 let due = lease.nextDue.map { $0 - lease.storeAhead }
                 control.progress.idles(template.environment, until: due, since: activity)
                 return .nothing(seen: seen, until: wakeUp(due))
             } catch is CancellationError {
-                // The lane that asked has ended, but the run has not: another lane asks again.
+                // The calling lane has ended, but the run has not. Wake another lane to call again.
                 control.progress.changed.raise()
                 return .nothing(seen: seen, until: nil)
             } catch let error as StoreError where error.isPassing {
@@ -140,8 +141,8 @@ final class LeaseSource: Sendable {
 
     private var isStopped: Bool { control.decision.reason(in: template.environment) != nil }
 
-    /// Returns until when the endpoint must be left alone, or `nil` if `limit` deliveries may be leased now. Once all
-    /// deliveries are expired, leasing only records that and sends nothing, so the breaker does not matter.
+    /// Returns until when nothing may be sent to the endpoint, or `nil` if `limit` deliveries may be leased now. After
+    /// the run's expiry, a lease records expired deliveries and sends nothing, so it ignores the breaker.
     private func endpointPause(_ limit: inout Int, _ now: Timestamp) async throws -> Timestamp? {
         switch breaker.allowance(at: clock.reading()) {
         case .full: break
@@ -180,7 +181,7 @@ final class LeaseSource: Sendable {
         }
     }
 
-    /// Returns when to ask again, or `nil` if this process is signalled as soon as there is something to do.
+    /// Returns when to call again, or `nil` if a signal wakes this process as soon as there is something to do.
     private func wakeUp(_ due: Timestamp?) -> Timestamp? {
         if store.isShared {
             let look = clock.now() + Self.sharedLook
@@ -189,8 +190,8 @@ final class LeaseSource: Sendable {
         return due.map { min($0, clock.now() + (template.silentBudget == nil ? Self.sleepMax : Self.lookAgainAfter)) }
     }
 
-    /// Returns whether nothing is left to lease, now or later, by one snapshot of the store. The control's counts and
-    /// its record of the freeze come from different moments.
+    /// Returns whether nothing is left to lease, now or later. Reads the store, because ``RunProgress`` may have the
+    /// counts and the end of the freeze from different moments.
     private func isDone() async throws -> Bool {
         guard let run = try await store.run(template.run) else { return true }
         control.progress.observed(run.counts)

@@ -4,7 +4,7 @@ import Senders
 package import Store
 import Synchronization
 
-/// The log lines about one process's work on a run: one when the process takes the run, and one when its work ends.
+/// The log lines about one process's work on a run: one when the process claims the run, and one when its work ends.
 package final class RunLines: Sendable {
     private let run: Run
     private let clock: WallClock
@@ -17,7 +17,7 @@ package final class RunLines: Sendable {
         self.logger = logger
     }
 
-    /// Records that the process has the run. A second call for the same run replaces the control and logs nothing.
+    /// Logs that the process has claimed the run. A second call replaces the control and logs nothing.
     package func began(_ control: RunControl) {
         let isFirst = work.withLock { work in
             defer { work = (control, work?.since ?? clock.uptime()) }
@@ -63,8 +63,7 @@ package final class RunLines: Sendable {
 }
 
 extension Logger {
-    /// Logs an error of work that is retried. A store that is temporarily unavailable is a warning, whatever the work
-    /// was.
+    /// Logs an error of work that is retried. A temporarily unavailable store is logged as a warning.
     package func failed(_ error: any Error, _ message: Logger.Message, metadata: Logger.Metadata) {
         var facts = metadata
         facts[.error] = "\(error)"

@@ -73,7 +73,7 @@ package struct SendMeter {
     private static func labels(_ result: PushResult) -> Labels {
         switch result {
         case .answered(let response):
-            // A text chosen by the other side must not create a time series of its own.
+            // Text from the server must not create a new time series.
             let reason =
                 switch response.reason {
                 case nil: ""
@@ -113,7 +113,7 @@ struct LaneMeters {
     }
 }
 
-/// The latency of responses over all lanes of a run, counted from the first byte of the request written.
+/// The latency of responses over all lanes of a run, measured from the first byte written of the request.
 package final class LatencyRecorder: Sendable {
     private let histogram = Mutex(
         Histogram<UInt32>(highestTrackableValue: 120_000_000, numberOfSignificantValueDigits: .two))

@@ -30,7 +30,7 @@ package enum ServiceMetrics {
         "fanfare_schedule_lag_seconds": "The delay of the latest scheduled run after its time.",
     ]
 
-    /// The number of this process's pushes that have an outcome.
+    /// The number of this process's pushes that lanes have completed, with or without a response.
     package static let answered = Atomic(0)
 
     /// Records that the configuration, campaigns and templates were read again. A bad file keeps the old versions.
@@ -45,10 +45,10 @@ package enum ServiceMetrics {
         Meter(label: "fanfare_campaign_folder_lost").set(isLost ? 1 : 0)
     }
 
-    /// Records whether the process waits for a store that does not take outcomes.
+    /// Records whether the process waits for a store that accepts no outcomes.
     package static func waitsForStore(_ waits: Bool) { Meter(label: "fanfare_store_waiting").set(waits ? 1 : 0) }
 
-    /// Records whether the database server answers this machine's heartbeats too slowly for it to send.
+    /// Records whether the database server responds to heartbeats too slowly for this machine to send.
     package static func isTooSlow(_ isTooSlow: Bool) { Meter(label: "fanfare_sender_too_slow").set(isTooSlow ? 1 : 0) }
 
     /// Counts an error of a part of the daemon. The part is retried.
@@ -66,7 +66,8 @@ package enum ServiceMetrics {
         Meter(label: "fanfare_schedule_lag_seconds").set(max(0, late.inSeconds))
     }
 
-    /// Creates every series whose labels are known, so that the first event is an increase and not a new series.
+    /// Creates every series whose labels are known, with the value 0. Otherwise the first event would create the
+    /// series, and its increase would be lost.
     ///
     /// - Parameters:
     ///   - parts: the parts of the daemon.

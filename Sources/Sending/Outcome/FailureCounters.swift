@@ -1,22 +1,22 @@
 import APNs
 import Model
 
-/// Counts the responses of one environment that blame the run or the credential instead of a device. Decides when the
-/// run must stop because of them.
+/// Counts the responses of one environment that blame the run or the credential instead of a device. Decides when these
+/// responses must stop the run.
 struct FailureCounters {
-    /// The number of responses that blame the request at which the run stops.
+    /// The run stops at this number of responses that blame the request.
     static let requestFaultsMax = 3
-    /// The minimum number of responses before a share is judged.
+    /// The minimum number of responses before their share of mismatches is checked.
     static let answersMin = 200
 
     private let environment: PushEnvironment
     private let topic: String
     private var mismatches = SlidingShare()
     private var requestFaults = 0
-    /// The devices whose push was refused because of the provider token. The push is sent again once, over a new
+    /// The devices whose push was refused because of the provider token. Each push is sent again once, over a new
     /// connection.
     private var refusedOnce: Set<Int64> = []
-    /// The first reason stays.
+    /// The reason to stop. A later reason does not replace the first.
     private(set) var verdict: StopReason?
 
     init(_ environment: PushEnvironment, topic: String) {
@@ -57,7 +57,7 @@ struct FailureCounters {
     private mutating func countRequestFault(_ answer: PushResponse) {
         requestFaults += 1
         guard requestFaults >= Self.requestFaultsMax else { return }
-        // A reason outside Apple's documentation hardly comes from APNs.
+        // A reason that Apple does not document probably comes from another server.
         let host = answer.isDocumented ? "" : ", and whether `endpoints.\(environment)` is APNs; no device was changed"
         stop(
             .breaker(
@@ -105,8 +105,8 @@ extension PushResponse {
     fileprivate var summary: String { reason?.description ?? "status \(status)" }
 }
 
-/// The share of one kind among the last ``windowMax`` responses. Older responses are forgotten, so that a million good
-/// responses do not hide later bad ones.
+/// The share of one kind of response among the last ``windowMax`` responses. Older responses do not count, so that a
+/// million good responses do not hide later bad ones.
 struct SlidingShare {
     /// The number of responses in a full window.
     static let windowMax = 1000

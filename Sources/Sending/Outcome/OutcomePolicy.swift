@@ -4,9 +4,9 @@ import Store
 /// The meaning of each response of APNs, in one table that covers every status and reason (`ProviderProtocol` sections
 /// 3, 7 and 8).
 ///
-/// Only a complete, known response says anything about a device: a response that arrived whole, with a reason that
-/// Apple documents for its status. Other 4xx responses are faults of the request or the host, except 403 (the
-/// credential) and 429 (retried). A few of them stop the run. They touch no token.
+/// Only a response that arrived whole, with a reason that Apple documents for its status, says anything about a device.
+/// Other 4xx responses are faults of the request or the host, except 403 (the credential) and 429 (retried). A few such
+/// faults stop the run, and they change no token.
 package enum OutcomePolicy {
     /// The outcome of the delivery.
     package enum Decision: Hashable, Sendable {
@@ -38,12 +38,13 @@ package enum OutcomePolicy {
         case tokenGone
         /// The token, the host or the topic may be wrong. The device is suspended only if the run proves healthy.
         case environmentMismatch
-        /// Our request is at fault. The run stops after the first few responses.
+        /// The request is at fault. The run stops after the first few such responses.
         case requestFault
         /// The credential is at fault. Its environment stops immediately, and the others continue.
         case credentialFault
-        /// Our provider token is expired, or its key is unrelated to the one first used on the connection. The push is
-        /// sent again once, with a new token or over a new connection. A second refusal is a credential fault.
+        /// The provider token is expired, or its key belongs to another team than the key first used on the connection.
+        /// The push is sent again once, with a new token or over a new connection. A second refusal is a credential
+        /// fault.
         case refusedProviderToken
     }
 
@@ -52,7 +53,7 @@ package enum OutcomePolicy {
         package var consequence: Consequence
         /// `false` if the device certainly does not get the push. Its silent budget is then returned.
         package var mayHaveArrived: Bool
-        /// `true` if no request was started, or if APNs refused it for a fault that is not the push's. It does not
+        /// `true` if no request was started, or if APNs refused it for a fault outside the push. The attempt does not
         /// count against `max_attempts`.
         package var isExcused: Bool
 
@@ -66,13 +67,13 @@ package enum OutcomePolicy {
             self.isExcused = isExcused
         }
 
-        /// A row for a push that APNs did not take, for a reason outside the push. It is sent again as if it had never
-        /// left.
+        /// Returns a row for a push that APNs did not process, for a reason outside the push. The push is sent again as
+        /// if it had never been sent.
         package static func untouched(_ decision: Decision, _ consequence: Consequence = .none) -> Row {
             Row(decision, consequence, mayHaveArrived: false, isExcused: true)
         }
 
-        /// A row for a push that APNs refused with a response.
+        /// Returns a row for a push that APNs refused with a response.
         package static func refused(_ decision: Decision, _ consequence: Consequence = .none) -> Row {
             Row(decision, consequence, mayHaveArrived: false)
         }
@@ -91,8 +92,8 @@ package enum OutcomePolicy {
         }
     }
 
-    /// The share of responses blaming environment or topic above which the host or the topic is treated as wrong. No
-    /// token is suspended then.
+    /// The share of responses blaming environment or topic above which the host or the topic is treated as wrong. In
+    /// that case no token is suspended.
     static let mismatchShareMax = 0.3
 
     /// Returns whether so many tokens are refused that the host or the topic must be wrong, not the devices.
@@ -121,8 +122,8 @@ package enum OutcomePolicy {
             .untouched(.retry(.none))
         case .internalServerError, .serviceUnavailable, .shutdown:
             Row(.retry(.service))
-        // The first four reasons are about the token and handled above, unless they come with an unexpected status.
-        // They are named here so that a new reason does not compile until it is handled.
+        // The first four reasons are about the token and handled above, unless they come with an unexpected status. All
+        // reasons are listed, so that the compiler finds a new reason that is not handled.
         case .badDeviceToken, .deviceTokenNotForTopic, .unregistered, .expiredToken, .other, nil:
             rowForUnknownReason(status: status)
         }
@@ -130,9 +131,9 @@ package enum OutcomePolicy {
 
     /// Returns the row for an unknown or missing reason: the status alone decides.
     ///
-    /// An undocumented 4xx, including 410, is treated as the fault of our request. A redirect, or a 2xx other than 200,
-    /// comes from a server that is not APNs. The run stops after the first few, and all refused deliveries are sent
-    /// again when it continues.
+    /// An undocumented 4xx, including 410, is treated as a fault of the request. So is a redirect, or a 2xx other than
+    /// 200, which comes from a server that is not APNs. The run stops after the first few. When the run continues, all
+    /// refused deliveries are sent again.
     private static func rowForUnknownReason(status: Int) -> Row {
         switch status {
         case 403: .untouched(.retry(.none), .credentialFault)

@@ -1,8 +1,8 @@
 import APNs
 import Model
 
-/// Turns one response into what the store records. The layers below it use statuses and reasons, and the layers above
-/// it use verdicts.
+/// Turns the result of one push into a settlement for the store. The code that sends uses statuses and reasons, and the
+/// store uses verdicts.
 struct SettlementPolicy: Sendable {
     private let campaign: Campaign
     private let expiry: Expiry
@@ -20,9 +20,10 @@ struct SettlementPolicy: Sendable {
         var device: Int64
         var generation: Int
         var leaseNumber: Int
-        /// The number of the request, from 1, if it was started.
+        /// The number of the request, from 1. A delivery whose request was not started has the number it would have
+        /// had.
         var attempt: Int
-        /// The number of earlier requests that count against no limit.
+        /// The number of earlier requests that do not count against `max_attempts`.
         var excused = 0
         var localeIndex: Int?
         var wave: Timestamp?
@@ -35,7 +36,7 @@ struct SettlementPolicy: Sendable {
 
     /// - Parameters:
     ///   - latencyMicroseconds: the latency of the response, if there is one.
-    ///   - lag: how far `now` is ahead of the confirmed time. Waits count from `now`, as leases do. An expiry cannot be
+    ///   - lag: how far `now` is ahead of the confirmed time. Waits count from `now`, as leases do. Expiry cannot be
     ///     undone, so it is checked against the confirmed time.
     func settlement(
         of sent: Sent, _ result: PushResult, _ row: OutcomePolicy.Row, latencyMicroseconds: Int64 = 0, now: Timestamp,
@@ -85,7 +86,8 @@ struct SettlementPolicy: Sendable {
         }
     }
 
-    /// Returns the number of requests that count for the wait. Requests without an attempt limit must back off as well.
+    /// Returns the number of requests that determine the wait. Excused requests have no attempt limit, so all requests
+    /// count for them.
     private func failures(_ row: OutcomePolicy.Row, _ sent: Sent) -> Int {
         row.isExcused ? sent.attempt : sent.attempt - sent.excused
     }
@@ -94,8 +96,8 @@ struct SettlementPolicy: Sendable {
         after delay: Duration, _ row: OutcomePolicy.Row, _ sent: Sent, now: Timestamp, _ lag: Duration
     ) -> Settlement.Verdict {
         let next = now + delay
-        // A request that was not started, or not processed because of an external fault, counts against no attempt
-        // limit.
+        // A request that was not started, or not processed because of an external fault, does not count against
+        // `max_attempts`.
         if row.isExcused { return isExpired(sent, at: next - lag) ? .suppressed(.expired) : .retry(notBefore: next) }
         if isOver(sent, at: next - lag) { return .rejected }
         return sent.attempt - sent.excused < campaign.maxAttempts ? .retry(notBefore: next) : .rejected
@@ -135,9 +137,9 @@ package struct RetryWait: Sendable {
             case .none: [.zero]
             case .device: [.seconds(30), .seconds(60), .seconds(120), .seconds(300), .seconds(900)]
             case .credential: [.seconds(30), .seconds(60), .seconds(120), .seconds(300)]
-            // The first retry after a 5xx comes within 2 s, jitter included: often only the first request after idle
-            // time is refused. Apple asks bulk senders to wait a quarter of an hour (`ProviderProtocol` section 7). The
-            // endpoint waits for that time in all: see ``CircuitBreaker``.
+            // The first retry after a 5xx comes within 2 s, jitter included, because often only the first request after
+            // idle time is refused. Apple asks bulk senders to wait 15 minutes (`ProviderProtocol` section 7). The
+            // pauses of ``CircuitBreaker`` add up to at least that time.
             case .service: [.milliseconds(1600), .seconds(15), .seconds(60), .seconds(300)]
             }
         let step = steps[min(max(attempt, 1), steps.count) - 1]

@@ -4,8 +4,8 @@ import Platform
 package import Store
 import Synchronization
 
-/// Notices that the wall clock was set, for a caller that waits for a moment of it. Makes sure that the step is
-/// recorded and logged once.
+/// Notices that the wall clock was set, for a caller that waits for a time of day. The step is recorded and logged
+/// once.
 package struct ClockWatch {
     /// The time between two checks of the store, where another process may have noticed a step.
     private static let noteEvery: Duration = .seconds(60)
@@ -24,7 +24,7 @@ package struct ClockWatch {
         self.logger = logger
     }
 
-    /// Returns whether moments that the caller waits for must be computed again. Call it once a second.
+    /// Returns whether the caller must compute the moments it waits for again. Call this once a second.
     ///
     /// Returns `true` if the clock was set since the last call. Also returns `true` once a minute, because other
     /// processes may have noticed a step and its reversal meanwhile.
@@ -59,7 +59,7 @@ package struct ConfirmedClock: Sendable {
         self.logger = logger
     }
 
-    /// Records a step that no process has noticed yet, then judges the time by all recorded steps.
+    /// Records a step that no process has noticed yet. Then computes the confirmed time from all recorded steps.
     package func now(confirmedAfter: Duration = ConfirmedTime.confirmedAfter) async throws -> ConfirmedTime {
         let reading = clock.reading()
         if let step = try await store.noteClocks(reading, by: actor) {
@@ -70,16 +70,16 @@ package struct ConfirmedClock: Sendable {
     }
 }
 
-/// The time by which a sender settles responses. It notices each step of the wall clock without a query to the store.
-/// It has the step recorded before the next settlement, because only recorded steps are removed from waits when the
-/// clock is set back.
+/// The clock by which a sender settles responses. It notices each step of the wall clock without a query to the store.
+/// It records the step before the next settlement, because only recorded steps are corrected in waits when the clock is
+/// set back.
 final class SettlementClock: Sendable {
     private static let stepsMax = 200
 
     private struct State {
         var last: ClockReading
         var steps: [ClockStep]
-        /// Steps that this process noticed, and how many of them are certainly recorded.
+        /// The number of steps that this process noticed, and how many of these are certainly recorded.
         var noticed = 0
         var recorded = 0
     }
@@ -100,7 +100,7 @@ final class SettlementClock: Sendable {
     }
 
     /// Records a step that no process has noticed yet, because a claim and the calls after it use the recorded steps.
-    /// Sends even if the store is temporarily unavailable.
+    /// Ignores errors: a temporarily unavailable store does not prevent sending.
     static func noteStep(_ store: any AuditLog, clock: WallClock, actor: Actor, logger: Logger) async {
         _ = try? await ConfirmedClock(store: store, clock: clock, actor: actor, logger: logger).now()
     }
@@ -131,7 +131,8 @@ final class SettlementClock: Sendable {
         return (reading, lag)
     }
 
-    /// Records the step. If the store is unavailable, the next settlement retries, and the heartbeat reports the store.
+    /// Records the step. If the store is unavailable, the next settlement retries, and the heartbeat reports the
+    /// outage.
     private func record(_ reading: ClockReading, _ noticed: Int) async {
         do {
             if let step = try await store.noteClocks(reading, by: actor) {

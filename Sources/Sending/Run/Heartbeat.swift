@@ -6,8 +6,9 @@ import Platform
 import Senders
 import Store
 
-/// The heartbeat, once a second. It shows that the owner is alive, reads what others want of the run, and opens the
-/// run's ``StartGate`` for a while. It does not decide who owns the run: the ``SenderRegistration`` does.
+/// The heartbeat, once a second. It shows that the sender is alive, reads the run's state and the stops, and opens the
+/// run's ``StartGate`` for a while. It does not decide which sender is alive: the lock of the ``SenderRegistration``
+/// does.
 struct Heartbeat: Sendable {
     static let interval = SenderTrust.beatEvery
 
@@ -16,11 +17,11 @@ struct Heartbeat: Sendable {
     let campaign: String
     let owner: String
     let control: RunControl
-    /// Asks the lanes for the endpoints in trouble.
+    /// Checks the endpoints, and returns those in trouble.
     var endpointHolds: @Sendable () -> [EndpointHold] = { [] }
     let clock: WallClock
     let logger: Logger
-    /// The identity of this process, which other processes check. `nil` if no process checks it.
+    /// The registration of this process, which other processes check. `nil` in tests of a single process.
     var registration: SenderRegistration?
     /// `nil` if another sender leads the run and this sender takes part in it.
     var takeoverHook: TakeoverHook?
@@ -50,7 +51,8 @@ struct Heartbeat: Sendable {
         }
     }
 
-    /// Checks the other senders once a second. Heartbeats do not wait for this, because a takeover may wait for locks.
+    /// Checks the other senders once a second. This is a separate task, because a takeover may wait for locks, and
+    /// heartbeats must not.
     private func lookAround() async throws {
         while !Task.isCancelled {
             await clock.sleep(Self.interval)
@@ -123,7 +125,7 @@ struct Heartbeat: Sendable {
         control.stop(.storeTooSlow(reason))
     }
 
-    /// Returns when the next heartbeat is due. The first heartbeat of a shared store is due immediately.
+    /// Waits until the next heartbeat is due. The first heartbeat of a shared store is due immediately.
     private func pause(_ last: Duration?) async {
         guard store.isShared else { return await clock.sleep(Self.interval) }
         guard let last else { return }
@@ -154,7 +156,8 @@ struct Heartbeat: Sendable {
             do {
                 async let asked = store.stops()
                 let state = try await store.heartbeat(run, owner: owner, now: clock.now())
-                // Read the stops first: leased deliveries must not be sent for another trust window.
+                // Check the stops before the trust window is renewed, so that a stop also holds back deliveries that
+                // are already leased.
                 let order = try await asked.order(run: run, campaign: campaign)
                 judge(beatOf: clock.uptime() - sentAt)
                 if let order {
@@ -165,8 +168,8 @@ struct Heartbeat: Sendable {
                 } else {
                     control.stop(.stateChanged(state))
                 }
-                // At the first heartbeat of a shared store the lanes may not know yet the endpoints that the last
-                // sender reported.
+                // Do not write at the first heartbeat of a shared store: the lanes may not have found the outages yet
+                // that the last sender reported.
                 let found = endpointHolds()
                 if !(isFirst && store.isShared), holds.isNew(found) {
                     try await store.setHolds(found, run: run, owner: owner)
@@ -174,20 +177,20 @@ struct Heartbeat: Sendable {
             } catch is CancellationError {
                 return
             } catch let error as StoreError where error.isPassing {
-                // This sender still owns the run.
+                // The error does not end this sender's ownership of the run.
                 control.storeBackoff.storeRefused(error, at: clock.now())
             }
         }
     }
 }
 
-/// What the lead of a run does for all its participants.
+/// The task of a run's lead on behalf of all participants.
 struct TakeoverHook: Sendable {
     /// Recovers what dead senders left in flight.
     let takeOver: @Sendable () async throws -> Void
 }
 
-/// Notices heartbeats that are answered so late that the trust window is over each time: nothing is sent.
+/// Notices that the store responds to each heartbeat only after the trust window, so that nothing is sent.
 struct ShutGate {
     enum Change: Hashable {
         case shut
@@ -217,8 +220,8 @@ struct ShutGate {
 private struct ToldHolds {
     private var told: [EndpointHold]?
 
-    /// Returns whether the holds differ from those already written. A next try that moves by less than 2 s is no
-    /// difference, because the wall clock is steered.
+    /// Returns whether the holds differ from those already written. A time of the next try that moves by less than 2 s
+    /// is no difference, because the wall clock is continuously adjusted.
     mutating func isNew(_ holds: [EndpointHold]) -> Bool {
         let isNear = zip(told ?? [], holds).allSatisfy { told, hold in
             var hold = hold

@@ -3,7 +3,7 @@ import Model
 import Platform
 import Store
 
-/// Recovers what dead senders left, and what this sender has forgotten.
+/// Recovers the deliveries that dead senders left in flight, and the leases that this sender has forgotten.
 extension Pipeline {
     var recovery: Recovery { Recovery(store: store, journals: sender.journals, clock: clock) }
 

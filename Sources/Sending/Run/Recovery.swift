@@ -9,7 +9,7 @@ package struct RecoveryCounts: Hashable, Sendable {
     package var leases = 0
     /// Deliveries whose request was not started. They are pending again, as if they had not been leased.
     package var notStarted = 0
-    /// Deliveries settled by the response of APNs in the journal.
+    /// Deliveries settled with the response of APNs in the journal.
     package var answered = 0
     /// Deliveries in doubt that are pending again.
     package var resent = 0
@@ -20,7 +20,7 @@ package struct RecoveryCounts: Hashable, Sendable {
 
     package init() {}
 
-    /// The counts as a sentence for a person, after "which has ended: ".
+    /// The counts as a phrase for a person, after "which has exited: ".
     package var summary: String {
         var parts: [String] = []
         if notStarted > 0 { parts.append("\(notStarted.counted("delivery was", "deliveries were")) not started") }
@@ -63,7 +63,7 @@ package struct Recovery: Sendable {
         self.clock = clock
     }
 
-    /// Recovers the leases of dead senders, for a caller that has claimed the run and has sent nothing of it yet.
+    /// Recovers the leases of dead senders, for a caller that has claimed the run and not sent anything yet.
     package func recover(_ run: Run, heldBy owner: String) async throws -> RecoveryCounts {
         try await recover(run, heldBy: owner, leftBy: store.takeOverLeases(of: run.id, besides: owner))
     }
@@ -79,8 +79,8 @@ package struct Recovery: Sendable {
         try await recover(run, heldBy: owner, leftBy: store.takeOverLeases(of: run.id, besides: nil))
     }
 
-    /// Recovers leases under the sender's own name that the sender has already settled. The server has lost these
-    /// outcomes, and the journal has dropped their entries, so the deliveries are in doubt.
+    /// Recovers leases that the sender has already settled and the server still lists under its name. The server has
+    /// lost the outcomes, and the journal has freed the entries, so the deliveries are in doubt.
     func recoverForgotten(_ leases: Set<Int64>, of run: Run, by sender: String) async throws -> RecoveryCounts {
         let left = try await store.abandonedLeases(run.id).filter { leases.contains($0.id) && $0.owner == sender }
         return try await recover(run, heldBy: sender, left) { _ in .failure(.forgotten) }
@@ -117,11 +117,11 @@ package struct Recovery: Sendable {
         return counts
     }
 
-    /// Waits until recently ended senders of this machine may be taken over, for at most three trust windows. This
-    /// machine then recovers them itself, with their journals.
+    /// Waits for at most three trust windows until this machine may take over its recently ended senders. It can then
+    /// recover their deliveries with their journals.
     ///
-    /// Returns the name of a sender that has ended by this machine's locks and still sends heartbeats, or `nil`. Such a
-    /// sender lives on another machine, and this machine's folder is a copy of the other one's.
+    /// Returns the name of a sender that has no lock on this machine and still sends heartbeats, or `nil`. Such a
+    /// sender runs on another machine, and this machine's folder is a copy of that machine's folder.
     package func waitForEnded() async throws -> String? {
         var heard = try await store.endedLately()
         var advanced: Set<String> = []
@@ -136,8 +136,8 @@ package struct Recovery: Sendable {
         return nil
     }
 
-    /// Recovers and releases every run whose owner has ended. Commands that send, pause, resume or cancel call this
-    /// first. A command that only reads does not.
+    /// Recovers and releases every run whose owner is dead. Commands that send, pause, resume or cancel call this
+    /// first. Commands that only read do not call it.
     package func recoverAbandoned() async throws -> [AbandonedRun] {
         var abandoned: [AbandonedRun] = []
         for run in try await store.abandonedRuns() {
@@ -147,7 +147,7 @@ package struct Recovery: Sendable {
             }
             do {
                 let gone = try await store.takeOverLeases(of: run.id, besides: nil)
-                // The owner was only unresponsive.
+                // No sender is dead: the owner was only unresponsive.
                 guard !gone.isEmpty else { continue }
                 let counts = try await recover(run, heldBy: owner, leftBy: gone)
                 guard gone.contains(owner) else {
@@ -182,8 +182,8 @@ package struct Recovery: Sendable {
                 localeIndex: entry?.localeIndex, wave: delivery.wave, stage: delivery.stage,
                 sentAt: lease.leasedAt)
             var settlement = policy.settlement(of: sent, result, OutcomePolicy.row(for: result), now: now, lag: lag)
-            // Keep the time of the lease for a delivery that is retried immediately, because its lateness counts from
-            // there. If the lease's clock was ahead, that time is in the future: use `now` instead.
+            // If a delivery is retried immediately, its lateness counts from the time of the lease. If that time is in
+            // the future, the lease's clock was ahead: use `now` instead.
             if settlement.verdict == .retry(notBefore: now) {
                 settlement.verdict = .retry(notBefore: min(lease.leasedAt, now))
             }
@@ -199,7 +199,7 @@ package struct Recovery: Sendable {
 }
 
 extension JournalEntry {
-    /// The result of the push, as far as its sender knew.
+    /// The last result that the sender recorded for the push.
     fileprivate var result: PushResult {
         switch state {
         case .queued: .notSent(.interrupted)

@@ -3,7 +3,7 @@ package import Model
 import Platform
 import Store
 
-/// What the lanes of a run share. Each of its four parts owns one kind of state:
+/// The state that the lanes of a run share. Each of its four parts owns one kind of state:
 ///
 /// | part | owns |
 /// |---|---|
@@ -18,7 +18,7 @@ package final class RunControl: Sendable {
     package let decision = StopDecision()
     let trust: TrustWindow
     package let storeBackoff: StoreBackoff
-    /// What this sender takes of a run that several senders send.
+    /// This sender's share of a run that several senders send.
     let share: RunShare
 
     /// - Parameters:
@@ -34,8 +34,8 @@ package final class RunControl: Sendable {
         share = RunShare(isJoined: isJoined)
     }
 
-    /// Ends the run early: no more leases are taken. Requests on the wire are still answered and recorded. The first
-    /// reason stays.
+    /// Ends the run early: no more deliveries are leased. Requests on the wire still get their responses, which are
+    /// recorded. If the run is already ending, its reason stays.
     ///
     /// - Parameter moment: the moment of a stop, by ``BootClock``. Requests that started later are counted. Default:
     ///   now.
@@ -45,22 +45,23 @@ package final class RunControl: Sendable {
         progress.raise()
     }
 
-    /// Ends the run early with an error of this process, which ``Pipeline`` throws. The first error stays.
+    /// Ends the run early with an error of this process, which ``Pipeline`` throws. A later error does not replace the
+    /// first.
     func fail(_ error: any Error) {
         decision.fail(error)
         trust.gate.close()
         progress.raise()
     }
 
-    /// Stops leasing in this environment. Requests on the wire are still answered and recorded. The other environments
-    /// continue. The first reason stays.
+    /// Stops leasing in this environment, and the other environments continue. Requests on the wire still get their
+    /// responses, which are recorded. A later reason does not replace the first.
     func refuse(_ environment: PushEnvironment, _ reason: String) {
         decision.refuse(environment, reason)
         progress.raise()
     }
 
-    /// Counts what the responses of one environment say about the run as a whole. Stops the run if they show that it is
-    /// wrong. A refused credential stops only its environment.
+    /// Counts the responses of one environment that are about the run as a whole. Stops the run if they show a fault of
+    /// its requests. A refused credential stops only its environment.
     func judge(
         _ environment: PushEnvironment, topic: String,
         _ rows: [(row: OutcomePolicy.Row, device: Int64, result: PushResult)]
@@ -72,11 +73,11 @@ package final class RunControl: Sendable {
         }
     }
 
-    /// Lets requests start for another trust window. Does nothing while others wait for the store.
+    /// Lets requests start for another trust window. Does nothing while other callers wait for the store.
     ///
     /// Returns `false` if the new window is already over.
     ///
-    /// - Parameter moment: when the store said that the run continues, by ``BootClock``.
+    /// - Parameter moment: when the heartbeat that confirmed the run began, by ``BootClock``.
     @discardableResult func renewTrust(from moment: BootMoment) -> Bool {
         guard trust.isLimited, storeBackoff.storeIsBack() else { return true }
         return trust.renew(from: moment)
@@ -85,8 +86,8 @@ package final class RunControl: Sendable {
     /// Returns `false` if the run, or this environment of it, is to stop. After `true`, call
     /// ``RunProgress/tookLease(_:)``.
     ///
-    /// The lease is counted before the decision is read, and ``isOver`` reads them the other way round. So no lease is
-    /// taken of a run that counts as over.
+    /// This counts the lease before it reads the decision, and ``isOver`` reads them in the opposite order. So no
+    /// delivery of a run that counts as over is leased.
     func beginLease(in environment: PushEnvironment) -> Bool {
         progress.beginLease()
         guard decision.reason(in: environment) == nil else {

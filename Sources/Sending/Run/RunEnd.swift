@@ -3,7 +3,7 @@ import Store
 
 /// The state in which ``Pipeline/execute(_:as:idleLimit:watch:)`` left a run.
 package enum RunEnd: Hashable, Sendable {
-    /// Every delivery has an end state.
+    /// Every delivery has a final state.
     case finished
     /// Finished without a request to APNs: the audience was empty, or every device was suppressed.
     case noDeviceReached(String)
@@ -18,7 +18,7 @@ package enum RunEnd: Hashable, Sendable {
     case paused(by: String, reason: String?)
     /// Another living process owns the run.
     case busy(owner: String, heartbeat: Timestamp)
-    /// Paused, with a reason that a person can act on.
+    /// The endpoint or the store does not respond in time. The reason says what to check.
     case unreachable(String)
     case credentialRefused(String)
     /// Paused until a person resumes the run.
@@ -36,7 +36,7 @@ package enum RunEnd: Hashable, Sendable {
 }
 
 extension RunEnd {
-    /// Returns the end that the record of a run shows. Returns `nil` while the run is to continue.
+    /// Creates the end that the record of a run shows. Returns `nil` if the run is to continue.
     package init?(_ run: Run) {
         let reason = run.stateReason ?? "no reason given"
         switch run.state {
@@ -64,10 +64,11 @@ extension RunEnd {
         }
     }
 
-    /// Returns how a run ended for a process that found the run owned, may not take part, and read its record again.
+    /// Creates the end for a process that found the run owned by another process, may not take part, and read the
+    /// record again.
     ///
-    /// Between the two reads the owner may have ended the run. The caller then gets that end, not the name of a process
-    /// that has exited. Returns `nil` if the owner released the run before its end, so that the caller can claim it.
+    /// If the owner ended the run between the two reads, the caller gets that end, not the name of a process that has
+    /// exited. Returns `nil` if the owner released the run before its end, so that the caller can claim it.
     package init?(held run: Run, by owner: String, heartbeat: Timestamp) {
         guard run.owner != owner else {
             self = .busy(owner: owner, heartbeat: heartbeat)

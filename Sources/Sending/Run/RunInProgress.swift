@@ -40,13 +40,13 @@ struct RunInProgress: Sendable {
         control.judge(
             environment, topic: campaign.deviceTopic,
             rows.indices.map { (rows[$0], sent[$0].device, completions[$0].result) })
-        // Record the halt before these responses count: after the last of them another sender may end the run.
+        // Record the halt before these settlements: after the last one, another sender may end the run.
         if control.decision.reason?.waitsForPerson == true { await noteHalt() }
         let isRecorded = await write(settlements, decidedAt: at)
         return (isRecorded, rows.indices.map { CircuitBreaker.Observation(rows[$0], completions[$0].result) })
     }
 
-    /// Records the halt immediately. Until the last response arrives, seconds pass in which this process may be killed.
+    /// Records the halt immediately. The last response may arrive seconds later, and this process may be killed before.
     private func noteHalt() async {
         guard let reason = control.decision.takeHaltToNote() else { return }
         do {
@@ -71,7 +71,7 @@ struct RunInProgress: Sendable {
         _ = await write(settlements, decidedAt: clock.reading())
     }
 
-    /// Makes deliveries whose request was not started pending again.
+    /// Makes deliveries pending again whose request was not started.
     ///
     /// Returns whether this could be recorded.
     @discardableResult
@@ -94,14 +94,14 @@ struct RunInProgress: Sendable {
             })
     }
 
-    /// Records settlements, and waits while the store is unavailable. An outcome that cannot be recorded at all stops
-    /// only this run. The journal keeps the outcome for the next claim.
+    /// Records settlements, and waits while the store is unavailable. If they cannot be recorded at all, stops only
+    /// this run. The journal keeps the outcomes for the next claim.
     ///
-    /// - Parameter reading: the clocks when the verdicts were reached. The wall clock may have been set since.
+    /// - Parameter reading: the clocks when the verdicts were decided. The wall clock may have been set since.
     private func write(_ settlements: [Settlement], decidedAt reading: ClockReading) async -> Bool {
         do {
             let counts = try await control.storeBackoff.insisting(clock) {
-                // A step since then is recorded before it changes the waits.
+                // Reading the clock records a step since then, before the step changes the waits.
                 let now = await settlementClock.now().reading
                 let step = ClockStep(from: reading, to: now)
                 let waiting = step.map { step in settlements.map { $0.waiting(after: step) } } ?? settlements
@@ -120,7 +120,7 @@ struct RunInProgress: Sendable {
 }
 
 extension Settlement {
-    /// Keeps the length of the wait after the wall clock was set.
+    /// Returns the settlement with its wait moved by the step of the wall clock, so that the wait keeps its length.
     fileprivate func waiting(after step: ClockStep) -> Settlement {
         guard case .retry(let moment) = verdict else { return self }
         var settlement = self

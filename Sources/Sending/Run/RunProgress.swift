@@ -3,8 +3,8 @@ import Platform
 import Store
 import Synchronization
 
-/// How far a run is: its counts, what is in flight, and what is left to lease. The run is released only when nothing of
-/// it is in flight.
+/// The progress of a run: its counts, its deliveries in flight, and whether more can be leased. The run is released
+/// only when none of its deliveries is in flight.
 package final class RunProgress: Sendable {
     private struct State {
         var counts: DeliveryCounts
@@ -14,7 +14,8 @@ package final class RunProgress: Sendable {
         /// Leased deliveries without a recorded outcome.
         var inFlight = 0
         var isDone = false
-        /// The environments that have nothing to lease now, and the time when they will have something.
+        /// The environments that have nothing to lease now, and the time when something is due. `nil` if nothing will
+        /// be.
         var idle: [PushEnvironment: Timestamp?] = [:]
         /// How often ``idle`` was cleared because there may be more to lease.
         var activity = 0
@@ -51,7 +52,7 @@ package final class RunProgress: Sendable {
         ending.raise()
     }
 
-    /// Sets counts that were only read again, and wakes no waiter.
+    /// Sets counts that were read from the store, and wakes no waiter.
     package func observed(_ counts: DeliveryCounts) {
         state.withLock { $0.counts = counts }
     }
@@ -105,15 +106,15 @@ package final class RunProgress: Sendable {
         ending.raise()
     }
 
-    /// The number to read before looking for something to lease, and to pass to ``idles(_:until:since:)``.
+    /// A number that changes whenever there may be more to lease. Read it before the attempt to lease, and pass it to
+    /// ``idles(_:until:since:)``.
     var activity: Int { state.withLock { $0.activity } }
 
     /// Records that an environment has nothing to lease now.
     ///
     /// - Parameters:
     ///   - until: when something is due again. `nil` if the environment has nothing left.
-    ///   - activity: the value of ``activity`` before the check. Nothing is recorded if there may be more to lease
-    ///     since.
+    ///   - activity: the value of ``activity`` before the check. If it has changed since, nothing is recorded.
     func idles(_ environment: PushEnvironment, until: Timestamp?, since activity: Int) {
         let isNoted = state.withLock { state in
             guard state.activity == activity else { return false }
@@ -123,7 +124,8 @@ package final class RunProgress: Sendable {
         if isNoted { ending.raise() }
     }
 
-    /// Returns until when each of these environments is idle. Returns `nil` while one of them has something to do.
+    /// Returns until when each of these environments is idle. Returns `nil` if one of them is not idle, or the run is
+    /// not frozen or not quiet.
     func idle(_ environments: Set<PushEnvironment>) -> [Timestamp?]? {
         state.withLock { state in
             guard state.isFrozen, state.isQuiet else { return nil }

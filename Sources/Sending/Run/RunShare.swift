@@ -4,9 +4,9 @@ import Synchronization
 
 /// This sender's share of a run that several senders send: its leases, its speed, and the other participants.
 ///
-/// Decides whether the sender may lease, how much it leases, and when it gives back deliveries that it has not started.
-/// Also finds leases under the sender's name that the sender has forgotten. Never limits anything in a store of one
-/// machine.
+/// Decides whether the sender may lease, how much it leases, and when it releases deliveries that it has not started.
+/// Also finds leases under the sender's name that the sender does not know. Limits a sender only in a store that
+/// several machines share.
 final class RunShare: Sendable {
     private struct State {
         var held = HeldLeases()
@@ -23,12 +23,12 @@ final class RunShare: Sendable {
         var idleLooks = 0
     }
 
-    /// The minimum number of idle checks before a recall. A sender that has just joined gets its first lease within
-    /// one.
+    /// The minimum number of idle checks before a recall. A sender that has just joined gets its first lease before the
+    /// second check.
     private static let idleLooksMin = 2
-    /// The minimum time between two recalls, in which other senders lease what was given back.
+    /// The minimum time between two recalls, in which other senders lease the released deliveries.
     private static let recallEvery: Duration = .seconds(2)
-    /// How long this sender leaves the deliveries it gave back to others, which look for them once a second.
+    /// How long this sender leaves the deliveries it released to other senders, which check for them once a second.
     private static let leavesFor: Duration = .seconds(3)
     /// A sender that is too slow leaves the run after this long.
     private static let slowMax: Duration = .seconds(5)
@@ -56,13 +56,13 @@ final class RunShare: Sendable {
 
     // MARK: Speed
 
-    /// Records how long the store took to answer a heartbeat. Returns the new ``isTooSlow``, or `nil` if it is
-    /// unchanged.
+    /// Records how long the store took to respond to a heartbeat. Returns whether the heartbeats are now too slow, or
+    /// `nil` if that has not changed.
     func note(beat duration: Duration, at uptime: Duration) -> Bool? {
         state.withLock { $0.pace.note(duration, at: uptime) ? $0.pace.isTooSlow : nil }
     }
 
-    /// Whether the sender may lease: its heartbeats are fast enough, or no other participant is fast enough.
+    /// Whether the sender may lease: its heartbeats are fast enough, or those of no other participant are.
     var mayLease: Bool {
         state.withLock { state in
             guard let isTooSlow = state.pace.isTooSlow else { return !isJoined }
@@ -99,9 +99,9 @@ final class RunShare: Sendable {
 
     /// The actions that follow from a check of the other senders.
     struct Look: Hashable {
-        /// Leases under the sender's name that it has forgotten.
+        /// Leases under the sender's name that it does not know.
         var forgotten: Set<Int64> = []
-        /// Whether the sender gives back what it has not started, because others have nothing to send.
+        /// Whether the sender releases the deliveries it has not started, because other senders have nothing to send.
         var isRecall = false
     }
 
@@ -120,7 +120,7 @@ final class RunShare: Sendable {
             state.looked = (uptime, state.settled)
             var look = Look(forgotten: state.held.forgotten(participants.leases))
             let isDue = state.recalledAt.map { uptime - $0 >= Self.recallEvery } ?? true
-            // While more deliveries are pending than held, others are idle for another reason.
+            // If at least as many deliveries are pending as held, other senders are idle for another reason.
             let isWanted = state.idleLooks >= Self.idleLooksMin && pending < held && isDue
             if isWanted, let rate = state.rate, LeaseShare.isTooMuch(held: held, rate: rate) {
                 state.recalledAt = uptime
@@ -133,15 +133,15 @@ final class RunShare: Sendable {
 
 /// The leases that a sender holds, and those under its name in the store that it does not know.
 ///
-/// A server that takes over from another one may lack the last seconds of writes. Deliveries settled in these seconds
-/// are leased again in the store, under the name of a living sender that has forgotten the lease. A lease is forgotten
-/// if it was seen at two checks and no outstanding lease call can still return it.
+/// A server that takes over from another one may lack the last seconds of writes. In its records, deliveries settled in
+/// these seconds are still leased by a living sender, which no longer holds that lease. A lease is forgotten if two
+/// checks found it and no outstanding lease call can still return it.
 struct HeldLeases {
     private var nextCall: UInt64 = 0
     private var calls: Set<UInt64> = []
     /// The number of deliveries without a recorded outcome, by lease.
     private var open: [Int64: Int] = [:]
-    /// Leases seen in the store but not held, with the first call that cannot have created them.
+    /// Leases found in the store but not held, with the number of the first call that cannot have created them.
     private var unknown: [Int64: UInt64] = [:]
 
     mutating func begin() -> UInt64 {
@@ -168,7 +168,7 @@ struct HeldLeases {
         }
     }
 
-    /// Returns the forgotten leases among those that the store has under the sender's name.
+    /// Returns the forgotten leases among `found`, which the store lists under the sender's name.
     mutating func forgotten(_ found: Set<Int64>) -> Set<Int64> {
         var forgotten: Set<Int64> = []
         var unknown: [Int64: UInt64] = [:]

@@ -38,7 +38,7 @@ package enum StopReason: Hashable, Sendable {
     var waitsForPerson: Bool { halt != nil }
 }
 
-/// Whether a run is to stop, and why: an order, a fault of this process, or what the responses say.
+/// Whether a run is to stop, and why: an order, a fault of this process, or faults that the responses show.
 package final class StopDecision: Sendable {
     private struct State {
         var reason: StopReason?
@@ -49,7 +49,7 @@ package final class StopDecision: Sendable {
         /// Whether the process is to exit, whatever else stops the run.
         var isStopAsked = false
         var failure: (any Error)?
-        /// What the responses of each environment say about the run as a whole.
+        /// The counts of responses in each environment that are about the run as a whole.
         var failures: [PushEnvironment: FailureCounters] = [:]
         /// The environments whose credential is refused, and the reason. Nothing more starts there.
         var refused: [PushEnvironment: String] = [:]
@@ -97,7 +97,7 @@ package final class StopDecision: Sendable {
         stopped.raise()
     }
 
-    /// Returns when the run is to stop or the task is cancelled.
+    /// Waits until the run is to stop or the task is cancelled.
     func halted() async {
         while !Task.isCancelled {
             let seen = stopped.version
@@ -116,7 +116,7 @@ package final class StopDecision: Sendable {
 
     var startedAfterStop: Int { state.withLock { $0.startedAfterStop } }
 
-    /// Counts these responses, and returns why the run is to stop because of all responses so far.
+    /// Counts these responses. Returns the reason to stop the run that follows from all responses so far.
     func verdict(
         on environment: PushEnvironment, topic: String,
         _ rows: [(row: OutcomePolicy.Row, device: Int64, result: PushResult)]
@@ -129,8 +129,8 @@ package final class StopDecision: Sendable {
         }
     }
 
-    /// Returns why a person must look at the run, for the caller that records it. Returns `nil` if another caller took
-    /// it.
+    /// Returns why a person must check the run, for the caller to record. Returns `nil` if there is no such reason, or
+    /// another caller records it.
     func takeHaltToNote() -> String? {
         state.withLock { state in
             guard !state.isHaltTaken, let reason = state.reason?.halt else { return nil }

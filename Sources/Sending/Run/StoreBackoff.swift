@@ -8,14 +8,14 @@ import Synchronization
 /// The waits for a store that is locked, full or unreachable for a while. Nothing new starts meanwhile.
 package final class StoreBackoff: Sendable {
     private static let pauses = Backoff(first: .milliseconds(100), longest: .seconds(5), jitter: { 0 })
-    /// The time to wait after a stop, which is as long as requests on the wire may take.
+    /// The time to wait for the store after a stop. Requests on the wire may take as long.
     private static let patienceAfterStop: Duration = .seconds(10)
 
     private struct State {
         /// The number of callers that wait for the store to take an outcome.
         var waiting = 0
         var wait: StoreWait?
-        /// When the stop was first seen while the store was unavailable, by ``WallClock/uptime``.
+        /// When a wait for the store first found the stop, by ``WallClock/uptime``.
         var stopSeenAt: Duration?
     }
 
@@ -32,11 +32,12 @@ package final class StoreBackoff: Sendable {
 
     package var wait: StoreWait? { state.withLock { $0.wait } }
 
-    /// Sets the wait that another process reports of a run that it sends.
+    /// Sets the wait that another process reports for the run.
     package func observed(_ wait: StoreWait?) { state.withLock { $0.wait = wait } }
 
-    /// Retries an operation that the store refuses for a temporary reason, with growing pauses and no limit. Throws the
-    /// refusal once `isWanted` returns false; by default that is when the time to wait after a stop is over.
+    /// Retries an operation with growing pauses while the store refuses it for a temporary reason. Throws the refusal
+    /// once `isWanted` returns false. By default, retries without a limit until a stop, and for ``patienceAfterStop``
+    /// after it.
     func insisting<Value>(
         _ clock: WallClock, while isWanted: (() -> Bool)? = nil, _ body: () async throws -> Value
     ) async throws -> Value {
@@ -62,8 +63,8 @@ package final class StoreBackoff: Sendable {
         }
     }
 
-    /// Stops new requests until the store has answered and the run's state was read again. The run may have been paused
-    /// or cancelled meanwhile.
+    /// Stops new requests until the store responds and the run's state is read again. The run may be paused or
+    /// cancelled meanwhile.
     func storeRefused(_ error: StoreError, at now: Timestamp) {
         let wait = state.withLock { state in
             let wait = StoreWait(since: state.wait?.since ?? now, error)
@@ -74,7 +75,7 @@ package final class StoreBackoff: Sendable {
         trust.lapse()
     }
 
-    /// Records that the store has taken a write. Returns `false` if other callers still wait for it.
+    /// Records that the store is available again. Returns `false` if other callers still wait for the store.
     @discardableResult func storeIsBack() -> Bool {
         let (isBack, hasWaited) = state.withLock { state in
             guard state.waiting == 0 else { return (false, false) }

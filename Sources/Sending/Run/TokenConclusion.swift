@@ -1,13 +1,14 @@
 import Model
 import Store
 
-/// What the responses of a whole run say about tokens. It is written at the end of the run, and only if the run proves
-/// healthy.
+/// The conclusion about tokens from all responses of a run. It is recorded at the end of the run, and only if the run
+/// is healthy.
 ///
-/// A wrong host, a wrong topic or an old file makes every device look dead or wrong. So the store only notes the
-/// responses, and no device is changed before the run is judged as a whole.
+/// A wrong host, a wrong topic or an old import makes every token look dead or wrong. So the store first only records
+/// the responses. No device is changed before the run is judged as a whole.
 struct TokenConclusion {
-    /// The text in the run's history if this check has stopped the run. A person who then resumes the run has agreed.
+    /// The text in the run's history if this check has stopped the run. A person who then resumes the run confirms that
+    /// the devices are gone.
     private static let tooManyGone = "too many devices are gone"
 
     private let store: any SendingStore
@@ -21,8 +22,8 @@ struct TokenConclusion {
         counts = try await store.mismatchCounts(run: run.id)
     }
 
-    /// Returns why a person must look before anything is written. Returns `nil` for a healthy run, and for a run that a
-    /// person has resumed since.
+    /// Returns why a person must check the run before any device is changed. Returns `nil` for a healthy run, and for a
+    /// run that a person has resumed after this check stopped it.
     func halt() async throws -> String? {
         let (answered, gone) = (counts.reduce(0) { $0 + $1.all }, counts.reduce(0) { $0 + $1.gone })
         // Nearly every run returns here, without a read of other runs.
@@ -42,8 +43,8 @@ struct TokenConclusion {
         }
     }
 
-    /// Marks the devices found gone, and suspends those whose tokens were refused for their environment or topic.
-    /// Suspends none in an environment in which so many were refused that the host or the topic must be wrong.
+    /// Marks the devices found gone, and suspends those whose tokens were refused for their environment or topic. If so
+    /// many were refused in an environment that the host or the topic must be wrong, suspends none there.
     func write(now: Timestamp) async throws {
         _ = try await store.markGone(run: run, now: now)
         for counts in counts where counts.wrong > 0 && !OutcomePolicy.isMismatch(counts) {

@@ -2,7 +2,7 @@ import APNs
 import Model
 import Platform
 
-/// How long requests may start without a new word from the store that the run continues.
+/// The time in which requests may start after the store's last confirmation that the run continues.
 final class TrustWindow: Sendable {
     /// The gate that the lanes check before each request.
     let gate: StartGate
@@ -24,7 +24,7 @@ final class TrustWindow: Sendable {
         return gate.answer(at: .now()) != .lapsed
     }
 
-    /// Ends the window: requests wait until the store has answered again.
+    /// Ends the window: requests wait until the store responds again.
     func lapse() {
         if isLimited { gate.lapse() }
     }

@@ -4,8 +4,8 @@ package import Model
 /// run, with the records as they are then.
 ///
 /// Everything that is signed is in the digest: the audience's definition, the texts, the schedule and the stages. An
-/// edit therefore makes another plan, which has no signatures. This rule checks who signed, when, and for how many
-/// devices.
+/// edit therefore results in another plan, which has no signatures. This rule checks who signed, when, and for how
+/// many devices.
 package struct ApprovalPolicy: Hashable, Sendable, Codable {
     /// Why a signature does not count.
     package enum Fault: Hashable, Sendable {

@@ -17,7 +17,7 @@ package indirect enum ResolvedAudience: Hashable, Sendable {
     case compared(AudienceField, ComparisonOperator, AudienceOperand)
     case between(AudienceField, AudienceOperand, AudienceOperand)
     case oneOf(AudienceField, [AudienceOperand])
-    /// Any of the conditions.
+    /// At least one of the conditions must hold.
     case locales([LocaleCondition])
     case isNull(AudienceField)
 }
@@ -45,7 +45,7 @@ package enum AudienceOperand: Hashable, Sendable {
     }
 }
 
-/// A segment as the catalogue has it.
+/// An entry of the segment catalogue.
 package struct SegmentEntry: Sendable {
     package var id: Int64
     /// `nil` for a static segment, whose members are stored.
@@ -64,7 +64,7 @@ package struct AudienceResolver {
     /// The maximum number of values in a statement. A database compares each value with all earlier ones. Preparing
     /// this many values takes about a second. Ten times as many take more than a minute, which cannot be interrupted.
     private static let operandsMax = 4_000
-    /// A prefix of locales is compared with three values.
+    /// The number of values in a comparison with a locale prefix.
     private static let operandsPerPrefix = 3
     private static let partsMax = 50_000
     /// The maximum nesting. SQLite's parser holds at most 100 unreduced symbols, and its expressions may be 1,000
@@ -98,7 +98,7 @@ package struct AudienceResolver {
 
     private mutating func resolve(_ expression: AudienceExpression, symbols: Int) throws -> ResolvedAudience {
         guard symbols <= Self.symbolsMax else { throw StoreError.audienceTooLarge }
-        // This bound stops a few segments that name each other twice from expanding to an endless text.
+        // Segments that name each other twice double with each level, so bound the number of parts.
         parts += 1
         guard parts <= Self.partsMax else { throw StoreError.audienceTooLarge }
         switch expression {

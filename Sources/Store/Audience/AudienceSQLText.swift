@@ -1,7 +1,8 @@
 /// The text of an `audience_sql`, as far as the rules are the same for every database: one query of a bounded length.
 /// Each store decides what the query may read and call.
 ///
-/// The text is read by Unicode scalars, because a combining mark may hide a quote that the database sees.
+/// The text is read by Unicode scalars. Read by characters, a quote and a combining mark after it would be one
+/// character, and the quote would be missed.
 package struct AudienceSQLText {
     /// The longest time that a query may run.
     package static let timeLimit: Duration = .seconds(10)

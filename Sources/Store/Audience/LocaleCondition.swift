@@ -24,7 +24,7 @@ package struct LocaleCondition: Hashable, Sendable {
         return LanguageFacts.readers(of: range.language).flatMap { conditions(for: range, among: $0) }
     }
 
-    /// - Parameter code: a language, as devices write it, whose devices understand the range's language.
+    /// - Parameter code: a language code of devices whose users read the range's language.
     private static func conditions(for range: LanguageRange, among code: String) -> [LocaleCondition] {
         guard range.region != nil || range.script != nil || !range.rest.isEmpty else {
             return [LocaleCondition(language: code, prefixes: [code])]
@@ -47,8 +47,8 @@ package struct LocaleCondition: Hashable, Sendable {
         return LanguageFacts.followers(of: region, in: range.language)
     }
 
-    /// Returns the conditions for a script. A locale omits the script if its language, or its language in that region,
-    /// is usually written in it.
+    /// Returns the conditions for a script. Devices omit the script from a locale if it is the usual one for the
+    /// language, or for the language in that region.
     private static func inScript(_ script: String, among code: String) -> [LocaleCondition] {
         let others = LanguageFacts.regionsOfOtherScripts(code)
         var said = LocaleCondition(language: code, prefixes: ["\(code)-\(script)"])

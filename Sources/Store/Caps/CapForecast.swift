@@ -25,7 +25,7 @@ package struct CapForecast {
     private let gap: RestoreGap?
     private var policies: [Timestamp: CapPolicy] = [:]
     private var batch: [Candidate] = []
-    /// By person, because one person's devices are spread over the whole order. Empty if no cap is per user.
+    /// By person, because one person's devices may be in different batches. Empty if no cap is per user.
     private var shown: [Int64: Shown] = [:]
     package private(set) var slice = Reach.CapSlice()
 
@@ -83,7 +83,7 @@ package struct CapForecast {
         let persons = Set(batch.map { preview.request.person($0.user) })
         for person in persons {
             guard let shown = shown[person] else { continue }
-            // The devices of these pushes do not matter, because no device comes twice.
+            // The device ids of these pushes do not matter, because each device is decided once.
             for number in 1...Int64(shown.pushes) {
                 usage.reserve(push(-number, person, at: shown.at), forgetting: Timestamp(milliseconds: 0))
             }

@@ -146,8 +146,8 @@ package enum CapRowFormat {
         return pushes
     }
 
-    /// Returns the time until which a row must be kept: the latest moment in it, in ms. While a push is in flight, this
-    /// is the largest number.
+    /// Returns the latest moment in a row, in ms, which decides when the row may be deleted. `Int64.max` while a push
+    /// is in flight.
     package static func latest(_ pushes: [CapPush]) -> Int64 {
         pushes.reduce(0) { max($0, $1.reservedAt.milliseconds, $1.settledAt?.milliseconds ?? inFlight) }
     }

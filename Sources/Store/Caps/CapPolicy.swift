@@ -1,9 +1,9 @@
 package import Model
 
-/// The request of a lease to the frequency caps.
+/// The facts about a lease that the frequency caps need.
 package struct CapRequest: Hashable, Sendable {
     package var rule: CapRule
-    /// A push that cannot leave before this time is suppressed, because the campaign is late by then.
+    /// A push that cannot be sent before this time is suppressed, because the campaign is late by then.
     package var latest: Expiry
     /// Whether the run's pushes have a collapse id. If so, all copies of the run for one device count as one push, and
     /// none of them holds back the next. Otherwise each copy counts.
@@ -79,7 +79,7 @@ package struct CapPolicy {
     /// Decides whether a push may be sent. A push must fit all caps that cover its class, so it waits for the last of
     /// their slots.
     ///
-    /// - Parameter run: the run that asks; 0 for a run that has sent nothing yet.
+    /// - Parameter run: the run of the push; 0 for a run that has sent nothing yet.
     package func decide(
         _ usage: CapUsage, device: Int64, user: String?, run: Int64, wave: Timestamp?, expiresAt: Timestamp?
     ) -> LeaseDecision {
@@ -99,8 +99,8 @@ package struct CapPolicy {
         return longest
     }
 
-    /// Decides by one window. A push in flight may turn out not to have left, so other pushes wait for it. A push is
-    /// suppressed because of it only after its own end has come.
+    /// Decides by one window. A push in flight may turn out not to have been sent, so other pushes wait for its
+    /// outcome. Such a wait ends in a suppression only when `end` has come.
     private static func decide(_ window: RollingWindow, _ pushes: [CapPush], until end: Timestamp?) -> LeaseDecision {
         let decision = window.decide(ends: pushes.alerts.map(\.settledAt), expiresAt: end)
         if case .send = decision { return decision }

@@ -4,7 +4,7 @@ package import Model
 /// reads the rows, locks them against other transactions, and writes those in ``changed``.
 package struct CapUsage {
     private var rows: [CapKey: CapUsageRow] = [:]
-    /// The key of the row that was read last. Questions about neighbouring devices come one after the other.
+    /// The key of the row that was read last. Queries about neighbouring devices usually follow each other.
     private var lastRead: CapKey?
     private var hasPersons = false
 
@@ -167,7 +167,7 @@ extension CapUsage {
     /// other push is removed.
     package mutating func settle(_ outcomes: [CapOutcome], run: Int64, at now: Timestamp) {
         var persons: [(Int64, CapOutcome)] = []
-        // Outcomes of neighbours come together, so each row is looked up only a few times.
+        // Outcomes of neighbouring devices come together, so each row is looked up only a few times.
         var rest = outcomes[...]
         while let first = rest.first {
             let key = CapKey.device(first.device)

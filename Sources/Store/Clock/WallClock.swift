@@ -8,7 +8,8 @@ package struct WallClock: Sendable {
     /// The time since the machine started. It cannot be set, and it continues while the machine sleeps. It is for paces
     /// and pauses.
     package let uptime: @Sendable () -> Duration
-    /// The name of the machine's start. Empty if it is unknown: no step of ``now`` is noticed then.
+    /// The identifier of the machine's boot. If it is empty, the boot is unknown, and steps of ``now`` are not
+    /// noticed.
     package let boot: String
     /// Returns early when the task is cancelled.
     package let sleep: @Sendable (Duration) async -> Void

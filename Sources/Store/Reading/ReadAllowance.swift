@@ -1,11 +1,11 @@
-/// What one outside caller may spend on expensive reads (``ReadCost/expensive``).
+/// The limits on the expensive reads of one outside caller, see ``ReadCost/expensive``.
 ///
-/// The front end sets ``current`` around a request, and the store's adapters apply it to every expensive read. No use
-/// case and no route can forget it. A process without an allowance, such as a command, reads without a limit.
+/// The front end sets ``current`` around a request, and the store's adapters apply it to every expensive read. So no
+/// use case and no route can forget it. A process without an allowance, such as a command, reads without a limit.
 package struct ReadAllowance: Sendable {
     @TaskLocal package static var current: ReadAllowance?
 
-    /// `nil` if the reads take no turns.
+    /// `nil` if the reads wait for no turn.
     private let queue: ReadQueue?
     private let caller: String
     private let limit: Duration
@@ -26,7 +26,8 @@ package struct ReadAllowance: Sendable {
         self.presence = presence
     }
 
-    /// Creates the allowance of one campaign of this process: its reads take no turns, and each ends after `limit`.
+    /// Creates an allowance for the reads that this process does for one campaign. They wait for no turn, and each
+    /// ends after `limit`.
     package init(limit: Duration) {
         self.limit = limit
         queue = nil
@@ -78,7 +79,7 @@ package struct ReadAllowance: Sendable {
 /// The reason why an expensive read did not complete.
 package enum ReadRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case tookTooLong(limit: Duration)
-    /// The number of reads that already wait, of this caller or of all callers.
+    /// Too many reads wait already. `waiting` is their number, of this caller or of all callers.
     case tooMany(waiting: Int)
 
     package var description: String {

@@ -3,7 +3,7 @@
 /// Reads that everything else depends on never wait for a read that scans a table. These are the reads for
 /// authentication, sessions, stops, leases, run states, heartbeats and health.
 package enum ReadCost: Hashable, Sendable {
-    /// An index and a limit bound the rows that it touches, whatever the caller asks for.
+    /// An index and a limit bound the number of rows that the read touches, whatever the caller requests.
     case short
     /// Every other read, and the default: the read may scan all devices or all deliveries of a run.
     case expensive

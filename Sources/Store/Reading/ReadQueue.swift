@@ -70,7 +70,7 @@ package final class ReadQueue: Sendable {
         return try await body()
     }
 
-    /// Returns whether the caller has a turn. The turn may come at the same moment as the timeout.
+    /// Returns whether the caller has a turn. A turn that comes at the same moment as the timeout counts.
     private func begin(_ caller: String, waitingAtMost limit: Duration) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             group.addTask {

@@ -18,8 +18,9 @@ package protocol AccessLog: Sendable {
     /// Returns `nil` if there is no such token. ``AccessToken/isGood(at:)`` says whether a token is valid.
     func accessToken(secretHash: String) async throws -> AccessToken?
 
-    /// Returns whether a person created a token that was not revoked. An expired token counts, so that access never
-    /// opens automatically. A token of a sign-in link (``AccessToken/linkPrefix``) does not count.
+    /// Returns whether a person created a token that was not revoked. An expired token counts, so that the web
+    /// interface never becomes open to all because tokens expire. A token of a sign-in link
+    /// (``AccessToken/linkPrefix``) does not count.
     func hasAccessTokens() async throws -> Bool
 
     /// Revokes a token and ends its sessions, with an event. Nothing changes for a token that was revoked before.

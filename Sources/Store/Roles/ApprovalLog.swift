@@ -4,10 +4,10 @@ package import Model
 ///
 /// Each method is one transaction. A request serves one run: the first one that uses it.
 package protocol ApprovalLog: Sendable {
-    /// Records that a plan waits for approval, with an event. An open request of the same plan and occurrence stays. It
-    /// takes over the number of devices, the needed signatures and the authors. Open requests of the same occurrence
-    /// with another plan are replaced. Nothing is written for a rejected plan, unless `isAnew` is true: then its
-    /// earlier signatures and its rejection no longer count.
+    /// Records that a plan waits for approval, with an event. An open request of the same plan and occurrence stays
+    /// open, and gets the new number of devices, needed signatures and authors. Open requests of the same occurrence
+    /// with another plan are replaced. Nothing is written for a rejected plan, unless `isAnew` is true. In that case
+    /// its earlier signatures and its rejection no longer count.
     func requestApproval(_ request: ApprovalRequest, isAnew: Bool, by actor: Actor) async throws -> ApprovalRecord
 
     /// Returns the requests, newest first.
@@ -21,20 +21,21 @@ package protocol ApprovalLog: Sendable {
     /// Returns the open requests whose digest begins with a text, newest first.
     func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord]
 
-    /// Returns the names of access tokens by id, for accounts in `people` that are written as `token:#17`. A token of a
-    /// sign-in link (``AccessToken/linkPrefix``) has none: it gets its id from the person who opens the link.
+    /// Returns the names of access tokens by id, for accounts in `people` that are written as `token:#17`. A token of
+    /// a sign-in link (``AccessToken/linkPrefix``) has no name here.
     func tokenNames(of ids: Set<Int64>) async throws -> [Int64: String]
 
     /// Returns the campaign's newest finished run that had its signatures; `nil` if there is none.
     func latestSignedRun(campaign: String) async throws -> Run?
 
-    /// Returns the requests that the daemon checks, newest first. They are of occurrences that have no run yet: the
-    /// open requests, and those that were rejected since `rejectedSince`.
+    /// Returns the requests that the daemon checks, newest first. These are the open requests, and those that were
+    /// rejected since `rejectedSince`. Their occurrences have no run yet.
     func awaitedApprovals(rejectedSince: Timestamp, limit: Int) async throws -> [ApprovalRecord]
 
     /// Adds a signature, with an event at `now`. A rejection ends the request. A new signature of an account replaces
-    /// its earlier one. A repeated signature with the same date keeps its place in the audit log, and so the record of
-    /// the clock since then. Throws ``StoreError/approvalClosed(_:)`` if the request is not open.
+    /// its earlier one. A repeated signature with the same date keeps its original event in the audit log, so that the
+    /// times of all later events still count for `seenAt`. Throws ``StoreError/approvalClosed(_:)`` if the request is
+    /// not open.
     ///
     /// - Parameter actor: the actor that delivers the signature.
     func sign(
@@ -68,7 +69,7 @@ extension ApprovalLog {
             volume: nil, limits: limits)
     }
 
-    /// Adds a signature that is recorded when it is given.
+    /// Adds a signature with an event at the time of the signature.
     package func sign(
         _ request: Int64, _ signature: ApprovalSignature, by actor: Actor
     ) async throws -> ApprovalRecord {

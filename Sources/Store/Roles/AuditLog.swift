@@ -40,14 +40,14 @@ extension AuditLog {
     }
 }
 
-/// One line of the audit trail.
+/// One event of the audit log.
 package struct StoreEvent: Hashable, Sendable {
     package var at: Timestamp
     /// The raw value of an ``EventKind``. A kind that a later version wrote is kept unchanged.
     package var kind: String
     package var run: Int64?
     package var campaign: String?
-    /// The actor in whose name it happened: a person, the scheduler, or the process that owns a run.
+    /// The actor that caused the event: a person, the scheduler, or the process that owns a run.
     package var actor: Actor
     package var detail: String
     /// The SHA-256 in hex of the files that the event is about, by path.

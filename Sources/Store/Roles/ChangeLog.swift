@@ -1,14 +1,14 @@
 package import Model
 
-/// Changes of files that wait for an account that may start runs. Each file has one at most.
+/// Changes of files that wait until an account that may start runs releases them. Each file has at most one.
 ///
 /// Each method is one transaction.
 package protocol ChangeLog: Sendable {
-    /// Keeps a change, in place of the file's change `known`, with an event.
+    /// Stores a change in place of the file's earlier change `known`, with an event.
     ///
     /// - Parameters:
     ///   - known: the change that the author has seen; `nil` if there was none.
-    ///   - most: the number of changes that may wait.
+    ///   - most: the maximum number of changes that may wait.
     func holdChange(
         _ change: PendingChange, insteadOf known: Int64?, most: Int, detail: String
     ) async throws -> HoldResult

@@ -13,13 +13,13 @@ package protocol DaemonLog: Sendable {
     /// Records that every occurrence of these campaigns up to a moment has its run, so that it is not checked again.
     func advanceScheduleMarks(of campaigns: [String], to moment: Timestamp) async throws
 
-    /// Removes the marks of campaigns whose files are gone. A campaign that comes back starts afresh.
+    /// Removes the marks of campaigns whose files are gone. A campaign whose file is added again gets a new mark.
     func removeScheduleMarks(of campaigns: [String]) async throws
 
     /// Returns `nil` if the campaign's feed was never polled.
     func feedState(campaign: String) async throws -> FeedState?
 
-    /// Returns the items among these that an earlier poll saw, whatever their outcome.
+    /// Returns those of these items that an earlier poll saw, whatever their outcome.
     func seenFeedItems(campaign: String, among keys: [String]) async throws -> Set<String>
 
     /// Records a poll: the feed's state, and its items as seen. Call it after the runs of the new items are stored,

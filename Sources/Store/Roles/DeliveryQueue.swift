@@ -7,10 +7,10 @@ package protocol DeliveryQueue: Sendable {
     /// A random UUID that is created once per store: the namespace of the `apns-id`s of its deliveries.
     var namespace: (high: UInt64, low: UInt64) { get }
 
-    /// Freezes the run's audience: writes it as deliveries, each as ``FreezePolicy`` decides. One read snapshot selects
-    /// the devices. Batches of some thousand are committed while it lasts. `onBatch` is called for each batch, on the
-    /// thread that reads, and sending may start with the first batch. Returns the run's counts; the run is frozen with
-    /// the last batch.
+    /// Freezes the run's audience: writes it as deliveries, each as ``FreezePolicy`` decides. One read snapshot
+    /// selects the devices. Batches of some thousand deliveries are committed while this snapshot is open. `onBatch`
+    /// is called for each batch, on the thread that reads, and sending may start with the first batch. Returns the
+    /// run's counts; the run is frozen with the last batch.
     ///
     /// The campaign's holdout is written as suppressed, and each other device's variant with its delivery, see
     /// ``CampaignSplit``.
@@ -18,9 +18,9 @@ package protocol DeliveryQueue: Sendable {
     /// After a cancellation or a crash, the method may be called again. It then continues after the highest device
     /// written. The rest is selected from a new snapshot, so devices that changed in between are seen as they are then.
     ///
-    /// Throws ``StoreError/lostClaim(run:holder:)`` if `owner` does not own the run, or no longer. Throws
-    /// ``AudienceGrew`` if the run is for more devices than its ``ReachLimits`` allow: the run is paused and nothing is
-    /// written. Throws ``FreezeDelayed`` if its turn does not come in time: nothing is changed.
+    /// Throws ``StoreError/lostClaim(run:holder:)`` if `owner` does not own the run, or no longer owns it. Throws
+    /// ``AudienceGrew`` if the run is for more devices than its ``ReachLimits`` allow: the run is paused and nothing
+    /// is written. Throws ``FreezeDelayed`` if its turn does not come in time: nothing is changed.
     func freeze(
         _ run: Int64, by owner: String, now: Timestamp, onBatch: @escaping @Sendable (FrozenBatch) -> Void
     ) async throws -> DeliveryCounts
@@ -29,9 +29,9 @@ package protocol DeliveryQueue: Sendable {
     /// order of device after `after`. Each transaction reads `limit` of them. The call ends when there is something to
     /// send, nothing is left to read, or the work of one call is done, see ``LeaseRound``.
     ///
-    /// ``LeasePolicy`` decides what may be sent. The lease survives a power failure when this returns. A push must not
-    /// leave before the record that it may have left: otherwise it would be sent again as if for the first time. All
-    /// other data may be lost with the power, because a lost outcome only puts its delivery in doubt.
+    /// ``LeasePolicy`` decides what may be sent. When the method returns, the lease survives a power failure. A push
+    /// must not be sent before its lease is on disk: otherwise it could be sent again as if for the first time. A
+    /// power failure may lose all other data, because a lost outcome only puts its delivery in doubt.
     ///
     /// Throws ``StoreError/lostClaim(run:holder:)`` if `owner` does not own the run.
     func lease(_ request: LeaseRequest) async throws -> Lease
@@ -51,7 +51,7 @@ package protocol DeliveryQueue: Sendable {
 
     /// Ends leases whose owner is gone, in one transaction. It records the known outcomes of their deliveries, as
     /// ``settle(run:_:now:)`` does, and removes the leases. A delivery without an entry in `settlements` is pending
-    /// again, as if it had not been leased. The caller must own the run, or `owner`, which is gone, must still own it.
+    /// again, as if it had not been leased. Either the caller owns the run, or `owner`, which is dead, still owns it.
     ///
     /// Throws ``StoreError/lostClaim(run:holder:)`` if `owner` no longer owns the run.
     func recover(

@@ -13,7 +13,7 @@ package protocol DeviceRegistry: Sendable {
     ///   become one, with the tags, segments and silent budget of both.
     /// - A suspended or gone device is active again with a new token, or if it was registered after its status.
     /// - A record that names the token without a registration time counts as registered `now` against later verdicts,
-    ///   see ``TokenRegistration``. This holds even if the record changes nothing else. It takes back no earlier
+    ///   see ``TokenRegistration``. This holds even if the record changes nothing else. It does not undo an earlier
     ///   verdict: otherwise a list of all devices, imported every night, would revive every dead device.
     ///
     /// With `dryRun` nothing is stored. The counts are those that the import would have, judged against the present
@@ -23,8 +23,8 @@ package protocol DeviceRegistry: Sendable {
     ) async throws -> ImportCounts
 
     /// Starts an import of many devices. Each batch does what ``importDevices(_:now:dryRun:)`` does, in the same order
-    /// for any two records about one device. A store may be faster this way, and postpone the rest of its work until
-    /// ``DeviceImport/finish(now:)``. The caller must call that method, even after the import was stopped.
+    /// for any two records about one device. A store may be faster this way, because it may postpone part of its work
+    /// until ``DeviceImport/finish(now:)``. The caller must call that method, even after the import was stopped.
     func deviceImport() async throws -> any DeviceImport
 
     /// Registers devices as ``importDevices(_:now:dryRun:)`` does, all of them in one transaction, and returns the
@@ -64,14 +64,15 @@ package protocol DeviceRegistry: Sendable {
     /// Returns the numbers of devices by topic, environment and status. Reads the whole table.
     func deviceCounts() async throws -> [DeviceCount]
 
-    /// Deletes devices that are gone since before `goneBefore`, and devices neither seen nor registered since
-    /// `notSeenSince`. `nil` leaves that kind alone. With `dryRun` they are only counted.
+    /// Deletes devices that have been gone since before `goneBefore`, and devices neither seen nor registered since
+    /// `notSeenSince`. If one of these times is `nil`, devices of that kind are kept. With `dryRun` they are only
+    /// counted.
     ///
-    /// Works in batches of some thousand, each a transaction that checks its devices again. So a registration in
-    /// between keeps its device, memory stays flat, and the same call continues an interrupted one. A device is kept
-    /// while a push still counts for its budget or a frequency cap: it would come back with fresh slots. Tags,
-    /// memberships and old tokens go with the device; deliveries and reports stay. Unless it is a dry run, an event
-    /// records the actor and the counts.
+    /// Works in batches of some thousand, each a transaction that checks its devices again. So a device that registers
+    /// meanwhile is kept, memory use is constant, and a repeated call continues an interrupted one. A device is kept
+    /// while a push still counts for its budget or a frequency cap: otherwise a new registration would start with
+    /// unused slots. Tags, memberships and old tokens go with the device; deliveries and reports stay. Unless it is a
+    /// dry run, an event records the actor and the counts.
     func pruneDevices(
         goneBefore: Timestamp?, notSeenSince: Timestamp?, topic: String?, dryRun: Bool,
         now: Timestamp,
@@ -102,7 +103,8 @@ package protocol DeviceRegistry: Sendable {
     ///
     /// - Parameters:
     ///   - caps: the caps of a run of the campaign. The devices that they would hold back are counted.
-    ///   - waves: the waves of a run that follows each device's clock. The devices that would get nothing are counted.
+    ///   - waves: the waves of a run that follows each device's clock. The devices that would get no push because of
+    ///     them are counted.
     func reach(
         of campaign: Campaign, budget: Configuration.SilentBudget?, caps: CapPreview?, waves: RecipientWaves?,
         now: Timestamp
@@ -188,9 +190,9 @@ package protocol DeviceImport: Sendable {
 /// An import of members in progress. Its changes become visible all at once, with ``commit(now:)``. An import that is
 /// dropped without a commit changes nothing. Only one task may use it at a time.
 package protocol SegmentImport: Sendable {
-    /// Takes the next members, some thousands per call.
+    /// Adds the next members to the import, some thousands per call.
     func append(_ keys: [SegmentMemberKey]) async throws
 
-    /// Makes the change, in one transaction.
+    /// Applies the import in one transaction.
     func commit(now: Timestamp) async throws -> SegmentImportCounts
 }

@@ -13,7 +13,7 @@ package protocol OutcomeReader: Sendable {
     func keptReport(_ run: Int64) async throws -> Report?
 
     /// Recounts the rows and leases of a run, and compares them with its counts and its summary. If the rows were
-    /// pruned, the summary stands for them.
+    /// pruned, the summary is used instead.
     func check(_ run: Int64) async throws -> SumCheck
 
     /// Returns the outcomes of a run over time, from its first delivery on. The timeline stays when the outcomes are
@@ -45,12 +45,13 @@ package protocol OutcomeReader: Sendable {
         run: Int64, batch: @escaping @Sendable ([OutcomeRow]) throws -> Void
     ) async throws -> Int
 
-    /// Returns what the runs did about one device, newest first.
+    /// Returns the deliveries to one device, those of the newest run first.
     func history(ofDevice device: Int64, limit: Int) async throws -> [DeviceDelivery]
 
     /// Returns the history of one device, from one snapshot; `nil` if there is no such device.
     ///
-    /// - Parameter runsMax: the maximum number of latest runs that had the device, and of those that left it out.
+    /// - Parameter runsMax: the maximum number of runs that included the device, and also of runs that left it out.
+    ///   The latest runs are returned.
     func history(ofDevice device: Int64, runsMax: Int) async throws -> DeviceHistory?
 }
 

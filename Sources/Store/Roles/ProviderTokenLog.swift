@@ -7,7 +7,7 @@ package protocol ProviderTokenLog: Sendable {
     func providerToken(of key: ProviderKey) async throws -> StoredProviderToken?
 
     /// Records `new`, unless the recorded token is no longer `known`: then another process was faster. Returns the
-    /// token that is on record afterwards. Tokens of any key that are too old to be used are removed.
+    /// token that is recorded afterwards. Tokens of any key that are too old to be used are removed.
     ///
     /// - Parameter known: the token as read before; `nil` if there was none.
     func replaceProviderToken(
@@ -15,7 +15,8 @@ package protocol ProviderTokenLog: Sendable {
     ) async throws -> StoredProviderToken
 }
 
-/// A signing key. Its public half is part of it, so that a token is never used after the key was replaced in its file.
+/// The identity of a signing key. It includes a hash of the public key, so that a token is never used after the key
+/// was replaced in its file.
 package struct ProviderKey: Hashable, Sendable {
     package var teamID: String
     package var keyID: String
@@ -29,9 +30,9 @@ package struct ProviderKey: Hashable, Sendable {
     }
 }
 
-/// A provider token on record.
+/// A recorded provider token.
 package struct StoredProviderToken: Hashable, Sendable {
-    /// The value of the `authorization` header, which stays secret for an hour.
+    /// The value of the `authorization` header. APNs accepts it for an hour, so it must stay secret.
     package var token: String
     package var signedAt: Timestamp
     /// The time, by ``signedAt``'s clock, before which no process signs another token.

@@ -25,9 +25,9 @@ package protocol RunLog: Sendable {
     /// Returns why a run that is created now would be paused; `nil` if it would not be.
     func volumeHold(_ request: VolumeRequest, now: Timestamp) async throws -> VolumeHold?
 
-    /// Creates a test run for one device, which is frozen already. The audience, the holdout and the guards do not
-    /// matter; everything else is as in any run. The delivery is suppressed immediately if the device may not be sent
-    /// to. A background push counts against the device's silent budget like any other.
+    /// Creates a test run for one device. The run is frozen from the start. The audience, the holdout and the guards
+    /// do not matter; everything else is as in any run. The delivery is suppressed immediately if the device may not
+    /// be sent to. A background push counts against the device's silent budget like any other.
     ///
     /// - Parameter variant: `nil` for the variant that the device would get.
     ///
@@ -60,8 +60,7 @@ package protocol RunLog: Sendable {
     /// method that reads one run throws ``StoreError/unreadableRun(run:reason:)`` for it.
     func runs(limit: Int, includingTests: Bool) async throws -> [Run]
 
-    /// Returns the runs that lists leave out: those that have not ended, and those among the latest hundred. Oldest
-    /// first.
+    /// Returns unreadable runs, oldest first: those that have not ended, and those among the latest hundred runs.
     func unreadableRuns() async throws -> [UnreadableRun]
 
     /// Returns a page of the matching runs, newest first, without reading the others.
@@ -73,13 +72,14 @@ package protocol RunLog: Sendable {
     func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String>
 
     /// Returns the runs that wait for a sender and have no living owner: created, interrupted, or paused with a halt
-    /// that ends without a person (``RunHalt/waitsForPerson``). The caller asks ``HaltRetry`` when to try the last kind
-    /// again. Test runs are left to the process that created them, except those that were handed over, see
+    /// that ends without a person (``RunHalt/waitsForPerson``). For the last kind, ``HaltRetry`` tells the caller when
+    /// to try again. Test runs are left to the process that created them, except those that were handed over, see
     /// ``TestOccurrence``.
     ///
     /// - Parameters:
-    ///   - owner: the caller. A run that it owns waits as well, because an error may have made the caller drop the run.
-    ///   - inHand: the runs that the caller has not dropped, determined before the call.
+    ///   - owner: the caller. A run that the caller owns is included unless it is in `inHand`, because an error may
+    ///     have made the caller drop the run.
+    ///   - inHand: the runs that the caller is carrying out, determined before the call. They are left out.
     func openRuns(for owner: String, inHand: Set<Int64>) async throws -> [Run]
 
     /// Returns the unfinished runs that a feed started, whatever their owner, including those of an interrupted poll. A
@@ -95,10 +95,10 @@ package protocol RunLog: Sendable {
     func haltedRuns() async throws -> [Run]
 
     /// Changes the state at the request of a person or the scheduler. The owner learns of the change at its next
-    /// heartbeat. Cancelling a run that has no sender ends it immediately; otherwise its owner ends it. A run that is
-    /// paused here stays paused until it is changed to `running` here. A person who requests `running` has decided that
-    /// the run is not too late: its time without a sender counts from then. Throws
-    /// ``StoreError/illegalChange(run:from:to:)`` for a transition that the states do not have.
+    /// heartbeat. Cancelling a run that has no sender ends it immediately; otherwise its owner ends it. A run that
+    /// this method pauses stays paused until this method changes it to `running`. A person who requests `running` has
+    /// decided that the run is not too late: its time without a sender counts from then. Throws
+    /// ``StoreError/illegalChange(run:from:to:)`` for a transition that is not allowed.
     ///
     /// - Parameter seen: the state that the person decided on. If the run is in another state in the transaction of the
     ///   change, the method throws ``StoreError/runChanged(run:)``. `nil` changes the run in any state.

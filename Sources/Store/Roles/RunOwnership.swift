@@ -39,15 +39,16 @@ package protocol RunOwnership: SenderLog {
     /// `false`, and changes nothing, if the run has another owner meanwhile.
     func abandon(_ run: Int64, of owner: String?, now: Timestamp) async throws -> Bool
 
-    /// Returns the owners of all runs and leases, alive or dead. Records that they wrote elsewhere may still be needed.
+    /// Returns the owners of all runs and leases, alive or dead. Data that these owners wrote outside the store may
+    /// still be needed.
     func ownersOnRecord() async throws -> Set<String>
 
     /// Records what keeps the run's sender from sending, for ``waits(of:now:)``. The record replaces the earlier one.
     /// Throws ``StoreError/lostClaim(run:holder:)`` if another owner has the run.
     func setHolds(_ holds: [EndpointHold], run: Int64, owner: String) async throws
 
-    /// Returns the holds that the run's last sender recorded, alive or dead. A sender that takes over the run leaves
-    /// these endpoints alone too.
+    /// Returns the holds that the run's last sender recorded, whether that sender is alive or dead. A sender that
+    /// takes over the run does not send to these endpoints either.
     func holds(of run: Int64) async throws -> [EndpointHold]
 }
 
@@ -65,7 +66,7 @@ extension RunOwnership {
 
 package enum RunClaim: Hashable, Sendable {
     case claimed
-    /// Another living owner has the run. The age of its heartbeat decides nothing.
+    /// Another living owner has the run. The age of its heartbeat does not matter.
     case held(by: String, heartbeat: Timestamp)
     /// A person paused the run: only ``RunLog/change(_:to:reason:now:by:)`` to `running` resumes it.
     case paused(by: String, reason: String?)

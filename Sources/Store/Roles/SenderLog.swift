@@ -4,7 +4,7 @@ package import Model
 /// store's own clock. A sender without a heartbeat for too long is fenced permanently.
 ///
 /// On one machine, kernel locks show which senders are alive, and a run has one sender at a time. A store of one
-/// machine therefore has nothing to remember here: the extension below gives its answers.
+/// machine therefore records nothing here; the extension below implements its results.
 package protocol SenderLog: Sendable {
     /// The time without a heartbeat after which others take over a sender's work; `nil` for a store of one machine.
     var takeoverAfter: Duration? { get }
@@ -20,8 +20,8 @@ package protocol SenderLog: Sendable {
     /// This machine's locks show that they have ended, but their trust window may still be open.
     func endedLately() async throws -> [String: Timestamp]
 
-    /// Returns the rest of the quiet time after an outage, if an unresponsive sender left work; `nil` if nothing waits
-    /// for its end.
+    /// Returns the remaining quiet time after an outage of the store, in which no sender is fenced. Returns `nil` if
+    /// no unresponsive sender left work that waits for its end.
     func quietTimeLeft() async throws -> Duration?
 
     /// Returns the senders that send now, and those that did and had a heartbeat lately.
@@ -42,18 +42,18 @@ package protocol SenderLog: Sendable {
     /// stopped.
     func senders(at runs: [Int64]) async throws -> [SenderAtRun]
 
-    /// Removes a sender that exits in good order, unless it still owns a run or a lease.
+    /// Removes a sender that exits normally, unless it still owns a run or a lease.
     func retire(_ sender: String) async throws
 
     /// Returns the dead senders that own the run or one of its leases, and fences them permanently. The caller recovers
     /// their leases.
     ///
-    /// The machine of a sender may fence it before others may. Each run that it takes over then renews the sender's
-    /// last heartbeat, until the takeover timeout has passed since the fence. So others wait while this machine
-    /// recovers the sender's runs with its journal.
+    /// A sender's own machine may fence the sender before other machines may. Each run that this machine then takes
+    /// over renews the fenced sender's last heartbeat, until the takeover timeout has passed since the fence. So other
+    /// machines wait while this machine recovers the sender's runs from its journal.
     ///
-    /// - Parameter owner: the run's owner, which sends nothing of it yet. The result includes the owner, so that the
-    ///   leases that it left itself are recovered too.
+    /// - Parameter owner: the run's owner, which has not yet started to send. The result includes the owner, so that
+    ///   its own earlier leases are recovered too.
     func takeOverLeases(of run: Int64, besides owner: String?) async throws -> Set<String>
 }
 

@@ -20,7 +20,7 @@ package protocol StopLog: Sendable {
 }
 
 extension StopLog {
-    /// Ends a stop that is in no file.
+    /// Ends a stop that is not in a file.
     package func liftStop(
         _ scope: StopOrder.Scope, reason: String, by actor: Actor, now: Timestamp
     ) async throws -> StopOrder? {

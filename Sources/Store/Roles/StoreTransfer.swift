@@ -21,46 +21,47 @@ package protocol StoreTransfer: DeliveryQueue {
     /// Returns whether no table of ``TransferTable/all`` has a row.
     func isEmpty() async throws -> Bool
 
-    /// Records the move, with an event, and blocks all writes from then on, even by processes that have the store open.
-    /// Throws ``StoreError/inUse(path:reason:)`` while anything is leased or a run has an owner. Throws
-    /// ``StoreError/corrupt(path:reason:)`` if the record of events is not whole, because the new store rebuilds it.
+    /// Records the move, with an event, and blocks all writes from then on, even by processes that have the store
+    /// open. Throws ``StoreError/inUse(path:reason:)`` while anything is leased or a run has an owner. Throws
+    /// ``StoreError/corrupt(path:reason:)`` if the hash chain of events is damaged, because the new store rebuilds the
+    /// chain.
     ///
-    /// The same move may begin again: it is continued, and its mover is recorded. Another move on record throws
-    /// ``StoreMove/refusal(at:)``.
+    /// A repeated call with the same move continues it and records its mover. If another move is recorded, the method
+    /// throws ``StoreMove/refusal(at:)``.
     func beginDeparture(_ move: StoreMove, by actor: Actor) async throws
 
     /// Records that the copy was found whole: the store is left permanently. Throws
     /// ``StoreError/moveGivenUp(path:to:)`` unless exactly this move is on record. May be repeated.
     func endDeparture(_ move: StoreMove, at now: Timestamp) async throws
 
-    /// Makes a departing store usable again. The copied part is of no use any more. The record must equal `move`,
+    /// Makes a departing store usable again. The incomplete copy can no longer be used. The record must equal `move`,
     /// including the mover: the method throws ``StoreError/busy(path:)`` if another process changed it meanwhile.
     func giveUpDeparture(_ move: StoreMove) async throws
 
-    /// Makes an empty store the receiver of the move, under the namespace of the old store. Throws
+    /// Makes an empty store the receiver of the move, and gives it the namespace of the old store. Throws
     /// ``StoreError/busy(path:)`` if another move is on record.
     func beginArrival(_ move: StoreMove, namespace: (high: UInt64, low: UInt64)) async throws
 
-    /// Returns at most `limit` rows after a key, in the order of keys. Returns none at the end, and may return fewer
-    /// before.
+    /// Returns at most `limit` rows after a key, in the order of keys. The result is empty only after the last row;
+    /// before that it may be shorter than `limit`.
     func rows(of table: TransferTable, after key: [TransferValue]?, limit: Int) async throws -> [[TransferValue]]
 
-    /// Writes rows of the table that `from` names, and records `to` with them. Writes nothing if that was done before.
-    /// Throws ``StoreError/busy(path:)`` if another process has continued the copy. Throws
+    /// Writes rows of the table that `from` names, and records `to` with them. Writes nothing if these rows were
+    /// written before. Throws ``StoreError/busy(path:)`` if another process has continued the copy. Throws
     /// ``StoreError/notStorable(path:row:reason:)`` for a value that the store cannot hold.
     func write(_ rows: ArraySlice<[TransferValue]>, from: TransferProgress, to: TransferProgress) async throws
 
     /// Returns the highest number that was ever assigned in each table of ``TransferTable/numbered``.
     func highestNumbers() async throws -> [String: Int64]
 
-    /// Prepares a whole store and opens it for use. New numbers come after these, and these stops are in force.
+    /// Completes the new store and opens it for use. Later numbers continue after `numbers`, and `stops` are in force.
     func endArrival(
         _ numbers: [String: Int64], proofs: [TableProof], stops: StopOrders, at now: Timestamp
     ) async throws
 }
 
 extension StoreTransfer {
-    /// Reads a whole table and returns its proof; memory stays flat. The store must have no writer.
+    /// Reads a whole table in batches and returns its proof. The store must have no writer.
     package func proof(of table: TransferTable, onRows: (Int) -> Void = { _ in }) async throws -> TableProof {
         var proof = TableProof(of: table)
         var after: [TransferValue]?

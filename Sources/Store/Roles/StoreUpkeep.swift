@@ -5,7 +5,8 @@ package protocol StoreUpkeep: Sendable {
     /// The place of the store, for a person.
     var path: String { get }
 
-    /// Set if the store was found to be a restored backup when this process opened it.
+    /// The restored backup that this process found when it opened the store; `nil` if the store was not a restored
+    /// backup.
     var restored: RestoredStore? { get }
 
     /// Returns the time that the store knows nothing about; `nil` if it was never restored from a backup.
@@ -19,7 +20,7 @@ package protocol StoreUpkeep: Sendable {
     /// The method cannot find these faults:
     /// - a slot of the silent budget that was made longer by hand, in a run that was recovered after a crash: a late
     ///   response has the same effect
-    /// - slots of attempts before a delivery's last
+    /// - slots of all attempts of a delivery but the last one
     /// - anything about the times of slots if the clock was set back
     ///
     /// - Parameters:
@@ -41,12 +42,13 @@ package protocol StoreUpkeep: Sendable {
     /// Throws ``StoreError/backupExists(path:)`` if there is a file already, unless `overwriting`.
     func backUp(to path: String, overwriting: Bool) async throws -> BackupSummary
 
-    /// Deletes the outcomes by device of the runs that were over before `moment`. Their reports stay, as a summary of
-    /// some rows per run. The devices' histories lose these runs. With `dryRun` they are only counted.
+    /// Deletes the outcomes per device of the runs that ended before `moment`. The reports of these runs stay, as a
+    /// summary of some rows per run. The devices' histories lose these runs. With `dryRun` the outcomes are only
+    /// counted.
     ///
-    /// Works in batches, each a transaction. So senders continue beside it, memory stays flat, and the next call
-    /// continues an interrupted one. Later writes use the space again; ``shrink()`` returns it to the disk. Unless it
-    /// is a dry run, an event records the actor and the counts.
+    /// Works in batches, each a transaction. So senders continue meanwhile, memory use is constant, and the next call
+    /// continues an interrupted one. Later writes reuse the freed space; ``shrink()`` returns it to the disk. Unless
+    /// it is a dry run, an event records the actor and the counts.
     func pruneOutcomes(
         finishedBefore moment: Timestamp, dryRun: Bool, now: Timestamp, by actor: Actor
     ) async throws -> OutcomePruneCounts
@@ -82,13 +84,15 @@ extension StoreUpkeep {
     package func server() async throws -> ServerObservation? { nil }
 }
 
-/// All roles of a store. The wiring of a program passes the store on; its users take the roles that they need.
+/// All roles of a store. The wiring of a program passes the store as this type. All other code takes only the roles
+/// that it needs.
 package typealias AllRoles = DeliveryQueue & RunLog & RunOwnership & AuditLog & StopLog & DeviceRegistry & OutcomeReader
     & DaemonLog & ProviderTokenLog & AccessLog & ApprovalLog & ChangeLog & StoreUpkeep & StoreTransfer
 
 /// The access of a process to a store that it opens.
 package enum StoreAccess: Hashable, Sendable {
-    /// Nothing is written, not even beside the store. No lock is waited for, and a read-only file system is enough.
+    /// The process writes nothing, not even files beside the store, and waits for no lock. A read-only file system is
+    /// enough.
     case reading
     /// The store must exist. An older one is migrated.
     case writing

@@ -5,8 +5,8 @@ package struct ClockReading: Hashable, Sendable {
     package var wall: Timestamp
     /// The time since the machine started. It cannot be set, and it continues while the machine sleeps.
     package var uptime: Duration
-    /// The boot of the machine. ``uptime`` is comparable only within one boot. Empty if it is comparable with no other
-    /// reading.
+    /// The identifier of the machine's boot. ``uptime`` is comparable only within one boot. Empty if the boot is
+    /// unknown: then no other reading is comparable.
     package var boot: String
 
     package init(wall: Timestamp, uptime: Duration, boot: String) {
@@ -18,11 +18,11 @@ package struct ClockReading: Hashable, Sendable {
 
 /// A step of the wall clock, forward or back.
 package struct ClockStep: Hashable, Sendable, CustomStringConvertible {
-    /// The smallest step. A smaller change is a clock that is being steered, as NTP does all the time.
+    /// The smallest difference that counts as a step. Smaller differences are normal corrections by NTP.
     package static let least: Duration = .seconds(1)
 
-    /// The time that the wall clock would have shown when the step was noticed. No time that it showed before the step
-    /// is later.
+    /// The time that the wall clock would have shown without the step, when the step was noticed. It showed no later
+    /// time before the step.
     package var before: Timestamp
     /// The length of the step; negative if the clock was set back.
     package var by: Duration

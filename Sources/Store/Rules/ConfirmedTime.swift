@@ -3,9 +3,10 @@ package import Model
 /// The time on which irreversible actions may rely.
 ///
 /// A wall clock may be set forward by mistake and be right again seconds later. Causes are a typing error, a bad
-/// response of a time server, or a hardware clock after a boot. Actions by such a time cannot be undone: a missed
-/// occurrence, an expired delivery, a deleted outcome. So a step forward of more than ``stepMax`` is trusted only after
-/// ``confirmedAfter`` of the machine's uptime without a step back. Until then the clock from before the step counts.
+/// response of a time server, or a hardware clock after a boot. Some actions at a wrong time cannot be undone: an
+/// occurrence becomes missed, a delivery expires, an outcome is deleted. So a step forward of more than ``stepMax`` is
+/// trusted only after ``confirmedAfter`` of the machine's uptime without a step back. Until then the clock from before
+/// the step counts.
 ///
 /// Budgets, caps, paces and retries use ``RollingWindow`` and uptime instead. A step back needs no confirmation,
 /// because it makes nothing happen too early.
@@ -13,26 +14,27 @@ package struct ConfirmedTime: Hashable, Sendable {
     /// The largest step forward that is trusted immediately.
     package static let stepMax: Duration = .seconds(10)
     package static let confirmedAfter: Duration = .seconds(300)
-    /// The same for deletions, which also wait for this long after a process began to watch the clock.
+    /// The value of ``confirmedAfter`` for deletions. They also wait for this long after a process began to watch the
+    /// clock.
     package static let deletesAfter: Duration = .seconds(3600)
-    /// The tolerance for processes that read the clock one after the other.
+    /// The tolerance for readings that several processes take at slightly different moments.
     private static let readingSlack: Duration = .seconds(60)
 
     /// The time to act on.
     package let moment: Timestamp
     /// How far the clock is ahead of ``moment``.
     package let lag: Duration
-    /// The time until the clock's own time counts; zero if it counts now.
+    /// The time until the clock is trusted; zero if it is trusted now.
     package let wait: Duration
 
     /// - Parameter steps: the recorded steps, oldest first.
     package init(_ now: Timestamp, after steps: [ClockStep], confirmedAfter: Duration = Self.confirmedAfter) {
         var (later, unconfirmed, wait) = (Duration.zero, Duration.zero, Duration.zero)
         for step in steps.reversed() {
-            // Measured by uptime, because each later step moved the wall clock.
+            // The uptime since the step. Each later step moved the wall clock, so it is subtracted.
             let passed = now - step.at - later
             later += step.by
-            // The step is from an earlier boot, whose clock was further ahead.
+            // A negative time means that the step is from an earlier boot, whose clock was further ahead.
             guard passed > .zero - Self.readingSlack else { continue }
             guard passed < confirmedAfter else { break }
             unconfirmed += step.by

@@ -4,8 +4,8 @@ package import Model
 /// their stage. The freeze, and the plan that predicts it, evaluate the rule once per device.
 ///
 /// The order is: the holdout, the device's status and whether it shows alerts, the waves, the other devices of its
-/// user, the stages. The holdout comes first, so that its members and those of each variant stay the same when devices
-/// are gone. Both groups are compared as they were assigned.
+/// user, the stages. The holdout comes first, so that the members of the holdout and of each variant do not depend on
+/// which devices are gone. Reports compare these groups as they were assigned.
 package struct FreezePolicy {
     package struct Decision: Hashable, Sendable {
         /// `nil` if the device is sent to.
@@ -19,7 +19,8 @@ package struct FreezePolicy {
         /// Whether the device is in the last stage, or the run has no stages. No stage is stored for such a device.
         package var isRest = true
 
-        /// The device's place in a correction, as a moment in the past; `nil` if the order of devices applies.
+        /// The device's place in a correction, as a moment before the planned time. `nil` if the run sends in order of
+        /// device.
         package var turn: Timestamp?
 
         /// The stage as stored; `nil` for the last stage, which holds nearly all devices.
@@ -39,7 +40,7 @@ package struct FreezePolicy {
         .tokenGone, .wrongEnvironment, .alertsNotAllowed, .holdout, .late, .unknownZone, .duplicateOfUser,
     ]
 
-    /// The maximum number of distinct zones that are cached. If there are more, devices report anything but zones.
+    /// The maximum number of cached zones. There are fewer real zones, so further values are invalid.
     private static let zonesMax = 5_000
 
     private let pushType: PushType
@@ -66,7 +67,7 @@ package struct FreezePolicy {
         picks = campaign.dedupe == .user ? UserPicks() : nil
     }
 
-    /// Creates a rule for an audience without a campaign: all devices at once, without holdout and variants.
+    /// Creates a rule for an audience without a campaign. It has no holdout, variants, waves or stages.
     package init(_ pushType: PushType) {
         self.pushType = pushType
         split = nil
@@ -79,7 +80,8 @@ package struct FreezePolicy {
     /// Whether the run has stages, so that the device's language matters.
     package var hasStages: Bool { sample != nil }
 
-    /// Whether ``see(_:of:_:status:alertsAllowed:zone:seenAt:wasSent:)`` must get every device with a user first.
+    /// Whether ``see(_:of:_:status:alertsAllowed:zone:seenAt:wasSent:)`` must first be called for every device that
+    /// has a user.
     package var goesByUser: Bool { picks != nil }
 
     /// Records a device of the audience that has a user. Call it for all of these devices, one user after the other,
@@ -87,7 +89,7 @@ package struct FreezePolicy {
     ///
     /// - Parameters:
     ///   - seenAt: when the app was last seen on the device, in ms.
-    ///   - wasSent: for a device that was decided before a freeze was interrupted: whether it was to be sent to.
+    ///   - wasSent: whether an interrupted freeze had decided to send to the device; `nil` if it had not decided.
     package mutating func see(
         _ device: Int64, of user: String, status: DeviceStatus, alertsAllowed: Bool, zone: () -> String?,
         seenAt: Int64, wasSent: Bool? = nil
@@ -177,12 +179,12 @@ package struct FreezePolicy {
     }
 }
 
-/// The choice of the device that gets a user's one copy in a run with `dedupe: user`. The choice is among the devices
-/// that would be sent to. A seed comes before the others, so that its stage is not empty. Then comes the device that
-/// was seen last, then the device that was there first.
+/// Chooses the one device of each user that gets a copy in a run with `dedupe: user`. Only devices that the other
+/// rules allow are considered. A device of a seed stage is preferred, so that its stage is not empty. Otherwise the
+/// device that was seen last is chosen; among equals, the one with the lowest id.
 private struct UserPicks {
     struct Candidate {
-        /// The stage of a seed; the highest number for the other devices.
+        /// The index of the device's seed stage; `.max` for a device that is not a seed.
         var stage: Int
         var seenAt: Int64
         var device: Int64
@@ -194,9 +196,9 @@ private struct UserPicks {
 
     private var user: String?
     private var pick: Candidate?
-    /// Whether an interrupted freeze has written a delivery for the user already.
+    /// Whether an interrupted freeze has already chosen a device of the user.
     private var isServed = false
-    /// One bit per device, with 64 neighbours in one word: a few bytes per device for millions of devices.
+    /// The devices that were left out, as one bit each. A word holds the bits of 64 neighbouring ids, to save memory.
     private var leftOut: [Int64: UInt64] = [:]
 
     mutating func offer(_ candidate: Candidate, to user: String) {
@@ -231,10 +233,11 @@ private struct UserPicks {
     private static func bit(of device: Int64) -> UInt64 { 1 << UInt64(device & 63) }
 }
 
-/// The choice of another device of a user, in a run with `dedupe: user`. It is needed if the device that was chosen at
-/// the freeze turns out to be gone. It is evaluated in the transaction that records this.
+/// Chooses another device of a user in a run with `dedupe: user`, if the device that was chosen at the freeze turns
+/// out to be gone. It is evaluated in the transaction that records the gone device.
 package struct UserFallback {
-    /// The devices read for one user. A user with more devices has no fallback, so that the work is bounded.
+    /// The maximum number of devices that are read for one user. A user with more devices has no fallback, so that the
+    /// work is bounded.
     package static let devicesMax = 100
 
     /// A device of the user, with its delivery in the run.
@@ -246,7 +249,7 @@ package struct UserFallback {
         package var seenAt: Int64
         /// `nil` if the run has no delivery to the device.
         package var state: DeliveryState?
-        /// The status of APNs' response, and its reason.
+        /// The HTTP status of APNs' response. ``reason`` is the reason of that response or of the suppression.
         package var answer: Int
         package var reason: String?
 
@@ -285,8 +288,8 @@ package struct UserFallback {
         self.run = run
     }
 
-    /// Returns the best of the devices that were left out for another one, chosen as at the freeze. Returns `nil` if
-    /// there is none, or if the user has or had a copy.
+    /// Returns the device that was seen last among those that were left out as duplicates; among equals, the one with
+    /// the lowest id. Returns `nil` if there is none, or if the user has or had a copy.
     ///
     /// - Parameter devices: the devices of one user, at most ``devicesMax`` and one more.
     package func next(of devices: [Candidate]) -> Int64? {

@@ -1,10 +1,10 @@
-/// The check that a run found no more gone devices than the campaign's history explains. More of them mean an old file
-/// that was imported, or a host that is not APNs.
+/// The check that a run found no more gone devices than the campaign's history explains. More of them mean that an old
+/// file was imported, or that the host is not APNs.
 ///
 /// The run is judged as a whole and at its end. The order of sending is not random, so a part of the run says little.
-/// The gone devices are recorded only at the end, so waiting loses nothing.
+/// Devices are marked as gone only at the end, so a check at the end is early enough.
 package struct GoneShare: Sendable {
-    /// The minimum number of responses. Fewer prove nothing, so a small run does not wait for a person.
+    /// The minimum number of responses. Fewer responses prove nothing, so this check never pauses a small run.
     package static let answersMin = 200
 
     /// The tolerated share. It is twice the highest share of the campaign's last ``StageEvaluator/historyRuns``

@@ -4,30 +4,31 @@ package import Model
 package enum LeaseDecision: Hashable, Sendable {
     /// No request may start at `until` or later; `nil` if there is no such time.
     case send(until: Timestamp?)
-    /// The delivery is put off. If nothing changes, it would be suppressed for this reason; `nil` if its wave has not
+    /// The delivery waits until this time, for this reason. The reason is `nil` if the delivery's wave has not
     /// started.
     case wait(until: Timestamp, for: SuppressionReason?)
     case suppress(SuppressionReason)
-    /// The device has registered in this environment since. A lease in that environment takes the delivery.
+    /// The device has registered in this other environment since the freeze. A lease in that environment takes the
+    /// delivery.
     case move(to: PushEnvironment)
 }
 
-/// The rule that decides what one lease may send, must put off or suppresses. It is evaluated once per pending
+/// The rule that decides which deliveries one lease sends, puts off or suppresses. It is evaluated once per pending
 /// delivery, in the transaction that records the decision.
 ///
 /// The order is: the device's status, its environment, its wave, the expiry, the quiet hours, the frequency caps, the
 /// silent budget. A push that would wait for its budget is suppressed if a newer push of the same collapse key waits
-/// already. If an earlier rule decides, the later ones are not evaluated. So the facts that cost a statement are passed
-/// as closures: an alert without caps never needs them.
+/// already. If an earlier rule decides, the later ones are not evaluated. Facts that cost a database statement are
+/// therefore passed as closures. An alert without caps never needs them.
 package struct LeasePolicy {
-    /// The maximum number of distinct zones that are cached. If there are more, devices report anything but zones.
+    /// The maximum number of cached zones. There are fewer real zones, so further values are invalid.
     private static let zonesMax = 5_000
 
     private let environment: PushEnvironment
     private let reachable: Set<PushEnvironment>
     private let now: Timestamp
     private let expiry: Expiry?
-    /// When a push expires whose delivery has no wave.
+    /// The time at which a push without a wave expires; `nil` if it does not expire.
     private let expiresAt: Timestamp?
     private let quiet: QuietTimes?
     private let window: RollingWindow?
@@ -48,7 +49,7 @@ package struct LeasePolicy {
 
     /// - Parameters:
     ///   - status: the device's present status; `nil` if the device is no longer stored.
-    ///   - current: the environment of the device's present token, which is the only one to send to.
+    ///   - current: the environment of the device's present token. The device can be reached only there.
     ///   - zone: the device's zone; needed only with quiet hours.
     ///   - wave: when the delivery's wave starts; `nil` in a run without waves.
     ///   - silentEnds: the times of the outcomes of the device's background pushes; `nil` for a push in flight.
@@ -67,7 +68,7 @@ package struct LeasePolicy {
         if let current, current != environment {
             return reachable.contains(current) ? .move(to: current) : .suppress(.wrongEnvironment)
         }
-        // The delivery was held only for its stage: now it waits for its wave.
+        // The delivery was held for its stage, which has begun. It still waits for its wave.
         if let wave, now < wave { return .wait(until: wave, for: nil) }
         let expiresAt = wave == nil ? self.expiresAt : expiry?.moment(wave: wave)
         if let expiresAt, now >= expiresAt { return .suppress(.expired) }

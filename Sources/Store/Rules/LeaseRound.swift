@@ -2,14 +2,15 @@ import Model
 
 /// The bound on the work of one call of ``DeliveryQueue/lease(_:)``.
 ///
-/// All lanes of an app and environment lease through one gate. A run that only puts off or suppresses would hold the
-/// gate for its whole backlog, and would not see a pause meanwhile. So a call ends after a bounded number of rows and
-/// transactions. ``Lease/isCutShort`` then says that more rows are to be read.
+/// All lanes of an app and environment lease one after the other. A run whose deliveries are all put off or suppressed
+/// would block the others for its whole backlog, and would not notice a pause meanwhile. So a call ends after a
+/// bounded number of rows and transactions. ``Lease/isCutShort`` then says that more rows remain to be read.
 package struct LeaseRound {
-    /// The maximum number of rows that one call reads if it leases none. A larger ``LeaseRequest/limit`` is read once.
+    /// The maximum number of rows that one call reads if it leases none. A larger ``LeaseRequest/limit`` gets one
+    /// transaction.
     package static let rowsMax = 1000
-    /// The maximum number of transactions of one call. A lease with a small limit, as with a pace, reads few rows in
-    /// each transaction, and each waits for the disk.
+    /// The maximum number of transactions of one call. A pace makes the limit small, so each transaction reads few
+    /// rows, and each transaction waits for the disk.
     package static let transactionsMax = 16
 
     private var rows = 0
@@ -19,9 +20,9 @@ package struct LeaseRound {
 
     package init() {}
 
-    /// Counts a transaction that read no more than `limit` rows.
+    /// Counts a transaction that read at most `limit` rows.
     ///
-    /// - Returns: the result of the call, for all its transactions; `nil` if the call makes another transaction.
+    /// - Returns: the result of the call, for all its transactions; `nil` if the call must start another transaction.
     package mutating func add(_ lease: Lease, isExhausted: Bool, afterLooking limit: Int) -> Lease? {
         rows += limit
         transactions += 1

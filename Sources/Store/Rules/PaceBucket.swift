@@ -1,7 +1,7 @@
 package import Model
 
 /// A token bucket that limits senders to a `pace`. It fills at the given rate and holds a quarter of a second's worth.
-/// With a ramp, the rate grows evenly from a tenth to the whole, from the first push on.
+/// With a ramp, the rate grows evenly from a tenth of the pace to the full pace, starting at the first push.
 ///
 /// Its times are ``ClockReading/uptime``: setting the wall clock neither fills the bucket nor stalls it.
 package struct PaceBucket: Hashable, Sendable {

@@ -6,8 +6,8 @@ package struct PrunePolicy: Hashable, Sendable {
         case gone, notSeen, kept
     }
 
-    /// How long a background push is treated as one that may still count. This is longer than any sensible window of a
-    /// silent budget.
+    /// The time after its outcome for which a background push may still count against the silent budget. This is
+    /// longer than any sensible window of a silent budget.
     private static let ledgerMs: Int64 = 86_400_000
 
     package let topic: String?
@@ -27,8 +27,7 @@ package struct PrunePolicy: Hashable, Sendable {
 
     package static func countingSince(_ now: Timestamp) -> Timestamp { now - .milliseconds(ledgerMs) }
 
-    /// Returns the reason for a device that has been gone, or has not been seen, for long enough. A device
-    /// with a push that still counts is kept.
+    /// Returns why a matching device is pruned, or `.kept` if one of its pushes still counts.
     package static func reason(isGone: Bool, hasCountingPush: Bool) -> Reason {
         if hasCountingPush { return .kept }
         return isGone ? .gone : .notSeen

@@ -1,10 +1,11 @@
 package import Model
 
-/// The rules of ``DeviceRegistry/importDevices(_:now:dryRun:)``: which device a record is about, and what it does to
-/// it.
+/// The rules of ``DeviceRegistry/importDevices(_:now:dryRun:)``: which device a record is about, and how the record
+/// changes it.
 package enum RegistrationPolicy {
-    /// The assumed rest of the flight of a background push whose device is merged into another. Its outcome will be
-    /// recorded under the old id, so the remaining device counts it as if it ended this much later.
+    /// The assumed time for which a background push stays in flight after its device was merged into another. The
+    /// outcome will be recorded under the old id, so the remaining device counts the push as if it ended this long
+    /// after the merge.
     package static let flightMaxMs: Int64 = 3_600_000
 
     /// A device that a record may mean.
@@ -26,7 +27,7 @@ package enum RegistrationPolicy {
             return recorded < registeredAt
         }
 
-        /// Whether to record when the device's token was named, because neither side has a registration time.
+        /// Whether to record that the token was named now: neither the device nor the record has a registration time.
         package func isHeardOf(by record: DeviceRecord) -> Bool {
             registeredAt == nil && record.registeredAt == nil
         }
@@ -40,7 +41,8 @@ package enum RegistrationPolicy {
         /// The record is too old to say anything about tokens.
         case update(Known)
         case replaceToken(Known)
-        /// The device that has the token turns out to be another device's installation, and is removed.
+        /// The record shows that the holder of the token and the device `into` are the same installation. The holder
+        /// is removed.
         case merge(Known, into: Known)
         /// The token has moved to another installation since the record was made.
         case leave(Known)
@@ -53,7 +55,7 @@ package enum RegistrationPolicy {
     package static func decide(
         _ record: DeviceRecord, holder: Known?, named: () throws -> Known?
     ) rethrows -> Decision {
-        // An installation of a topic is one device.
+        // Within a topic, an installation has only one device.
         if let holder, let name = record.installationID, holder.installation == name { return .confirm(holder) }
         switch (try record.installationID == nil ? nil : named(), holder) {
         case (nil, nil): return .insert
@@ -71,7 +73,8 @@ package enum RegistrationPolicy {
 
 extension DeviceRecord {
     /// Takes over everything that a later record names, except token, environment and topic. `registeredAt` and
-    /// `lastSeenAt` never go back. Both records may be combined from several. Returns `false` if nothing changed.
+    /// `lastSeenAt` never go back. Each of the two may itself combine several records. Returns `false` if nothing
+    /// changed.
     package mutating func update(with later: DeviceRecord) -> Bool {
         var isChanged = erase(later.erased)
         isChanged = Self.take(later.installationID, &installationID) || isChanged
@@ -119,7 +122,8 @@ extension DeviceRecord {
         let known = attributes ?? [:]
         replacesAttributes = replacesAttributes || later.replacesAttributes
         let merged = later.replacesAttributes ? set : known.merging(set) { $1 }
-        // A record that is combined from several keeps the fact that it named attributes, even if they are equal.
+        // Assign the attributes even if they are equal: a combined record must still show that one of its records
+        // named attributes.
         attributes = merged
         return merged != known
     }
@@ -138,8 +142,8 @@ extension DeviceRecord {
 }
 
 extension StoredDevice {
-    /// Updates the device as ``Model/DeviceRecord/update(with:)`` does. A registration after its status makes it active
-    /// again.
+    /// Updates the device as ``Model/DeviceRecord/update(with:)`` does. A registration that is newer than the device's
+    /// status makes the device active again.
     package mutating func update(with later: DeviceRecord) -> Bool {
         let isChanged = record.update(with: later)
         guard let registeredAt = later.registeredAt, let statusAt, registeredAt > statusAt else { return isChanged }

@@ -3,15 +3,15 @@ package import Model
 /// The arithmetic of a silent budget or a frequency cap at one moment: which pushes count, and whether one more may
 /// leave.
 ///
-/// APNs counts a push at some moment between its reservation and its outcome. This window counts each push by the later
-/// end. So no window of that length, as APNs sees it, can hold more than the limit, whichever moments APNs counts.
+/// APNs counts a push at some moment between its reservation and its outcome. This window counts each push at its
+/// outcome. So no window of this length can hold more than the limit, whichever moment APNs uses.
 ///
-/// Its moments are those of the wall clock, which may be set. A clock that is set back puts earlier pushes into the
-/// future: they count. A clock that is set forward would let earlier pushes leave the window early: they are treated as
-/// ended later by the same amount. In both cases a slot may be free later than necessary, but never sooner.
+/// Its moments are from the wall clock, which a person may set. After the clock is set back, earlier pushes are in the
+/// future, and still count. After it is set forward, earlier pushes would leave the window too early, so their ends
+/// are moved forward by the same amount. In both cases a slot may be free later than necessary, but never sooner.
 ///
-/// A store that was restored from a backup does not know what was sent since. The window counts as full until it holds
-/// nothing of that time.
+/// A store that was restored from a backup does not know what was sent between the backup and the restore. The window
+/// counts as full until that time has left it.
 package struct RollingWindow: Hashable, Sendable {
     /// The number of pushes that may count at any moment; none if it is not above 0.
     package let limit: Int
@@ -19,7 +19,8 @@ package struct RollingWindow: Hashable, Sendable {
     package let now: Timestamp
     /// The reason of a push that waits for a slot, or is suppressed for lack of one.
     private let reason: SuppressionReason
-    /// The steps forward, oldest first. A push with an end up to such a moment may have ended before the step.
+    /// The corrections for forward steps, oldest first. A push that ended at or before `upTo` may have ended before
+    /// the step.
     private let corrections: [Correction]
     /// The time, by the present clock, until which unrecorded pushes may have left. `nil` if none of them counts.
     private let unknownUntil: Timestamp?
@@ -53,8 +54,8 @@ package struct RollingWindow: Hashable, Sendable {
         self.init(limit: budget.limit, length: budget.window, for: .silentBudget, at: now, after: steps, gap: gap)
     }
 
-    /// Returns the steps from the first one after a moment by the present clock. Pushes that ended before the other
-    /// steps no longer matter.
+    /// Returns the steps from the first one at or after `moment`, measured by the present clock. Earlier steps affect
+    /// only pushes that no longer count.
     private static func recent(_ steps: [ClockStep], since moment: Timestamp) -> ArraySlice<ClockStep> {
         var later = Duration.zero
         var start = steps.endIndex
@@ -65,9 +66,9 @@ package struct RollingWindow: Hashable, Sendable {
         return steps[start...]
     }
 
-    /// Returns the corrections of the steps. A clock that is set back and then forward shows the same times twice. So a
-    /// correction reaches up to the highest time that any push from before the step may carry, corrected for the steps
-    /// before it. The time that was shown at the step is not enough.
+    /// Returns the corrections of the steps. A clock that is set back and then forward shows the same times twice. So
+    /// a correction covers all times up to the highest one that a push from before the step may carry, after the
+    /// earlier corrections. This may be later than the time that the clock showed at the step.
     private static func corrections(_ steps: ArraySlice<ClockStep>) -> [Correction] {
         var corrections: [Correction] = []
         var highest: Timestamp?
@@ -82,8 +83,8 @@ package struct RollingWindow: Hashable, Sendable {
     /// A push counts if its outcome came after this moment, or has not come yet.
     package var opensAt: Timestamp { now - length }
 
-    /// A push whose outcome came up to this moment can be forgotten. It counts neither now nor in a check of any push
-    /// that still counts.
+    /// A push whose outcome came at or before this moment can be forgotten. It counts neither now nor in a check of
+    /// any push that still counts.
     package var forgottenUpTo: Timestamp { opensAt - length - corrections.reduce(.zero) { $0 + $1.by } }
 
     /// - Parameter end: when the outcome came; `nil` while the push is in flight, however long.
@@ -106,7 +107,7 @@ package struct RollingWindow: Hashable, Sendable {
         let counted = ends.filter(counts).map { $0.map(corrected) ?? now }.sorted()
         guard isFull(counted.count) else { return .send(until: nil) }
         guard limit > 0 else { return .suppress(reason) }
-        // A slot is free once all but limit - 1 of them, and all unrecorded pushes, have left the window.
+        // A slot is free once the window holds only limit - 1 of the counted pushes, and no unrecorded push.
         let known = counted.count >= limit ? counted[counted.count - limit] : nil
         guard let last = [known, unknownUntil].compactMap(\.self).max() else { return .send(until: nil) }
         let free = last + length

@@ -2,16 +2,16 @@ package import Model
 
 /// How long a sender trusts its last heartbeat.
 package enum SenderTrust {
-    /// A sender starts no request later than this after it sent a heartbeat that the store answered, and no machine
-    /// takes it over earlier. The window covers two heartbeats and a margin.
+    /// A sender may start requests for this long after it sent a heartbeat that the store confirmed. No machine takes
+    /// over its work earlier. The window covers two heartbeats and a margin.
     package static let window: Duration = .milliseconds(2_500)
     /// The interval between two heartbeats of a sender, even of one that sends nothing.
     package static let beatEvery: Duration = .seconds(1)
     /// The minimum time between the response to one heartbeat and the next heartbeat.
     private static let shortest: Duration = .milliseconds(100)
-    /// Heartbeats begin at multiples of this, so that all runs of a process share one transaction.
+    /// Heartbeats begin at multiples of this uptime, so that all runs of a process share one transaction.
     private static let grid: Duration = .milliseconds(250)
-    /// A sleep may end this much late.
+    /// The tolerance for a sleep that ends late.
     private static let late: Duration = .milliseconds(50)
 
     /// Returns the pause before the next heartbeat.
@@ -25,8 +25,8 @@ package enum SenderTrust {
         return max(.zero, grid * past - now)
     }
 
-    /// Whether heartbeats of this duration keep the trust window open: each is answered before the window of the one
-    /// before ends.
+    /// Whether heartbeats of this duration keep the trust window open: each heartbeat gets its response before the
+    /// window of the previous one ends.
     package static func staysOpen(withBeatsOf duration: Duration) -> Bool {
         max(beatEvery, duration + shortest + grid) + duration <= window
     }
@@ -46,7 +46,8 @@ package struct HeartbeatPace: Hashable, Sendable {
 
     package init() {}
 
-    /// Records a heartbeat that the store answered after this time. Returns whether the judgement changed.
+    /// Records a heartbeat that took this long to get its response from the store. Returns whether the judgement
+    /// changed.
     @discardableResult
     package mutating func note(_ duration: Duration, at uptime: Duration) -> Bool {
         let isSlow = !SenderTrust.staysOpen(withBeatsOf: duration)
@@ -64,12 +65,12 @@ package struct HeartbeatPace: Hashable, Sendable {
 
 /// The rule that decides whether a sender joins a run that another sender leads.
 ///
-/// A busy sender joins runs with enough left for all. An idle sender joins a run with less left, one run at a time. So
-/// a restarted sender does not stay idle beside a run that others still send.
+/// A busy sender joins runs with enough pending deliveries for all. An idle sender also joins runs with fewer pending
+/// deliveries, one run at a time. So a restarted sender does not stay idle beside a run that others still send.
 package struct JoinPolicy {
     /// The number of pending deliveries that is enough for all: two leases for each of two senders.
     private static let worthwhile = 4_000
-    /// A run that ends sooner than this is not worth joining.
+    /// The minimum age of a run with fewer pending deliveries. A younger run may end soon, so it is not worth joining.
     private static let youngest: Duration = .seconds(2)
 
     private var isIdle: Bool
@@ -99,14 +100,14 @@ package struct JoinPolicy {
 package enum LeaseShare {
     /// A smaller lease is not worth its transaction.
     package static let least = 64
-    /// A lease is at most this part of each sender's share of what is left.
+    /// The divisor of a lease: a lease is at most a quarter of the sender's share of the pending deliveries.
     private static let parts = 4
 
     /// Returns the size of the next lease. Leases shrink as the run nears its end, so that no sender is left with work
     /// when the others have none.
     ///
     /// - Parameters:
-    ///   - most: the size of a lease in the middle of a run.
+    ///   - most: the maximum size of a lease.
     ///   - pending: the deliveries that no sender has leased yet.
     ///   - senders: the senders that share the run.
     ///   - rate: the pushes per second that this sender settled lately; `nil` if it is not known.
@@ -122,6 +123,7 @@ package enum LeaseShare {
     /// the next seconds. It is evaluated while another sender of the run has nothing to send.
     package static func isTooMuch(held: Int, rate: Double) -> Bool { held > enough(rate: rate) }
 
-    /// Returns the most that a sender holds while others have nothing to send: the deliveries of the next two seconds.
+    /// Returns the maximum number of deliveries that a sender holds while others have nothing to send. It is the
+    /// number that the sender sends in two seconds, and at least twice ``least``.
     package static func enough(rate: Double) -> Int { Int(max(Double(2 * least), min(2 * rate, 1_000_000))) }
 }

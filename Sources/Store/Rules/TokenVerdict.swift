@@ -1,8 +1,8 @@
 package import Model
 
-/// The meaning of APNs' rejection reasons for the device's token (`ProviderProtocol` sections 7 and 8). It includes the
-/// test whether a verdict still holds when it is recorded. Each reason here stands for one verdict. Every other reason
-/// says nothing about the token.
+/// The meaning of APNs' rejection reasons for the device's token (`ProviderProtocol` sections 7 and 8). It includes
+/// the test of whether a verdict still holds when it is recorded. Each listed reason leads to one verdict. All other
+/// reasons say nothing about the token.
 package enum TokenVerdict: Hashable, Sendable {
     /// The token is no longer active: status 410.
     case gone
@@ -54,8 +54,8 @@ package struct TokenRegistration: Hashable, Sendable {
         self.lastSeenAt = lastSeenAt
     }
 
-    /// The moment that counts as the last registration: the app's time, otherwise the last import that named the token.
-    /// Devices that were stored before that time was kept have at most the moment when they were last seen. `nil` if
-    /// nothing speaks against a verdict.
+    /// The moment that counts as the last registration: the app's time, otherwise the last import that named the
+    /// token. Older versions did not record that import: for their devices, it is the moment when the device was last
+    /// seen. `nil` if no time is known, so that every verdict holds.
     package var latest: Timestamp? { registeredAt ?? heardAt ?? lastSeenAt }
 }

@@ -14,7 +14,7 @@ package struct LatePolicy: Hashable, Sendable {
         /// The number of deliveries without an outcome whose time has come.
         package var due: Int
         /// When the first of the deliveries that wait for their time is due: a wave's start, the end of quiet hours, a
-        /// retry. `nil` if some wait for nothing: they were due with the run.
+        /// retry. `nil` if some have no such time: they have been due since the run was.
         package var firstDue: Timestamp?
         /// The time until which a stage holds back all of them; `nil` if no stage does.
         package var heldUntil: Timestamp?
@@ -31,7 +31,7 @@ package struct LatePolicy: Hashable, Sendable {
         }
     }
 
-    /// The largest difference between the clocks of one machine while it works correctly.
+    /// The tolerance for recorded times in the future. A time further ahead was recorded by a clock that was wrong.
     private static let aheadMax: Duration = .seconds(60)
 
     private let run: Run
@@ -70,18 +70,19 @@ package struct LatePolicy: Hashable, Sendable {
     }
 
     /// The time since which the run has had no sender. A run is not late for the time before it was created. A time
-    /// from a clock that was ahead is ignored: the run may have been left alone for as long as anything of it was due.
+    /// from a clock that was ahead is ignored, so the run may count as unattended since its first delivery was due.
     private func unattendedSince(at now: Timestamp) -> Timestamp {
         [run.createdAt, lastSentAt].compactMap(\.self).filter { $0 <= now + Self.aheadMax }.max()
             ?? Timestamp(milliseconds: 0)
     }
 
-    /// Automatic attempts that reached no device are not sending: the time counts from the first of these pauses.
+    /// The time of the last sending. Automatic attempts that reached no device do not count, so it is then the time of
+    /// the first of these pauses.
     private var lastSentAt: Timestamp? { run.isHaltedAutomatically ? run.haltedAt ?? run.heartbeatAt : run.heartbeatAt }
 
-    /// The time from which a run is due that is not frozen yet. Until the freeze ends, the turn of each device is
-    /// unknown, so this is the planned time. A run by each device's clock that was never started is due only at the
-    /// last zone's turn. As a new run would, it leaves the zones that it is too late for to `missed_zone`.
+    /// The time from which an unfrozen run is due. Until the freeze ends, the turn of each device is unknown, so this
+    /// is the planned time. A run by each device's clock that was never started is due only at the last zone's turn.
+    /// For the zones that it is too late for, `missed_zone` decides, as in a new run.
     private var unfrozenDueFrom: Timestamp {
         guard run.startedAt == nil, let wall = run.definition.wall else { return run.definition.plannedAt }
         return Timestamp(seconds: wall.seconds) + Timetable.lastOffset

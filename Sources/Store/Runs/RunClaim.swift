@@ -38,9 +38,9 @@ package struct RemainingDeliveries: Sendable {
     ///
     /// - Parameters:
     ///   - stops: the stops in force.
-    ///   - steps: the steps of the wall clock, oldest first. A run may be late only by a clock that was just set
-    ///     forward. Such a run is neither late nor claimed until the clock is confirmed. A late run waits for a person,
-    ///     and a claimed one might send at night.
+    ///   - steps: the steps of the wall clock, oldest first. A run may look late only because the clock was just set
+    ///     forward. Such a run is neither recorded as late nor claimed until the clock is confirmed: a late run would
+    ///     wait for a person, and a claimed run might send at night.
     package func refusal(
         of run: Run, _ stops: StopOrders, at now: Timestamp, after steps: [ClockStep] = [],
         count: () throws -> LatePolicy.Remaining?
@@ -97,12 +97,12 @@ extension Run {
 /// When a run that paused itself is tried again without a person.
 ///
 /// The pauses double: each is as long as the run has been halted so far, at least ``RunHalt/firstRetryAfter`` and at
-/// most ``pauseMax``. Only the run's row counts, so that a restart, a timer and several machines keep one pace.
-/// ``LatePolicy`` ends the attempts `late_by_max` after the first pause.
+/// most ``pauseMax``. The times depend only on the run's row, so restarts, timers and several machines do not change
+/// them. ``LatePolicy`` ends the attempts `late_by_max` after the first pause.
 package enum HaltRetry {
     package static let pauseMax: Duration = .seconds(300)
-    /// The tolerance for a row from the future. A row further ahead was written before the wall clock was set back, and
-    /// is ignored.
+    /// The tolerance for a heartbeat in the future. A heartbeat further ahead was recorded before the wall clock was
+    /// set back, and is ignored.
     private static let aheadMax: Duration = .seconds(60)
 
     /// Whether a pause ends without a person.
@@ -118,7 +118,8 @@ package enum HaltRetry {
         return last + min(max(first, halted), pauseMax)
     }
 
-    /// Whether a sender may take the run now. Always true for a run that did not pause itself.
+    /// Returns whether a sender may claim the run now. The result is always `true` for a run that did not pause
+    /// itself.
     package static func isDue(_ run: Run, at now: Timestamp) -> Bool {
         guard let next = nextTry(of: run) else { return true }
         return next <= now || (run.heartbeatAt ?? run.createdAt) > now + aheadMax

@@ -15,8 +15,8 @@ package struct RunSuccess: Sendable {
     ///
     /// - Parameters:
     ///   - suppressed: the deliveries that were suppressed, by reason.
-    ///   - gone: the rejected deliveries whose device is gone (410). They count as neither success nor failure, unless
-    ///     nothing else was answered: ``GoneShare`` asks a person about them.
+    ///   - gone: the rejected deliveries whose device is gone (410). They do not count as accepted, but are excluded
+    ///     from the shares of failures: ``GoneShare`` evaluates them.
     ///   - attempted: the suppressed deliveries that had a request before.
     ///   - mayHaveArrived: the rejected and suppressed deliveries that had an earlier request without a response.
     package func problem(

@@ -5,7 +5,7 @@ import Foundation
 ///
 /// The test is a mixture of likelihood ratios. It measures how much better the responses so far agree with one of six
 /// higher shares of failures than with the tolerated share. If the real share is the tolerated one, or lower, the
-/// mixture ever exceeds 1 / `a` with a probability of at most `a` (Ville's inequality). This holds for any times and
+/// probability that the mixture ever exceeds 1 / `a` is at most `a` (Ville's inequality). This holds for any times and
 /// any number of evaluations.
 package struct SequentialTest: Hashable, Sendable {
     /// The tested shares, as odds in multiples of the tolerated odds. For 5 % they are 7, 10, 15, 25, 50 and 90 %.
@@ -14,7 +14,7 @@ package struct SequentialTest: Hashable, Sendable {
     /// The lower shares that ``good(tolerated:wrongMax:)`` tests, as odds in multiples of the tolerated odds.
     private static let goodOddsRatios = [0.01, 0.1, 0.25, 0.5, 0.7]
 
-    /// The amount that a response adds to the logarithm of each ratio.
+    /// The amount that a failure adds to the logarithm of each ratio. ``ofSuccess`` is the amount for a success.
     private let ofFailure: [Double]
     private let ofSuccess: [Double]
     private let threshold: Double
@@ -27,8 +27,8 @@ package struct SequentialTest: Hashable, Sendable {
     }
 
     /// Returns the reverse test: whether fewer fail than is tolerated. If the real share is the tolerated one, or
-    /// higher, the test ever confirms this with a probability of at most `wrongMax`. This holds for any number of
-    /// evaluations.
+    /// higher, the probability that the test ever confirms fewer failures is at most `wrongMax`. This holds for any
+    /// number of evaluations.
     package static func good(tolerated: Double, wrongMax: Double) -> SequentialTest {
         SequentialTest(tolerated, goodOddsRatios, wrongMax: wrongMax)
     }
@@ -52,20 +52,20 @@ package struct SequentialTest: Hashable, Sendable {
         return largest + log(ratios.reduce(0) { $0 + exp($1 - largest) } / Double(ratios.count))
     }
 
-    /// Returns whether the responses show a lower share than is tolerated. It is for a test of
+    /// Returns whether the responses show a lower share than is tolerated. Call it only for a test from
     /// ``good(tolerated:wrongMax:)``.
     package func isGood(answers: Int, failures: Int) -> Bool {
         answers > failures && evidence(answers: answers, failures: failures) >= threshold
     }
 
-    /// Returns whether the responses show a higher share than is tolerated. The usual case, no failure at all, costs
-    /// nothing.
+    /// Returns whether the responses show a higher share than is tolerated. The usual case, no failure, needs no
+    /// computation.
     package func isProven(answers: Int, failures: Int) -> Bool {
         failures > 0 && evidence(answers: answers, failures: failures) >= threshold
     }
 
-    /// Returns the average number of responses until a share of failures is proven. Returns `nil` if the share is
-    /// tolerated, or if it takes more than a million.
+    /// Returns the number of responses after which the test proves this share, if the failures are spread evenly.
+    /// Returns `nil` if that takes more than a million responses, as for a tolerated share.
     package func answersToNotice(share: Double) -> Int? {
         var (few, many) = (1, 1_000_000)
         func isNoticed(_ answers: Int) -> Bool {
@@ -94,8 +94,8 @@ package enum UpperBound {
     package static let interimWrongMax = 0.01
     package static let lastWrongMax = 0.04
 
-    /// Returns whether the tolerated share gives this few failures, or fewer, by chance in at most `wrongMax` of all
-    /// cases.
+    /// Returns whether so few failures are unlikely at the tolerated share: their probability, or that of fewer, is at
+    /// most `wrongMax`.
     package static func isBelow(
         _ tolerated: Double, answers: Int, failures: Int, wrongMax: Double = lastWrongMax
     ) -> Bool {
@@ -103,14 +103,14 @@ package enum UpperBound {
         return atMost(failures, of: answers, tolerated) <= wrongMax
     }
 
-    /// Returns whether the tolerated share gives this many failures, or more, by chance in at most `wrongMax` of all
-    /// cases.
+    /// Returns whether so many failures are unlikely at the tolerated share: their probability, or that of more, is at
+    /// most `wrongMax`.
     package static func isAbove(_ tolerated: Double, answers: Int, failures: Int, wrongMax: Double) -> Bool {
         guard answers > 0, failures > 0 else { return false }
         return 1 - atMost(failures - 1, of: answers, tolerated) <= wrongMax
     }
 
-    /// Returns the number of responses that is enough if none is a failure.
+    /// Returns the number of responses that suffices if none of them is a failure.
     package static func answersNeeded(_ tolerated: Double) -> Int {
         guard tolerated > 0, tolerated < 1 else { return 1 }
         return Int((log(lastWrongMax) / log(1 - tolerated)).rounded(.up))

@@ -17,19 +17,19 @@ package protocol StageStore {
     func leftOut(of stage: Int) throws -> [SuppressionReason: Int]
     /// Returns the number of deliveries of one stage that ended with an error of APNs: 429 or a 5xx.
     func apnsErrors(of stage: Int) throws -> Int
-    /// Returns the stage and the group of those suppressed deliveries that had been sent before.
+    /// Returns the stage and the group of the suppressed deliveries to these devices that had been sent before.
     func attempted(_ devices: [Int64]) throws -> [(stage: Int, group: StageGroup)]
     /// Returns whether a delivery of a stage has no end state and was not put off on purpose: for a wave, quiet hours
     /// or the silent budget.
     func isWaiting(stage: Int, at now: Timestamp) throws -> Bool
     /// Returns whether a delivery of a stage has no end state.
     func isPending(stage: Int) throws -> Bool
-    /// Returns the gone devices among those answered, for each of the campaign's last ``StageEvaluator/historyRuns``
-    /// finished runs.
+    /// Returns the numbers of gone devices and of responses for each of the campaign's last
+    /// ``StageEvaluator/historyRuns`` finished runs.
     func goneBefore() throws -> [(gone: Int, answered: Int)]
     /// Returns the same for the last ``StageEvaluator/appHistoryRuns`` finished runs of the app's other campaigns.
     func goneBeforeInApp() throws -> [(gone: Int, answered: Int)]
-    /// Pauses the run until a person has looked at it.
+    /// Pauses the run until a person resumes it.
     func pause(_ halt: RunHalt, reason: String, at now: Timestamp) throws
     func note(_ detail: String, at now: Timestamp) throws
 }
@@ -45,7 +45,7 @@ package enum StagePermit: Hashable, Sendable {
     case paused
 }
 
-/// Starts the stages of a run one after the other, and halts the run if a stage does not prove itself.
+/// Starts the stages of a run one after the other, and halts the run if a stage does not pass.
 ///
 /// It is evaluated in the transaction that leases, so that no other sender and no crash comes between a verdict and its
 /// consequences.
@@ -53,7 +53,7 @@ package struct StageController {
     /// The limit of deliveries in flight before the first response. Afterwards one delivery is allowed for each
     /// ``answersForEach`` responses, if that is more. The fewer are in flight, the fewer rejections prove a failure:
     /// see ``StageEvaluator/halt(_:_:of:unanswered:at:)``. With these values, 12 responses are enough if half are
-    /// rejected. With 8, and one for each response, it would take up to 17.
+    /// rejected. With a first limit of 8 and one more for each response, it would take up to 17.
     package static let firstMost = 3
     package static let answersForEach = 4
 
@@ -100,7 +100,7 @@ package struct StageController {
             return try begin(0, &records) ? try permit() : .paused
         }
         if let halted = records.first(where: \.isHalted) {
-            // The halt may have been found while the run was paused by a person.
+            // The stage may have been halted while a person had paused the run, so pause the run again.
             try pause(.stage, halted)
             return .paused
         }
@@ -139,8 +139,8 @@ package struct StageController {
     package func goOn() throws -> Step {
         var records = try store.records()
         guard let current = Self.current(records), current < records.count - 1 else { return .wait(until: nil) }
-        // Cheap conditions first: requests in flight will be answered, and the devices of a stage are known after the
-        // freeze.
+        // Check the cheap conditions first. Requests in flight still get responses, and the devices of a stage are
+        // known only after the freeze.
         guard run.isFrozen, run.counts.leased == 0, run.counts.pending > 0 else { return .wait(until: nil) }
         if records[current].decision == nil || records[current].releasedBy != nil {
             if try store.isWaiting(stage: current, at: now) { return .wait(until: nil) }
@@ -148,7 +148,7 @@ package struct StageController {
         if records[current].decision == nil {
             let look: StageLook = try store.isPending(stage: current) ? .interim : .last
             var decision = evaluator(of: records[current]).decision(on: records[current].answers, look: look, at: now)
-            // A verdict that is not *go* yet may become so with the deliveries that wait for a later time.
+            // Deliveries that wait for a later time may still turn the verdict into *go*.
             if decision.verdict != .go, look == .interim { return .wait(until: nil) }
             let leftOut = try store.leftOut(of: current)
             if !leftOut.isEmpty {
@@ -169,7 +169,7 @@ package struct StageController {
         return try begin(current + 1, &records) ? .again : .paused
     }
 
-    /// Returns when the hold that keeps back the rest of a run ends, or ended; `nil` if there is none.
+    /// Returns when the hold that delays the next stage ends, or ended; `nil` if there is none.
     package static func heldUntil(_ run: Run, _ records: [StageRecord]) -> Timestamp? {
         guard let stages = run.definition.campaign.stages, let current = current(records), current < stages.count,
             let decision = records[current].decision, decision.verdict == .go, records[current].releasedBy == nil
@@ -177,7 +177,7 @@ package struct StageController {
         return stages[current].hold.map { decision.at + $0 }
     }
 
-    /// Returns `nil` if the hold is over. A hold uses the wall clock as a rolling window does.
+    /// Returns `nil` if the hold is over. A hold treats steps of the wall clock as ``RollingWindow`` does.
     private func holdsUntil(_ decision: StageDecision, _ hold: Duration?) -> Timestamp? {
         guard let hold, hold > .zero else { return nil }
         let window = RollingWindow(limit: 1, length: hold, for: .late, at: now, after: steps)
@@ -196,7 +196,7 @@ package struct StageController {
         try add(added)
     }
 
-    /// Adds deliveries that were suppressed instead of being sent once more. Their outcome is unknown.
+    /// Adds deliveries that were suppressed instead of being sent again. Their outcome is unknown.
     package func leaveOut(_ devices: [Int64]) throws {
         guard !devices.isEmpty else { return }
         var added: [Int: [StageGroup: StageAnswers]] = [:]
@@ -228,14 +228,15 @@ package struct StageController {
     private func halt(_ record: StageRecord) throws -> StageDecision? {
         let evaluator = evaluator(of: record)
         let groups = try store.groups(of: record.index)
-        // Deliveries in flight can only improve the result, so evaluate without them first.
+        // Deliveries in flight can only prevent a halt, so evaluate without them first, which is cheaper.
         guard evaluator.halt(groups, unanswered: [:], at: now) != nil else { return nil }
         return evaluator.halt(groups, unanswered: try store.unanswered(of: record.index), at: now)
     }
 
     private static func current(_ records: [StageRecord]) -> Int? { records.lastIndex { $0.openedAt != nil } }
 
-    /// Recounts the stages after rejections were taken back, so that they are judged again by what is left.
+    /// Recounts the stages after rejections were taken back, so that each stage is evaluated again with its remaining
+    /// responses.
     package func recount() throws {
         for var record in try store.records().dropLast() where record.openedAt != nil {
             let groups = try store.tally(of: record.index)

@@ -10,22 +10,22 @@ package struct StageEvaluator: Sendable {
     private static let ofWhole = 0.8
     private static let ofGone = 0.1
     private static let ofGroups = 0.1
-    /// The number of texts and environments that share ``ofGroups``.
+    /// The maximum number of groups that share ``ofGroups``. A group is one text in one environment.
     private static let groupsMax = Double(StageGroup.judgedMax)
-    /// The tolerated share of gone devices if neither the campaign nor its app has a history. The second value is the
-    /// minimum of the tolerated share in any case.
+    /// The tolerated share of gone devices if neither the campaign nor its app has a history. ``goneMin`` is the
+    /// lowest share that is ever tolerated.
     static let goneUsual = 0.3
     private static let goneMin = 0.05
-    /// A run with fewer responses is no history.
+    /// The minimum number of responses of a run that counts as history.
     private static let historyMin = 200
     /// The number of the campaign's last finished runs that determine the tolerated share of gone devices.
     package static let historyRuns = 5
     /// The number of last finished runs of the app's other campaigns. They count while the campaign itself has no
     /// history.
     package static let appHistoryRuns = 20
-    /// The number of finished runs of all apps that are searched for those.
+    /// The maximum number of finished runs of all apps that are searched for runs of the app.
     package static let appHistoryLookedAt = 200
-    /// The probability that a stage is held for gone devices although no more are gone than tolerated.
+    /// The maximum probability that a stage is held for gone devices although the real share is tolerated.
     private static let goneWrongMax = 0.001
 
     private let tolerated: Double
@@ -60,7 +60,8 @@ package struct StageEvaluator: Sendable {
         return shares.max().map { min(0.9, max(goneMin, 2 * $0)) }
     }
 
-    /// Returns the decision to halt if the responses so far prove one. Call it whenever responses have arrived.
+    /// Returns the decision to halt if the responses so far prove a failure; `nil` otherwise. Call it whenever
+    /// responses have arrived.
     ///
     /// Rejections arrive sooner than acceptances. So deliveries in flight count as not rejected until they are
     /// answered. A failure that is proven then remains proven, whatever the other responses are and in whichever order
@@ -68,7 +69,7 @@ package struct StageEvaluator: Sendable {
     ///
     /// - Parameters:
     ///   - answers: the responses of the whole stage.
-    ///   - own: the responses that are judged together with `group`.
+    ///   - own: the responses of `group`.
     ///   - unanswered: the deliveries in flight, of the whole stage and of the group.
     package func halt(
         _ answers: StageAnswers, _ own: StageAnswers, of group: StageGroup,
@@ -78,10 +79,10 @@ package struct StageEvaluator: Sendable {
             ?? halt(own, of: group, unanswered: unanswered.group, at: now)
     }
 
-    /// Evaluates all groups in the same way.
+    /// Evaluates the whole stage and then each group in the same way.
     ///
-    /// - Parameter unanswered: the deliveries in flight, by environment. A group has the same share of them as of the
-    ///   responses there.
+    /// - Parameter unanswered: the deliveries in flight, by environment. Each group is assumed to have the same share
+    ///   of them as of the environment's responses.
     package func halt(
         _ groups: [StageGroup: StageAnswers], unanswered: [PushEnvironment: Int], at now: Timestamp
     ) -> StageDecision? {
@@ -131,7 +132,8 @@ package struct StageEvaluator: Sendable {
                 tolerated, answers: answers.answered, failures: answers.gone, wrongMax: Self.goneWrongMax)
     }
 
-    /// - Parameter look: `nil` for a verdict of an earlier version, which used the test for one look each time.
+    /// - Parameter look: `nil` for a verdict of an earlier version, which always used the test for a single
+    ///   evaluation.
     private func isGood(_ answers: StageAnswers, _ look: StageLook?) -> Bool {
         let bad = answers.failed + answers.unknown
         // A device that is gone is no evidence about the push: exclude it.

@@ -31,7 +31,8 @@ package struct StageSummary {
         "\(name), \(record.size.counted("device")), approved by \(actor.name)"
     }
 
-    /// `stage 2 (1 %) was halted, too many were refused: 5 of 9 …`, and what to do; empty before there is a verdict.
+    /// `stage 2 (1 %) was halted, too many pushes were rejected: 5 of 9 …`, with advice; empty before there is a
+    /// verdict.
     var verdict: String {
         guard let decision = record.decision else { return "" }
         return "\(name) \(finding)" + (decision.verdict == .go && record.afterGo == nil ? "" : "; \(advice)")
@@ -57,7 +58,7 @@ package struct StageSummary {
         }
     }
 
-    /// `6 of 12 answers for production devices in de are refusals, 5 % is put up with`
+    /// `6 of 12 responses for production devices in de are rejections, 5 % is tolerated`.
     private func counts(_ decision: StageDecision) -> String {
         let answers = decision.answers
         let bad = decision.isAboutGone ? answers.gone : answers.failed
@@ -77,7 +78,7 @@ package struct StageSummary {
         return parts.compactMap(\.self).joined(separator: ", ")
     }
 
-    /// `105 were never answered, 2 ended with an error of APNs`; `nil` if all were answered.
+    /// `105 were without a response, 2 ended with an APNs error`; `nil` if all got a response.
     private func unanswered(_ decision: StageDecision) -> String? {
         let unknown = decision.answers.unknown
         guard unknown > 0 else { return nil }

@@ -12,8 +12,8 @@ package struct DeliveryBreakdown: Hashable, Sendable {
         case wave
         /// By the index into the campaign's stages; ``DeliveryBreakdown/rest`` for the last one.
         case stage
-        /// By whether APNs answered each request: empty without a request, ``DeliveryBreakdown/complete``, or
-        /// ``DeliveryBreakdown/lost``. A summary of an earlier version does not have it.
+        /// By whether each request got a response of APNs: ``DeliveryBreakdown/complete``, ``DeliveryBreakdown/lost``,
+        /// or empty if there was no request. A summary of an earlier version does not have this dimension.
         case responses
     }
 
@@ -32,7 +32,7 @@ package struct DeliveryBreakdown: Hashable, Sendable {
         }
     }
 
-    /// The stage of all deliveries that are in no earlier one.
+    /// The value of deliveries in the last stage.
     package static let rest = "rest"
     /// The value of a delivery if each of its requests got a response, and if at least one did not.
     package static let complete = "complete"
@@ -88,7 +88,8 @@ extension DeliveryCounts {
     }
 }
 
-/// Counts rows by profile, wave, stage and responses while they are read. The texts of the profiles come at the end.
+/// Counts rows by profile, wave, stage and responses while they are read. The texts of the profiles are read once, at
+/// the end.
 struct BreakdownCounter: Hashable {
     private struct Place: Hashable {
         /// -1 if there is none.

@@ -33,7 +33,8 @@ package struct DeliveryTally: Hashable {
     /// The number of deliveries that were accepted after an attempt with an unknown outcome.
     package private(set) var possibleDuplicates = 0
 
-    /// A sum over the outcome of each delivery, so that two exchanged outcomes do not cancel out; `nil` if not kept.
+    /// A checksum over the outcomes. It also changes if two deliveries exchange their outcomes. `nil` if it is not
+    /// stored.
     package private(set) var digest: Int64?
 
     /// `nil` for a summary of an earlier version.
@@ -54,7 +55,7 @@ package struct DeliveryTally: Hashable {
         self.digest = digest
     }
 
-    /// Whether both tallies are of the same rows, as far as both know them.
+    /// Returns whether both tallies describe the same rows, by the figures that both have.
     package func agrees(with other: DeliveryTally) -> Bool {
         var this = self
         var other = other
@@ -126,8 +127,8 @@ package struct DeliveryTally: Hashable {
         sum = 0
     }
 
-    /// Returns a hash of device, state, status, attempts, doubts, generation and time. It is frozen with the schema,
-    /// because sums of it are stored. It allocates nothing, because it is called for every row.
+    /// Returns a hash of device, state, status, attempts, doubts, generation and time. The algorithm is frozen with
+    /// the schema, because sums of the hashes are stored. It allocates nothing, because it is called for every row.
     private static func hash(_ row: Row) -> Int {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         func mix(_ value: Int64) {

@@ -20,7 +20,7 @@ package struct DeviceProfileTexts: Sendable {
         return canonical
     }
 
-    /// Returns `nil` for a text that is no version; it then compares with none.
+    /// Returns `nil` for a text that is not a version. No comparison of versions then matches the device.
     package mutating func versionKey(_ text: String?) -> String? {
         guard let text else { return nil }
         if let known = versionKeys[text] { return known }
@@ -32,7 +32,8 @@ package struct DeviceProfileTexts: Sendable {
 }
 
 extension DeviceRecord.Erasure {
-    /// The columns of the table `device` that the erasure empties. Attributes are part of a column, so they empty none.
+    /// The columns of the table `device` that the erasure empties. An attribute is only part of a column, so its
+    /// erasure empties no column.
     package var columns: [String] {
         switch self {
         case .userID: ["user_id"]

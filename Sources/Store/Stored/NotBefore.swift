@@ -1,7 +1,7 @@
 package import Model
 
 /// The values of the column `not_before` of a delivery without an end state. A value is the time that the delivery is
-/// put off to, or NULL if it was never put off. Values above all times have a special meaning.
+/// put off to, or NULL if it was never put off. Values from ``heldFrom`` on are not times and have a special meaning.
 package enum NotBefore {
     /// The delivery was put off before and is leased now: it is neither due nor new.
     package static let inFlight = Int64.max
@@ -12,9 +12,9 @@ package enum NotBefore {
     package static func held(stage: Int) -> Int64 { heldFrom + Int64(min(max(stage, 0), Stage.countMax)) }
 
     /// Returns the value of a delivery of a correction, which goes first to the devices that got the wrong text last.
-    /// The value is a moment just before the correction's own time. It is the earlier, the later the wrong text was
-    /// sent. One second of the corrected run becomes one millisecond, so that no delivery seems to have waited for
-    /// long.
+    /// The value is a moment just before the planned time of the correction. The later the wrong text was sent, the
+    /// earlier is the value. One second of the corrected run becomes one millisecond, so that no delivery seems to
+    /// have waited for long.
     ///
     /// - Parameters:
     ///   - settledAt: when the corrected run recorded its outcome.
@@ -24,7 +24,7 @@ package enum NotBefore {
         return plannedAt + .milliseconds(-1 - seconds)
     }
 
-    /// The seconds of a day. Outcomes of the corrected run after that are in no order.
+    /// The seconds of a day. Later outcomes of the corrected run all get the same value.
     private static let correctedSecondsMax: Int64 = 86_400
 
     /// Returns `nil` for a value that is not a time.

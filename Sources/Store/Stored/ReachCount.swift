@@ -2,8 +2,7 @@ package import Model
 
 /// Counts the devices of an audience in one pass; grouping a million rows in a database would sort them first.
 ///
-/// Locales and zones are small numbers that the adapter assigns, from 0. So a million rows that name a few dozen create
-/// no texts.
+/// Locales and zones are small numbers that the adapter assigns, from 0. So no text is created per row.
 package struct ReachCount {
     private struct Group: Hashable {
         var environment: Int64

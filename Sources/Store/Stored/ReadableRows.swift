@@ -35,7 +35,8 @@ package enum ReadableRows {
         }
     }
 
-    /// Returns the value of the JSON, or `otherwise` if it cannot be read. Use it only for a value that informs people.
+    /// Returns the value of the JSON, or `otherwise` if it cannot be read. Use it only for a value that is merely
+    /// displayed.
     package static func value<Value: Decodable>(_ json: String?, otherwise: Value) -> Value {
         json.flatMap { try? StoredJSON.value($0) } ?? otherwise
     }

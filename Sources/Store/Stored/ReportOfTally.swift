@@ -1,7 +1,7 @@
 package import Model
 
 extension Report {
-    /// Creates the report that the deliveries of a run add up to.
+    /// Creates the report of a run from the tally of its deliveries.
     package init(run: Run, _ tally: DeliveryTally, devicesGone: Int, devicesSuspended: Int) {
         self.init(run: run, counts: tally.total)
         rejected = Self.reasons(tally, .rejected)
@@ -93,7 +93,7 @@ extension SumCheck {
 
 extension Timeline {
     /// Returns the differences between a whole timeline and the run's counts, in words. Single slots cannot be
-    /// compared, but the sum of each outcome can. Retries and response times have no counterpart.
+    /// compared, but the sum of each outcome can. Retries and response times have no counterpart in the counts.
     package func problems(besides account: DeliveryCounts) -> [String] {
         guard isWhole else { return [] }
         let total = total

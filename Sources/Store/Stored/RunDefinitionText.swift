@@ -22,8 +22,8 @@ package struct RunDefinitionText {
 
 extension Campaign {
     /// The key by which background pushes replace each other while they wait for the silent budget: the campaign's own
-    /// key, or its template. A written key holds no blank, so it differs from any template's. `nil` if pushes do not
-    /// replace each other.
+    /// key, or its template. A campaign's own key contains no blank, so it differs from the key of any template. `nil`
+    /// if pushes do not replace each other.
     package var coalesceKey: String? {
         guard pushType == .background else { return nil }
         return switch collapse {

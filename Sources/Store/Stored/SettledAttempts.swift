@@ -2,7 +2,7 @@ package import Model
 
 /// The figures of attempts that settlements add to their run's counts.
 package struct SettledAttempts: Sendable {
-    /// The number of attempts after which the push waits for another one.
+    /// The number of attempts that will be retried.
     package private(set) var retried = 0
     package private(set) var latencies = LatencyHistogram()
 
@@ -17,7 +17,7 @@ package struct SettledAttempts: Sendable {
 }
 
 extension DeliveryCounts {
-    /// Whether these counts, as a change, bring a delivery to an end state, or take one back.
+    /// Whether a change by these counts gives a delivery an end state, or takes an end state back.
     package var ends: Bool { accepted != 0 || rejected != 0 || unknown != 0 || suppressed != 0 }
 
     /// Applies the outcome of one delivery in flight.

@@ -68,7 +68,7 @@ package struct DecodingFault: CustomStringConvertible {
         case .typeMismatch(_, let context): return "\(Self.place(context.codingPath)) has the wrong type"
         case .dataCorrupted(let context) where context.codingPath.isEmpty: return "it is not JSON"
         case .dataCorrupted(let context):
-            // This is Foundation's sentence about a raw value that a type does not have.
+            // Foundation's message begins like this if a type does not have the raw value.
             let isUnknownWord = context.debugDescription.hasPrefix("Cannot initialize")
             return Self.place(context.codingPath) + (isUnknownWord ? " is not known" : ": \(context.debugDescription)")
         @unknown default: return "it cannot be decoded"

@@ -2,10 +2,11 @@ package import Model
 
 /// A delivery whose time has not come, as ``RunWaits`` reports it.
 package struct WaitingDelivery: Sendable {
-    /// The number of the nearest deliveries that are read. The others are not read: only those that wait for the last
-    /// of these moments are counted.
+    /// The maximum number of deliveries that are read, nearest first. Other deliveries are not read. They are only
+    /// counted, and only if they wait for the last moment that was read.
     package static let readMax = 1000
-    /// The limit of the count of deliveries that wait for one moment, because a live page asks every second.
+    /// The limit of the count of deliveries that wait for one moment. It bounds the work, because a live page queries
+    /// the waits every second.
     package static let countMax = 10_000
 
     package var moment: Timestamp

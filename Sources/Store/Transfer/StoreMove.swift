@@ -22,7 +22,7 @@ package struct StoreMove: Codable, Hashable, Sendable {
         self.begunAt = begunAt
     }
 
-    /// Checks, in the transaction of a step, that the old store is still being left by this move.
+    /// Checks, in the transaction of a step, that the old store still records this move.
     ///
     /// A process may be paused for any time between two steps, and the move may be given up meanwhile. So the record in
     /// the store decides, never the memory of the process.

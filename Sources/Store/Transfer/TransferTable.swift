@@ -75,7 +75,7 @@ extension TransferTable {
         provenFirst,
     ]
 
-    /// The tables whose numbers a store assigns, each only once.
+    /// The tables whose ids a store assigns. Each id is assigned only once.
     package static let numbered = [
         "topic", "device", "segment", "run", "outcome_summary", "clock_step", "feed_item", "webhook_message",
         "access_token", "approval", "pending_change", "lease", "delivery_profile",

@@ -1,6 +1,6 @@
 import Model
 
-/// A value that is copied from one store to another, in the one form that equal values of all stores have.
+/// A value that is copied from one store to another, in a form that is the same in all stores.
 package enum TransferValue: Hashable, Sendable, Codable {
     case null
     /// A number, or a boolean as 0 or 1.
@@ -44,7 +44,7 @@ package struct TransferObjects {
 
     package init() {}
 
-    /// Returns the form for the copy. Throws if the text is no object of texts.
+    /// Returns the form for the copy. Throws if the text is not a JSON object of texts.
     package mutating func canonical(_ json: String) throws -> String {
         if let known = known[json] { return known }
         let attributes: [String: String] = try StoredJSON.value(json)
@@ -55,7 +55,7 @@ package struct TransferObjects {
     }
 }
 
-/// The figures of a table's contents, which two stores share only if the rows are equal.
+/// The checksums of a table's contents. If they are equal in two stores, the stores have the same rows.
 package struct TableProof: Codable, Hashable, Sendable {
     package let table: String
     package private(set) var rows = 0
@@ -64,7 +64,7 @@ package struct TableProof: Codable, Hashable, Sendable {
     /// A hash over all rows in the order of their keys.
     package private(set) var hash: UInt64 = 0
 
-    /// Creates the figures of no rows.
+    /// Creates the checksums of an empty table.
     package init(of table: TransferTable) { self.table = table.name }
 
     package mutating func add(_ row: [TransferValue], of table: TransferTable) {
@@ -75,7 +75,7 @@ package struct TableProof: Codable, Hashable, Sendable {
             value.append(to: &bytes)
             if case .integer(let number) = value { sums[column.name, default: 0] &+= number }
         }
-        // The hash is spread over all its bits after each row, so that the order of the rows counts.
+        // Mix the hash after each row, so that it depends on the order of the rows.
         var mixed = (hash ^ FNV1a.hash(bytes: bytes.span)) &+ 0x9E37_79B9_7F4A_7C15
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB

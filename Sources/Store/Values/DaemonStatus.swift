@@ -15,8 +15,8 @@ package struct DaemonHeartbeat: Hashable, Sendable {
     }
 }
 
-/// The status of the daemon, for `status` and metrics. It is stored as JSON. Keys are added, and never get another
-/// meaning.
+/// The status of the daemon, for `status` and metrics. It is stored as JSON. Later versions may add keys, but never
+/// change the meaning of a key.
 package struct DaemonStatus: Hashable, Sendable, Codable {
     package struct Problem: Hashable, Sendable, Codable {
         package var path: String
@@ -48,11 +48,11 @@ package struct DaemonStatus: Hashable, Sendable, Codable {
     package init() {}
 }
 
-/// The time from which a campaign's schedule is observed. Earlier occurrences are not caught up, because the file was
-/// not there, or said something else.
+/// The time from which a campaign's schedule is observed. Earlier occurrences are not started, because the campaign's
+/// file did not exist then, or had another schedule.
 package struct ScheduleMark: Hashable, Sendable {
     package var campaign: String
-    /// The hash of the schedule at that time. Another schedule starts afresh.
+    /// The hash of the schedule at that time. A changed schedule gets a new mark.
     package var scheduleHash: Int64
     package var since: Timestamp
 
@@ -91,10 +91,10 @@ package struct FeedState: Hashable, Sendable {
     }
 }
 
-/// One message that one webhook must still get: the outcome of a run.
+/// A message about the outcome of a run that one webhook has not yet received.
 package struct WebhookMessage: Hashable, Sendable {
     package var id: Int64
-    /// The id of the audit event that says the same. All webhooks and all attempts have the same id.
+    /// The id of the audit event that the message reports. It is the same for all webhooks and all attempts.
     package var event: Int64
     package var url: String
     package var run: Int64

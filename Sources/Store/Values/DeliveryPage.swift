@@ -5,7 +5,7 @@ package struct DeliveryPage: Hashable, Sendable {
     package struct Entry: Hashable, Sendable {
         package var outcome: OutcomeRow
         package var isLeased: Bool
-        /// The time until which a waiting delivery waits.
+        /// The time until which the delivery is put off; `nil` if it is not.
         package var notBefore: Timestamp?
 
         package init(outcome: OutcomeRow, isLeased: Bool, notBefore: Timestamp?) {

@@ -29,10 +29,11 @@ package struct BatchProfiles: Sendable {
 
     package init() {}
 
-    /// Returns the key of some texts and one more, which has this hash.
+    /// Returns the key of a list of texts after one text is added. `key` is the list's key, and `hash` is the hash of
+    /// the text.
     package static func key(_ key: UInt64, adding hash: UInt64) -> UInt64 { (key ^ hash) &* 0x9E37_79B9_7F4A_7C15 }
 
-    /// Returns the index of a profile in ``all``. `profile` is called for one that is new.
+    /// Returns the index of a profile in ``all``. `profile` is called only if the key is new.
     package mutating func index(_ key: UInt64, _ profile: () throws -> DeliveryProfile) rethrows -> Int {
         if let last, last.key == key { return last.index }
         let index = try indexes[key] ?? add(key, profile())

@@ -9,8 +9,8 @@ package struct LeaseRequest: Sendable {
     /// The maximum number of deliveries.
     package var limit: Int
     package var now: Timestamp
-    /// All clocks at ``now``. They are needed for pushes with a budget or caps and for stages with a hold: these must
-    /// not open because a clock is set. They are also needed for ``paces`` and for ``goesByWallClock``.
+    /// All clocks at ``now``. They are needed for budgets, for caps and for the holds of stages, none of which may end
+    /// early because a clock was set. They are also needed for ``paces`` and for ``goesByWallClock``.
     package var clocks: ClockReading?
     package var owner: String
     /// The fields of the device that the template prints.
@@ -82,7 +82,7 @@ package struct Lease: Hashable, Sendable {
     package var isCutShort = false
     /// Whether a stage has paused the run, now or before.
     package var isPaused = false
-    /// The stop in force, because of which nothing may be leased of the run.
+    /// The stop in force that forbids every lease of the run; `nil` if there is none.
     package var stop: StopOrder?
 
     package var suppressed: Int { suppressions.values.reduce(0, +) }
@@ -101,13 +101,13 @@ package struct Lease: Hashable, Sendable {
         self.nextDue = nextDue
     }
 
-    /// An empty lease, because a stage has paused the run.
+    /// Creates an empty lease of a run that a stage has paused.
     package init(pausedAfter cursor: Int64) {
         self.init(id: 0, deliveries: [], cursor: cursor)
         isPaused = true
     }
 
-    /// An empty lease, because a stop of the run, or of more, is in force.
+    /// Creates an empty lease of a run that a stop in force covers.
     package init(stoppedBy order: StopOrder, after cursor: Int64) {
         self.init(id: 0, deliveries: [], cursor: cursor)
         stop = order
@@ -121,7 +121,7 @@ package struct LeasedDelivery: Hashable, Sendable {
     /// The number of this lease among those of the delivery, from 1. An outcome counts only for the lease in which it
     /// was decided.
     package var leaseNumber: Int
-    /// The number of the delivery's next request, from 1, if it is started.
+    /// The number that the delivery's next request will have, from 1.
     package var attempt: Int
     /// The number of earlier attempts that count against no limit.
     package var excused: Int
@@ -139,8 +139,8 @@ package struct LeasedDelivery: Hashable, Sendable {
     package var wave: Timestamp?
     /// Index into the campaign's stages; `nil` for the last one, and without stages.
     package var stage: Int?
-    /// No request may start from then on, because the push expires or its quiet hours begin; `nil` if there is no such
-    /// time.
+    /// The time from which no request may start, because the push expires or its quiet hours begin; `nil` if there is
+    /// no such time.
     package var startBefore: Timestamp?
 
     package init(
@@ -165,14 +165,14 @@ package struct LeasedDelivery: Hashable, Sendable {
     }
 }
 
-/// A lease whose owner is gone, or is another sender, with the deliveries that it left in flight.
+/// A lease of a dead sender or of another sender, with its deliveries that are still in flight.
 package struct AbandonedLease: Hashable, Sendable {
     /// A delivery of the lease that has no outcome.
     package struct Delivery: Hashable, Sendable {
         package var device: Int64
         package var generation: Int
         package var leaseNumber: Int
-        /// The number of the request, from 1, if it was started.
+        /// The number of the request, from 1, if the request was started.
         package var attempt: Int
         package var excused: Int
         package var wave: Timestamp?
@@ -211,8 +211,8 @@ package struct AbandonedLease: Hashable, Sendable {
 }
 
 extension Settlement {
-    /// The settlement of a delivery that was leased and, as far as is known, never started. It is as if it had not been
-    /// leased.
+    /// Returns the settlement of a leased delivery whose request was, as far as is known, never started. The delivery
+    /// is then pending as if it had not been leased.
     package static func released(_ delivery: AbandonedLease.Delivery, of lease: AbandonedLease) -> Settlement {
         Settlement(
             lease: lease.id, device: delivery.device, generation: delivery.generation,
@@ -220,7 +220,7 @@ extension Settlement {
             verdict: .retry(notBefore: lease.leasedAt), isRequest: false, mayHaveReachedAPNs: false)
     }
 
-    /// The settlement of a delivery whose outcome is unknown, and for which nothing more is done.
+    /// Returns the settlement of a delivery whose outcome is unknown and that is not retried.
     package static func lost(_ delivery: AbandonedLease.Delivery, of lease: AbandonedLease) -> Settlement {
         Settlement(
             lease: lease.id, device: delivery.device, generation: delivery.generation,

@@ -96,13 +96,13 @@ package enum ListedRun: Hashable, Sendable {
     }
 }
 
-/// How far a run has come; stored apart from its definition.
+/// The progress of a run, which can be read without its definition.
 package struct RunProgress: Hashable, Sendable {
     package var isFrozen: Bool
     package var counts: DeliveryCounts
     /// The stored word, which this version may not know.
     private let state: String
-    /// Whether the end of the run is complete: the run is in its last state, and no sender has it.
+    /// Whether the run has ended completely: it is in a final state, and no sender works on it.
     private let isEnded: Bool
 
     package init(state: String, isFrozen: Bool, isEnded: Bool, counts: DeliveryCounts) {
@@ -112,8 +112,8 @@ package struct RunProgress: Hashable, Sendable {
         self.counts = counts
     }
 
-    /// Whether no delivery can change any more, except by a breaker that takes rejections back. Senders that have not
-    /// left a cancelled run yet may still release what they leased.
+    /// Whether no delivery can change any more, except by a breaker that takes rejections back. In a cancelled run,
+    /// senders that still take part may release their leases.
     package var isSettled: Bool {
         let isFinal = RunState(rawValue: state)?.isFinal ?? false
         return counts.leased == 0 && (isFinal ? isEnded : isFrozen && counts.pending == 0)

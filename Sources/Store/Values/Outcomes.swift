@@ -4,10 +4,9 @@ package import Model
 package struct SumCheck: Hashable, Sendable {
     package var stored: DeliveryCounts
     package var recounted: DeliveryCounts
-    /// One sentence each; empty if the counts balance and agree.
+    /// The faults, one sentence each; empty if the counts balance and agree.
     package var problems: [String]
-    /// When the rows were pruned: the recount then uses the summary that stands for them. `nil` if every row was
-    /// counted.
+    /// When the rows were pruned; the recount then uses the summary. `nil` if every row was counted.
     package var prunedAt: Timestamp?
 
     package init(
@@ -115,7 +114,7 @@ package struct LedgerCheck: Hashable, Sendable {
     }
 }
 
-/// The outcomes that a prune replaced by summaries and deleted, or would.
+/// The numbers of outcomes that a prune replaced by summaries, or would replace if it is a dry run.
 package struct OutcomePruneCounts: Hashable, Sendable {
     package var runs = 0
     package var deliveries = 0

@@ -7,7 +7,7 @@ package struct BackupMark: Hashable, Sendable, Codable {
     package init(madeAt: Timestamp) { self.madeAt = madeAt }
 }
 
-/// The time that a restored store knows nothing about: what was sent in it is not recorded.
+/// The time between a backup and its restore. The store has no record of what was sent in this time.
 package struct RestoreGap: Hashable, Sendable, Codable {
     /// The key of this record among the facts of a store.
     package static let key = "restored"
@@ -85,7 +85,7 @@ package struct RestoredStore: Hashable, Sendable {
 
     private static let tokensShown = 20
 
-    /// Tells which access tokens to look at.
+    /// The part of the summary about access tokens that are valid again; empty if there are none.
     private var tokenSummary: String {
         guard !tokens.isEmpty else { return "" }
         let rest = tokens.count - Self.tokensShown
@@ -113,8 +113,8 @@ package struct RestoredStore: Hashable, Sendable {
             + tokenSummary
     }
 
-    /// Throws for a run that this process has found open in a backup: the person has not seen yet what may have gone
-    /// out.
+    /// Throws if this process found the run open in a restored backup. The person has not yet seen what may have been
+    /// sent.
     package func requireSeen(_ run: Int64) throws {
         guard runs.contains(where: { $0.id == run }) else { return }
         throw RestoredUnseen(run: run, madeAt: madeAt)

@@ -3,7 +3,7 @@ package import Model
 /// The causes for which the unsent deliveries of a run wait.
 package struct RunWaits: Hashable, Sendable {
     package enum Cause: String, Hashable, Sendable, CaseIterable {
-        /// A next attempt, after a response that asks for one.
+        /// A retry after an unsuccessful attempt.
         case retry
         case quietHours = "quiet_hours"
         case silentBudget = "silent_budget"
@@ -15,7 +15,7 @@ package struct RunWaits: Hashable, Sendable {
     package struct Group: Hashable, Sendable {
         package var cause: Cause
         package var deliveries: Int
-        /// Whether more than ``deliveries`` wait: they were counted up to a limit only.
+        /// Whether more than ``deliveries`` wait, because the count stopped at a limit.
         package var isMore = false
         package var first: Timestamp
         package var last: Timestamp
@@ -36,7 +36,7 @@ package struct RunWaits: Hashable, Sendable {
     /// Whether more deliveries wait, for a later time than all of these. The groups are complete up to their last
     /// moment.
     package var hasLater: Bool
-    /// The endpoints that the run's sender leaves alone for now.
+    /// The endpoints to which the run's sender sends nothing for now.
     package var holds: [EndpointHold]
 
     package init(groups: [Group] = [], hasLater: Bool = false, holds: [EndpointHold] = []) {
@@ -46,12 +46,12 @@ package struct RunWaits: Hashable, Sendable {
     }
 }
 
-/// An endpoint in trouble, left alone until its next try.
+/// An endpoint with errors, which gets no requests until its next try.
 package struct EndpointHold: Hashable, Sendable {
     package var environment: PushEnvironment
     /// `api.push.apple.com:443`.
     package var endpoint: String
-    /// Whether the endpoint gives no responses, and is tried all the time.
+    /// Whether the endpoint gives no responses and is tried continuously.
     package var isRetrying: Bool { status == nil && nextTryAt <= since }
     /// The status of its last response; `nil` if there was none.
     package var status: Int?
@@ -69,8 +69,7 @@ package struct EndpointHold: Hashable, Sendable {
     }
 }
 
-/// The wait of a sender for its store, until the store takes what the sender has to record. The sender starts nothing
-/// meanwhile.
+/// The wait of a sender until its store accepts writes again. The sender starts nothing meanwhile.
 package struct StoreWait: Hashable, Sendable {
     package enum Reason: String, Hashable, Sendable, CaseIterable {
         case locked

@@ -52,7 +52,7 @@ package enum SegmentMemberKey: Hashable, Sendable {
     case token(DeviceToken)
 }
 
-/// `read` and `unmatched` count keys, the others devices.
+/// The counts of a segment import. ``read`` and ``unmatched`` are numbers of keys; the others are numbers of devices.
 package struct SegmentImportCounts: Hashable, Sendable {
     package var read = 0
     package var added = 0
@@ -65,12 +65,12 @@ package struct SegmentImportCounts: Hashable, Sendable {
     package init() {}
 }
 
-/// The contents of the segments of one audience. A signature stands for these contents, and the freeze compares them
-/// again.
+/// The contents of the segments of one audience. A signature approves these contents. The freeze compares them with
+/// the contents at that time.
 ///
-/// A dynamic segment counts by its expression. A static segment counts by the members of its last import. A device that
-/// leaves the store leaves the segment as well. Two devices that turn out to be the same installation become one.
-/// Neither changes the contents, because the audience gains no other person.
+/// The contents of a dynamic segment are its expression. The contents of a static segment are the members of its last
+/// import. A device that leaves the store leaves the segment as well. Two devices that turn out to be the same
+/// installation become one. Neither change affects the contents here, because the audience gains no person.
 package struct SegmentContents: Hashable, Sendable, Codable {
     /// The expressions of dynamic segments as written, by name.
     package var expressions: [String: String]
@@ -132,7 +132,8 @@ package struct SegmentContents: Hashable, Sendable, Codable {
         }
     }
 
-    /// A query may read the members of any segment, by the view's name or, in PostgreSQL, by an escaped form of it.
+    /// Returns whether a query may read the members of segments. It can name the view or, in PostgreSQL, an escaped
+    /// form of the name.
     static func mayReadSegments(_ query: String) -> Bool {
         let text = query.lowercased()
         return text.contains("segment") || text.contains("u&")
@@ -151,7 +152,7 @@ extension Campaign {
         (stages ?? []).reduce(into: audience.expression.segments) { $0.formUnion($1.seeds?.segments ?? []) }
     }
 
-    /// Whether the campaign selects devices by a segment, or may do so by its query.
+    /// Returns whether the campaign selects devices by a segment, or may do so by its query.
     package func uses(segment name: String) -> Bool {
         guard let query = audienceSQL, SegmentContents.mayReadSegments(query) else {
             return segmentsNamed.contains(name)

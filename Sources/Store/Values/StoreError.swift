@@ -30,13 +30,14 @@ package enum StoreError: Error, Hashable, Sendable {
     /// Another process held the write lock for longer than the store waits for it.
     case busy(path: String)
     case corrupt(path: String, reason: String)
-    /// The row of one run; all others can be read.
+    /// The row of one run cannot be read; all other rows can.
     case unreadableRun(run: Int64, reason: String)
-    /// The disk, or its substitute, failed during the operation `what`.
+    /// The disk, or a network file system, failed during the operation `what`.
     case inputOutput(path: String, what: String)
-    /// Another process began to write while the file was read as an unchanging one. What was read says nothing.
+    /// The file was read without locks, and another process began to write meanwhile. The data that was read may be
+    /// wrong.
     case changedMeanwhile(path: String)
-    /// The store was left for another place, and the copy there was proven.
+    /// The store was moved to another place, and the copy there was verified.
     case moved(path: String, to: String, at: Timestamp)
     /// The store is being copied to another place.
     case moving(path: String, to: String, since: Timestamp)
@@ -48,7 +49,7 @@ package enum StoreError: Error, Hashable, Sendable {
     case inUse(path: String, reason: String)
     /// A row of another store holds a value that this store cannot keep.
     case notStorable(path: String, row: String, reason: String)
-    /// The server does not respond, or not now. Nothing of the call was recorded.
+    /// The server does not respond, or is not ready. Nothing of the call was recorded.
     case unreachable(path: String, reason: String)
     /// The server refuses this user, or this operation. Nothing of the call was recorded.
     case accessRefused(path: String, reason: String)
@@ -61,7 +62,7 @@ package enum StoreError: Error, Hashable, Sendable {
     case unsuitableValue(field: String, value: String)
     case audienceTooLarge
     case audienceSQL(AudienceSQLFault)
-    /// The names from the segment back to itself.
+    /// The names of the cycle, from the segment back to itself.
     case segmentCycle([String])
     case segmentsTooDeep([String])
     /// Other segments have names that differ from this one only in how their letters are composed.
@@ -102,10 +103,11 @@ package enum StoreError: Error, Hashable, Sendable {
 }
 
 extension StoreError {
-    /// Whether the error may pass without help, or once a person has made room: the same call is worth a retry.
+    /// Whether the error may pass without help, or after a person has freed space. The same call may then succeed.
     package var isPassing: Bool {
         switch self {
-        // An exhausted quota looks like a failing disk. The responses that a sender has received are in its journal.
+        // An input or output error may pass, because an exhausted quota looks like one. A sender that waits loses no
+        // responses: they are in its journal.
         case .busy, .diskFull, .inputOutput, .changedMeanwhile, .unreachable, .outcomeUnknown, .readOnlyFileSystem,
             .exhausted:
             true
@@ -116,7 +118,7 @@ extension StoreError {
 
 extension StoreError {
     /// Whether the campaign's audience cannot be counted with its present files and segments. Only a change of these
-    /// helps, and no other campaign is concerned. A query that was too slow may do better later.
+    /// helps, and no other campaign is concerned. A query that was too slow may be faster later.
     package var isAboutAudience: Bool {
         switch self {
         case .audienceSQL(.tooSlow): false
@@ -286,7 +288,7 @@ extension StoreError: CustomStringConvertible {
 package enum AudienceSQLFault: Hashable, Sendable {
     /// It does, or reads, something that is not allowed: `reading device.token`, `the function random()`.
     case refused(String)
-    /// The database does not understand it, in its own words.
+    /// The database cannot process it. The text is the database's own message.
     case invalid(String)
     case severalStatements
     case columns(Int)

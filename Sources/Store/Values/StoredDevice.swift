@@ -122,9 +122,9 @@ package struct ImportCounts: Hashable, Sendable {
     }
 }
 
-/// The result of a prune, or what it would be; every device counts once.
+/// The result of a prune, or of a dry run; every device counts once.
 package struct PruneCounts: Hashable, Sendable {
-    /// Gone before the given time.
+    /// The number of devices that have been gone since before the given time.
     package var gone = 0
     /// The number of the others that were not seen since the given time.
     package var notSeen = 0
@@ -137,8 +137,9 @@ package struct PruneCounts: Hashable, Sendable {
     package var total: Int { gone + notSeen }
 }
 
-/// The rule that decides whether a text that names devices may also be the end of a token. A text that is both names
-/// two devices, and so identifies neither. No device gets a push that was meant for another.
+/// The rule that decides whether a text that names devices may also be the end of a token. A text that names one
+/// device in full and is the end of another's token identifies neither. So no device gets a push that was meant for
+/// another.
 package enum TokenEnd {
     /// The maximum number of devices that are listed.
     package static let devicesMax = 20

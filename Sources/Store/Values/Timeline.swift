@@ -1,6 +1,6 @@
 package import Model
 
-/// The outcomes of a run over time, by ``slotSeconds``.
+/// The outcomes of a run over time, in slots of ``slotSeconds``.
 package struct Timeline: Hashable, Sendable {
     package static let slotSeconds: Int64 = 10
 
@@ -12,7 +12,7 @@ package struct Timeline: Hashable, Sendable {
         package var unknown = 0
         /// Deliveries that were suppressed at the freeze count in the slot in which the freeze began.
         package var suppressed = 0
-        /// Attempts after which the push waits for another one.
+        /// Attempts that will be retried.
         package var retried = 0
         /// Rejections that were taken back, see ``DeliveryQueue/reopenMismatched(run:_:owner:now:)``.
         package var reopened = 0
@@ -80,8 +80,8 @@ package struct LatencyHistogram: Hashable, Sendable {
         for (bucket, count) in other.counts.enumerated() { add(count, bucket: bucket) }
     }
 
-    /// Returns the middle, in milliseconds, of the bucket that this share of the responses, from 0 to 1, is in or
-    /// below. Returns `nil` if there are no responses.
+    /// Returns the response time, in milliseconds, that this share of the responses, from 0 to 1, does not exceed. The
+    /// result is the middle of a bucket; `nil` if there are no responses.
     package func milliseconds(atShare share: Double) -> Double? {
         let total = total
         guard total > 0 else { return nil }

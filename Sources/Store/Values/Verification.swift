@@ -44,8 +44,8 @@ package struct Verification: Hashable, Sendable {
     package var isSound: Bool { checks.allSatisfy { $0.faultCount == 0 } }
     package var faultCount: Int { checks.reduce(0) { $0 + $1.faultCount } }
 
-    /// The checks of pushes against budgets and caps. They say nothing against the data. The configuration may have
-    /// changed since, and a copy of a store that exceeded a budget is as whole as any other.
+    /// The checks of pushes against budgets and caps. Their faults do not mean that the data is damaged. The
+    /// configuration may have changed since, and a faithful copy of a store has the same faults.
     private static let ofBudgets: Set = [LedgerScan.name, "silent_ledger", CapScan.name, CapLedgerCheck.name]
 
     /// Whether every promise about the data itself holds.
@@ -98,7 +98,7 @@ package struct StoreObservation: Hashable, Sendable {
         package var campaign: String
         package var pending: Int
         package var leased: Int
-        /// How long ago the first delivery that waits for a time was due; zero while none is due.
+        /// How long the first delivery that waited for a time has been due; zero while none is due.
         package var overdue: Duration
 
         package init(run: Int64, campaign: String, pending: Int, leased: Int, overdue: Duration) {
@@ -121,7 +121,7 @@ package struct StoreObservation: Hashable, Sendable {
     package var unreadableRuns = 0
     /// Plans that wait for signatures.
     package var openApprovals = 0
-    /// Messages that webhooks have not taken yet.
+    /// Messages that webhooks have not yet accepted.
     package var webhookMessages = 0
     /// When the oldest of those messages was written; `nil` if there is none.
     package var oldestWebhookMessage: Timestamp?

@@ -1,7 +1,8 @@
 package import Model
 
-/// Checks the ledger of the frequency caps against the rule that decided each push. When a push was reserved, fewer
-/// other alerts than the cap allows its class may have been inside the window. Each push in flight must be leased.
+/// Checks the ledger of the frequency caps against the rule that decided each push. When a push was reserved, the
+/// window must have held fewer other alerts than the cap allows for the push's class. Each push in flight must be
+/// leased.
 package struct CapScan {
     package static let name = "frequency_caps"
     package static let promise =
@@ -87,11 +88,11 @@ package struct CapScan {
     }
 }
 
-/// The reverse check: a cap that holds is worth nothing unless every push under it is in the ledger.
+/// The reverse check: every recent push under a cap must be in the ledger. Otherwise ``CapScan`` proves nothing.
 ///
-/// For each run, the store knows from when on everything it sends is leased under caps, however often the configuration
-/// changed. Pushes that are older than the shortest window of their app are not looked for, because the ledger may have
-/// forgotten them.
+/// The store records for each run the time since which its deliveries are leased under caps. Later changes of the
+/// configuration do not matter. Old pushes are skipped, because the ledger may have forgotten them. The limit is the
+/// longest window of the app's caps; if several rules of the app are recorded, the shortest of these limits.
 package struct CapLedgerCheck {
     package static let name = "cap_ledger"
     package static let promise = "every recent push under a frequency cap is in the ledger of the caps"
@@ -110,7 +111,7 @@ package struct CapLedgerCheck {
         now = max(scan.latest, heardAt ?? scan.latest)
     }
 
-    /// A run that was over before this moment has nothing to look for.
+    /// The ledger need not hold pushes of a run that ended before this moment.
     package var oldest: Timestamp { now - FrequencyCap.windowMax }
 
     /// Returns the time from which a run's pushes must be in the ledger; `nil` if it cannot be determined.

@@ -79,7 +79,7 @@ package struct LeaseCheck {
         }
     }
 
-    /// Returns `nil` if the ownership is right. A crash leaves a lease of the previous owner, which stays until the
+    /// Returns `nil` if the ownership is right. After a crash, a lease of the previous owner is allowed until its
     /// recovery.
     private static func ownership(_ lease: Lease) -> String? {
         if lease.runFinishedAt != nil { return "is open, but its run is over" }

@@ -26,8 +26,8 @@ package struct RecordedBudgets: Sendable {
     package var shortestWindow: Duration? { byRun.values.flatMap { $0.map(\.window) }.min() }
 }
 
-/// Checks the silent ledger against its own rule. When a push was reserved, fewer than `limit` others of its device may
-/// have been inside the window. Entries older than two windows may be pruned already.
+/// Checks the silent ledger against its own rule. When a push was reserved, the window must have held fewer than
+/// `limit` other pushes of its device. Entries older than two windows may be pruned already.
 package struct LedgerScan {
     package static let name = "silent_budget"
     package static let promise = "no device gets more background pushes in a window than the budget allows"
@@ -55,12 +55,12 @@ package struct LedgerScan {
     package private(set) var devices = 0
     package private(set) var pushes = 0
     package private(set) var violations: [StoreFault] = []
-    /// The pushes that would be violations, of runs whose budget is not recorded.
+    /// The pushes that exceed the configured budget, in runs whose own budget is not recorded.
     package private(set) var doubts: [StoreFault] = []
 
     /// - Parameters:
-    ///   - recorded: the budgets under which runs were sent, which allow a push as well. If it is `nil`, `budget` alone
-    ///     decides.
+    ///   - recorded: the budgets under which runs were sent. A push is correct if it fits `budget` or one of its run's
+    ///     recorded budgets. If `nil`, `budget` alone decides.
     ///   - budget: the budget by topic; the topic is `nil` for a device that is no longer stored.
     package init(
         recorded: RecordedBudgets? = nil, _ budget: @escaping (_ topic: String?) -> Configuration.SilentBudget
@@ -77,7 +77,8 @@ package struct LedgerScan {
             ends.removeAll(keepingCapacity: true)
             devices += 1
         }
-        // A lower number is inherited from a merged device: the push counts, but it was not decided for this device.
+        // A number below 1 marks a push inherited from a merged device. It counts, but it was not decided for this
+        // device.
         if push.number > 0 {
             let ofThen = recorded?[push.run]
             let others = others(allowed, push)

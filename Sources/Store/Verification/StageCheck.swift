@@ -50,7 +50,7 @@ package enum StageCheck {
         _ record: StageRecord, _ stage: Stage, at moment: Timestamp, before: ArraySlice<StageRecord>, _ name: String
     ) -> [String] {
         var faults: [String] = []
-        // A released stage may be halted while this one is in progress.
+        // An earlier stage that passed may still be halted after this stage began.
         func mayBegin(after other: StageRecord) -> Bool {
             other.releasedBy != nil || other.decision?.verdict == .go && other.afterGo.map { $0.at >= moment } ?? true
         }

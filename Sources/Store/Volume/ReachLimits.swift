@@ -1,7 +1,8 @@
 package import Model
 
 /// The limits of a run's audience at the freeze. The audience was counted before the run was created, and the run was
-/// checked, signed or released with that count. No person has seen what it has grown to since.
+/// checked, signed or released with that count. The audience may have grown since, and no person has seen the new
+/// number.
 package struct ReachLimits: Hashable, Sendable {
     /// The number of devices, as counted when the run was created or when it was found to have grown.
     package var reach: Int
@@ -9,7 +10,7 @@ package struct ReachLimits: Hashable, Sendable {
     package var most: Int?
     /// The limit that nothing raises, because more devices need more or other signatures; `nil` if there is none.
     package var bound: Int?
-    /// The contents of the segments that were signed, or that were in the plan to which the run was held; `nil` for any
+    /// The contents of the segments that were signed, or that were in the plan that the run must match; `nil` for any
     /// other run.
     package var segments: SegmentContents?
 
@@ -23,8 +24,8 @@ package struct ReachLimits: Hashable, Sendable {
     /// Whether the devices must be counted before the freeze.
     package var isBounded: Bool { most != nil || bound != nil }
 
-    /// Returns the limits of a run that its signatures released. No signature allows more devices than its own reach
-    /// and drift, and none stands for other members of a segment.
+    /// Returns the limits of a run that was approved by signatures. A signature allows no more devices than its own
+    /// reach and drift, and does not cover other members of a segment.
     package static func signed(
         _ limits: ReachLimits?, _ demand: ApprovalDemand, _ evidence: ApprovalEvidence
     ) -> ReachLimits? {
@@ -36,8 +37,8 @@ package struct ReachLimits: Hashable, Sendable {
         return held
     }
 
-    /// Returns the limit of a run that a volume brake checked: a tenth more than was counted, or the number that is
-    /// never held if that is larger.
+    /// Returns the limit of a run that a volume brake checked: a tenth more than was counted, or the brake's `atLeast`
+    /// if that is larger.
     package static func most(forReach reach: Int, _ brake: Configuration.VolumeBrake) -> Int {
         max(tenthMore(reach), brake.atLeast)
     }
@@ -79,8 +80,8 @@ package struct ReachLimits: Hashable, Sendable {
     private static func tenthMore(_ reach: Int) -> Int { reach + max(1, reach / 10) }
 }
 
-/// A run whose audience was not frozen, because it is more than any person has seen. The run is paused, with the
-/// reason.
+/// The error for a run whose audience was not frozen, because it has grown or changed since a person approved it. The
+/// run is paused, with the reason.
 package struct AudienceGrew: Error, Hashable, Sendable, CustomStringConvertible {
     package var run: Int64
     package var reach: Int

@@ -1,20 +1,21 @@
 package import Foundation
 package import Model
 
-/// The rule that decides whether a new run is so much more than usual that a person looks at it first. It is evaluated
-/// in the transaction that creates the run, with the records as they are then.
+/// The rule that decides whether a new run is so much larger than usual that a person must release it first. It is
+/// evaluated in the transaction that creates the run, with the records as they are then.
 ///
-/// The usual number is the median of the days with any pushes, of the campaign and of the actor that starts it. It
-/// covers the same weekday of the weeks before, or all days if there are too few of those. If there are too few days at
-/// all, the rule holds nothing. The pushes of today count with the run, both sent and planned ones.
+/// The usual number is the median over the days with pushes, once for the campaign and once for the actor that starts
+/// the run. It covers the same weekday of the previous weeks, or all days if too few of those have pushes. If there
+/// are too few days at all, the rule holds nothing. The pushes of today count with the run, both sent and planned
+/// ones.
 package struct VolumePolicy: Sendable {
     /// A run that was created before.
     package struct Entry: Hashable, Sendable {
         package var at: Timestamp
         /// The number of pushes that were sent or will be sent.
         package var pushes: Int
-        /// Whether the audience is not frozen yet. Such a run of today counts with ``weighed``, and one of another day
-        /// counts nothing. A run that waits for a person is not open: it counts after the person releases it.
+        /// Whether the audience is not frozen yet. Such a run counts as ``weighed`` if it is from today, and as 0
+        /// otherwise. A run that waits for a person is not open: it counts after the person releases it.
         package var isOpen: Bool
         /// The reach when the run was created; `nil` if it counts as much as the run that is checked.
         package var weighed: Int?
@@ -27,7 +28,7 @@ package struct VolumePolicy: Sendable {
         }
     }
 
-    /// The number of weeks that are looked back.
+    /// The number of past weeks that are evaluated.
     package static let weeks: Int64 = 8
     /// The minimum number of days for a usual number.
     package static let daysMin = 3
@@ -45,8 +46,8 @@ package struct VolumePolicy: Sendable {
         today = Self.day(now, request.zone)
     }
 
-    /// The creation times of the requested runs: about today, and before. Each span has its own limit, so the number of
-    /// today's runs does not hide those before.
+    /// The spans of creation time for which the rule needs the runs: about today, and the time before. Each span has
+    /// its own limit, so that today's runs do not crowd out the earlier ones.
     package var spans: [Range<Timestamp>] {
         let day = now - .seconds(86_400)
         return [day..<(now + .seconds(86_400)), (now - .seconds((Self.weeks * 7 + 1) * 86_400))..<day]
@@ -133,7 +134,7 @@ package struct VolumeRequest: Hashable, Sendable {
 
     package var brake: Configuration.VolumeBrake
     package var campaign: String
-    /// The person or token that starts the run; `nil` for a daemon, which does what others have written.
+    /// The person or token that starts the run; `nil` for a daemon, which only carries out what people have written.
     package var actor: String?
     package var reach: Int
     package var previous: Previous?
@@ -157,7 +158,7 @@ package struct VolumeRequest: Hashable, Sendable {
 package enum VolumeHold: Hashable, Sendable {
     package struct Usual: Hashable, Sendable {
         package var pushes: Int
-        /// The number of days of the median.
+        /// The number of days in the median.
         package var days: Int
         /// The weekday, for instance `Mondays`; `nil` for all days.
         package var weekday: String?
