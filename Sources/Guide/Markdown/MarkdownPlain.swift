@@ -20,7 +20,7 @@ package struct MarkdownPlain {
             return [isStyled ? "\u{1B}[1m\(title)\u{1B}[0m" : title]
         case .paragraph(let spans): return wrapped(text(of: spans), width)
         case .code(_, let file?, let lines):
-            // Without indentation, so that a reader can copy the file as it is.
+            // The content is not indented, so that a reader can copy it as it is.
             let rule = String(repeating: "-", count: 8)
             return ["\(file):", rule] + lines + [rule]
         case .code(_, nil, let lines): return lines.map { "    " + $0 }
