@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import TestSupport
 
@@ -17,21 +18,30 @@ struct CommitWindow {
     }
 
     private static let looksMax = 100
-    /// A backend that was stopped with one of the server's own locks lets nobody look.
-    private static let stoppedMax: Duration = .seconds(3)
+    /// Seconds. A backend that was stopped with one of the server's own locks blocks the look.
+    private static let stoppedMax = 3
 
     private let cluster: PostgresCluster
     private let database: String
     private var moments: [Moment] = []
+    private var looks = 0
+
+    /// How often the backends were stopped, and how often some were caught.
+    var summary: String { "\(looks) looks, \(moments.count) catches" }
 
     init(_ cluster: PostgresCluster, database: String) {
         self.cluster = cluster
         self.database = database
     }
 
-    /// Kills the backends while some stand between their COMMIT and the disk; returns when the server answers again.
+    /// Kills the backends while some stand between their COMMIT and the disk, until a commit was forgotten. Returns when the
+    /// server answers again.
+    ///
+    /// A backend that is caught after its log was written, before it says so, loses nothing: the next one is caught then.
     mutating func strike() throws {
+        let before = try forgotten()
         for _ in 0..<Self.looksMax {
+            looks += 1
             let backends = try cluster.sql("SELECT pid FROM pg_stat_activity WHERE datname = '\(database)'")
                 .split(separator: "\n").compactMap { pid_t($0) }
             guard let moment = try whileStopped(backends, underWay) else {
@@ -39,11 +49,15 @@ struct CommitWindow {
                 continue
             }
             moments.append(moment)
-            // Until it has seen the death of its backends it lets clients in, and then ends them.
-            let deadline = ContinuousClock.now + .seconds(60)
-            repeat { usleep(100_000) } while (try? cluster.sql("SELECT 1")) != "1" && ContinuousClock.now < deadline
-            return
+            try awaitRecovery()
+            if try forgotten() > before { return }
         }
+    }
+
+    /// Until the server has seen the death of its backends it lets clients in, and then ends them.
+    private func awaitRecovery() throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        repeat { usleep(100_000) } while (try? cluster.sql("SELECT 1")) != "1" && ContinuousClock.now < deadline
     }
 
     /// Stops the backends for a look. What it finds is the end of them; without it they go on.
@@ -51,13 +65,16 @@ struct CommitWindow {
         for backend in backends { kill(backend, SIGSTOP) }
         var moment: Moment?
         defer { for backend in backends { kill(backend, moment == nil ? SIGCONT : SIGKILL) } }
+        let looked = DispatchSemaphore(value: 0)
+        // Only during this look: a later one needs its backends to stand still, too.
+        defer { looked.signal() }
         Thread {
-            usleep(UInt32(Self.stoppedMax / .microseconds(1)))
+            guard looked.wait(timeout: .now() + .seconds(Self.stoppedMax)) == .timedOut else { return }
             for backend in backends { kill(backend, SIGCONT) }
         }.start()
         let began = ContinuousClock.now
         let found = try look()
-        if ContinuousClock.now - began < Self.stoppedMax { moment = found }
+        if ContinuousClock.now - began < .seconds(Self.stoppedMax) { moment = found }
         return moment
     }
 

@@ -18,6 +18,8 @@ final class Fleet {
         var doubles = 0
         /// COMMITs that were sent, and that the server forgot.
         var forgotten = 0
+        /// How they were looked for.
+        var looks = ""
         /// Written by a sender that others had taken over.
         var afterTakeover = 0
         /// Runs that were cancelled in the middle.
@@ -332,6 +334,7 @@ final class Fleet {
         let verified = try installation.fanfare("verify")
         if verified.end != .exited(0) { _ = refused("verify", verified.output + verified.errors) }
         counts.forgotten = try window?.forgotten() ?? 0
+        counts.looks = window?.summary ?? ""
         installation.stopSimulator()
         let wire = try WireLog(folder: installation.folder)
         let store = try installation.store.record(isWhole: true)
