@@ -252,8 +252,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "fanfare", "CampaignFiles", "Campaigns", "Sending", "Senders", "Rendering", "Store", "Web", "APNs",
-                "APNsSimulator", "Model", "Platform",
+                "fanfare", "CampaignFiles", "Campaigns", "Sending", "Senders", "Rendering", "Store", "Web", "Guide",
+                "APNs", "APNsSimulator", "Model", "Platform",
                 "TestSupport", "WebClient", grdb, logging,
             ],
             swiftSettings: strict),

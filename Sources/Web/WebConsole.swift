@@ -14,7 +14,7 @@ package struct WebConsole: Sendable {
     private let streams: LiveStreams
     private let document: OpenAPIDocument
     private let version: String
-    private let guide: Guide
+    private let guide: @Sendable () -> Guide
     /// Records the routes that read texts without declaring it.
     let undeclaredTexts = UndeclaredTexts()
 
@@ -22,7 +22,7 @@ package struct WebConsole: Sendable {
     ///   - link: the one-time sign-in link for the operator who started the server.
     ///   - version: the version of this program.
     ///   - guide: the guide that the pages show.
-    package init(cases: UseCases, link: OneTimeLink, version: String, guide: Guide) throws {
+    package init(cases: UseCases, link: OneTimeLink, version: String, guide: @escaping @Sendable () -> Guide) throws {
         self.cases = cases
         authenticator = Authenticator(cases, link: link)
         feed = LiveFeed(cases: cases)
@@ -52,7 +52,7 @@ package struct WebConsole: Sendable {
             + CalendarPages(cases: cases).routes + ApprovalPages(cases: cases).routes
             + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
             + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
-            + GuidePages(guide: guide).routes
+            + GuidePages(load: guide).routes
     }
 
     /// The routes of the pages and the API: each method and path.

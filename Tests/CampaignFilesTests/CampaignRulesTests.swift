@@ -118,6 +118,13 @@ struct CampaignRulesTests {
         #expect(keys.union(belongTogether) == Set(TemplateKeys.shape.keys.map(\.name)))
     }
 
+    private func campaign(for audience: String) throws -> LocatedCampaign {
+        let text =
+            "campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: words\naudience: '\(audience)'\n"
+            + "expires_after: 1h\n"
+        return try #require(CampaignFile.source(text: text, path: "c.yaml").0)
+    }
+
     @Test(
         arguments: [
             ("locale in (\"en\", \"pt\", \"pt-BR\", \"pt-BR-x\")", []), ("locale = \"it\"", ["it"]), ("everyone", []),
@@ -126,10 +133,7 @@ struct CampaignRulesTests {
             ("locale in (\"pt-PT\", \"zh\")", ["pt-PT", "zh"]),
         ] as [(String, [String])])
     func `a language asked for by name and not written is worth a warning`(audience: String, missing: [String]) throws {
-        let text =
-            "campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: words\naudience: '\(audience)'\n"
-            + "expires_after: 1h\n"
-        let campaign = try #require(CampaignFile.source(text: text, path: "c.yaml").0)
+        let campaign = try campaign(for: audience)
         let words = "default_locale: en\nalert: {en: {title: A}, pt-BR: {title: B}}"
         let isOfExactTag = { (diagnostic: Diagnostic) in diagnostic.what.contains("selects only devices") }
         let found = CampaignRules.check(campaign, try template(words)).filter { !isOfExactTag($0) }
@@ -147,10 +151,7 @@ struct CampaignRulesTests {
     func `a language that is compared by = is warned of, because it leaves out the regions`(
         audience: String, tags: [String]
     ) throws {
-        let text =
-            "campaign: spring\ntopic: com.example.a\npush_type: alert\ntemplate: words\naudience: '\(audience)'\n"
-            + "expires_after: 1h\n"
-        let campaign = try #require(CampaignFile.source(text: text, path: "c.yaml").0)
+        let campaign = try campaign(for: audience)
         let found = CampaignRules.check(campaign, try template("alert: {loc_key: A}"))
         #expect(found.map(\.severity) == tags.map { _ in .warning })
         for (diagnostic, tag) in zip(found, tags) {

@@ -25,6 +25,13 @@ package indirect enum MarkdownSpan: Hashable, Sendable {
         case .strong(let spans), .emphasis(let spans), .link(let spans, _): spans.plain
         }
     }
+
+    /// Returns the spans of a text in which only backticks are marks, such as a help text.
+    package static func withCode(_ text: String) -> [MarkdownSpan] {
+        text.split(separator: "`", omittingEmptySubsequences: false).enumerated()
+            .map { index, part in index.isMultiple(of: 2) ? .text(String(part)) : .code(String(part)) }
+            .filter { !$0.plain.isEmpty }
+    }
 }
 
 extension [MarkdownSpan] {

@@ -3,24 +3,21 @@ import Guide
 /// The reference page of all commands, from their definitions.
 enum CommandReference {
     static var page: GuidePage {
-        let sections = (try? CommandDefinition.fanfare()).map { root in
-            root.shown.flatMap { blocks($0, under: "fanfare") }
-        }
+        // The definitions are this program's own: a test reads the page.
+        let sections = (try? CommandDefinition.fanfare())?.leaves.flatMap(blocks)
         let head: [MarkdownBlock] = [
             .heading(level: 1, [.text("Commands")]),
-            .paragraph([.text("Every command with its arguments and options, as `--help` shows them.")]),
+            .paragraph(MarkdownSpan.withCode("Every command with its arguments and options, as `--help` shows them.")),
         ]
         return GuidePage(name: "reference-commands", blocks: head + (sections ?? []))
     }
 
-    private static func blocks(_ command: CommandDefinition, under parent: String) -> [MarkdownBlock] {
-        let name = "\(parent) \(command.commandName)"
-        if !command.shown.isEmpty { return command.shown.flatMap { blocks($0, under: name) } }
+    private static func blocks(_ name: String, _ command: CommandDefinition) -> [MarkdownBlock] {
         let arguments = command.ownArguments
         let rows: [[[MarkdownSpan]]] = arguments.map { argument in
-            [[.code(argument.usage)], [.text(argument.explanation)]]
+            [[.code(argument.usage)], MarkdownSpan.withCode(argument.explanation)]
         }
-        let texts = [command.abstract].compactMap(\.self).map { MarkdownBlock.paragraph([.text($0)]) }
+        let texts = [command.abstract].compactMap(\.self).map { MarkdownBlock.paragraph(MarkdownSpan.withCode($0)) }
         let table = MarkdownBlock.table(head: [[.text("argument")], [.text("meaning")]], rows: rows)
         return [.heading(level: 2, [.text(name)])] + texts + discussion(command.discussion ?? "")
             + (rows.isEmpty ? [] : [table])
@@ -32,7 +29,7 @@ enum CommandReference {
             let lines = part.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
             return lines.allSatisfy { $0.hasPrefix("  ") }
                 ? .code(language: "", file: nil, lines.map { String($0.dropFirst(2)) })
-                : .paragraph([.text(lines.joined(separator: " "))])
+                : .paragraph(MarkdownSpan.withCode(lines.joined(separator: " ")))
         }
     }
 }

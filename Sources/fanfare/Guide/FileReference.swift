@@ -5,19 +5,19 @@ import Guide
 enum FileReference {
     static var campaign: GuidePage {
         page(
-            "ReferenceCampaign.md", "Keys of a campaign file",
+            "reference-campaign", "Keys of a campaign file",
             "A campaign file says what is sent, to which devices, and when. `fanfare validate` checks it.", .campaign)
     }
 
     static var template: GuidePage {
         page(
-            "ReferenceTemplate.md", "Keys of a template file",
+            "reference-template", "Keys of a template file",
             "A template file has the texts of a push, in each language.", .template)
     }
 
     static var configuration: GuidePage {
         page(
-            "ReferenceConfiguration.md", "Keys of the configuration",
+            "reference-configuration", "Keys of the configuration",
             "The file `fanfare.yaml`. Each key may also come from the environment, which wins: `FANFARE_HTTP_LISTEN` for "
                 + "`http.listen`, `FANFARE_APPS_0_KEY_PATH` for the first app.", .configuration)
     }
@@ -37,47 +37,17 @@ enum FileReference {
     }
 
     private static func page(_ name: String, _ title: String, _ about: String, _ file: JSONSchema.File) -> GuidePage {
-        let rows = rows(file.shape, under: "")
-        let lines = rows.map { "| `\($0.key)` | \(cell($0.value)) | \(cell($0.explanation)) |" }
-        let table = (["| key | value | meaning |", "|---|---|---|"] + lines).joined(separator: "\n")
-        return GuidePage(name: name, text: "# \(title)\n\n\(about)\n\n\(table)")
+        let head = MarkdownReader.blocks(of: "# \(title)\n\n\(about)")
+        let columns = ["key", "value", "meaning"].map { [MarkdownSpan.text($0)] }
+        return GuidePage(name: name, blocks: head + [.table(head: columns, rows: file.shape.allKeys.map(row))])
     }
 
-    private struct Row {
-        var key: String
-        var value: String
-        var explanation: String
-    }
-
-    /// Returns a row for each key. `apps[].topic` is a key of each element of the list `apps`.
-    private static func rows(_ shape: ObjectShape, under prefix: String) -> [Row] {
-        shape.keys.flatMap { key -> [Row] in
-            let name = prefix + key.name
-            let example = key.value.example.isEmpty ? nil : "Example: `\(key.value.example)`"
-            let explanation = [key.isRequired ? "Required." : nil, key.doc, example]
-            let row = Row(
-                key: name, value: key.value.summary, explanation: explanation.compactMap(\.self).joined(separator: " "))
-            return [row] + rows(below: key.value, name)
-        }
-    }
-
-    private static func rows(below value: ValueShape, _ name: String) -> [Row] {
-        switch value {
-        case .object(let shape): rows(shape, under: "\(name).")
-        case .list(let element): rows(below: element, "\(name)[]")
-        case .map(_, let value): rows(below: value, "\(name).NAME")
-        case .either(let shapes): shapes.flatMap { rows(below: $0, name) }
-        case .text, .integer, .number, .boolean, .choice, .anything: []
-        }
-    }
-
-    /// Returns the text as one cell of a table, with its signs taken as they are.
-    private static func cell(_ text: String) -> String {
-        var isCode = false
-        return String(
-            text.split(separator: "\n").joined(separator: " ").flatMap { character -> [Character] in
-                if character == "`" { isCode.toggle() }
-                return !isCode && "|*[]\\".contains(character) ? ["\\", character] : [character]
-            })
+    private static func row(_ path: String, _ key: KeyShape) -> [[MarkdownSpan]] {
+        let meaning = MarkdownSpan.withCode(key.isRequired ? "Required. \(key.doc)" : key.doc)
+        let example = key.value.example
+        return [
+            [.code(path)], [.text(key.value.summary)],
+            example.isEmpty ? meaning : meaning + [.text(" Example: "), .code(example)],
+        ]
     }
 }

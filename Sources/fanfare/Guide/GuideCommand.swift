@@ -43,8 +43,8 @@ struct GuideCommand: ParsableCommand {
                 "the guide has no topic \"\(topic)\"; "
                     + (suggestion.map { "did you mean \"\($0)\"?" } ?? "list the topics with `fanfare guide`"))
         }
-        let output = TerminalPager()
-        output.show(MarkdownPlain(width: Page.width, isStyled: output.isStyled).text(page.blocks))
+        let text = MarkdownPlain(width: Page.width, isStyled: Console.Stream.results.isColoured).text(page.blocks)
+        TerminalPager.show(String(text.dropLast()))
     }
 
     private func show(listOf guide: Guide) {
@@ -86,21 +86,13 @@ struct GuideCommand: ParsableCommand {
 }
 
 /// Shows a long text in the pager of the user, if standard output is a terminal.
-struct TerminalPager {
-    private let isTerminal = isatty(STDOUT_FILENO) == 1
-
-    /// Whether the terminal shows bold text.
-    var isStyled: Bool {
-        let environment = ProcessInfo.processInfo.environment
-        return isTerminal && environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
-    }
-
-    func show(_ text: String) {
-        guard isTerminal, page(text) else { return Console.print(String(text.dropLast())) }
+enum TerminalPager {
+    static func show(_ text: String) {
+        guard isatty(STDOUT_FILENO) == 1, page(text) else { return Console.print(text) }
     }
 
     /// Returns false if no pager could be started.
-    private func page(_ text: String) -> Bool {
+    private static func page(_ text: String) -> Bool {
         var environment = ProcessInfo.processInfo.environment
         let command = environment["PAGER"].flatMap { $0.isEmpty ? nil : $0 } ?? "less"
         // Quits if the text fits on the screen, shows bold text, and leaves the text on the screen.
@@ -113,7 +105,7 @@ struct TerminalPager {
         pager.standardInput = input
         guard (try? pager.run()) != nil else { return false }
         signal(SIGPIPE, SIG_IGN)
-        try? input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
+        try? input.fileHandleForWriting.write(contentsOf: Data((text + "\n").utf8))
         try? input.fileHandleForWriting.close()
         pager.waitUntilExit()
         // The shell did not find the pager.

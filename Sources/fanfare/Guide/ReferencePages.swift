@@ -87,7 +87,7 @@ enum ReferencePages {
 
             \(table("role", AccessRole.allCases.map { role in
                 let permissions = AccessRole.Permission.allCases.filter(role.may).map { "`\($0.rawValue)`" }
-                return (role.rawValue, "\(role.explanation) Permissions: \(permissions.joined(separator: ", ")).")
+                return (role.rawValue, "\(role.about). Permissions: \(permissions.joined(separator: ", "))")
             }))
 
             ## Audit entries

@@ -41,7 +41,7 @@ struct FileManualPages {
 
     private func page(_ name: String, _ about: String, _ file: JSONSchema.File, _ summary: String) -> Page {
         let body = [".SH DESCRIPTION", Roff.line(summary), ".PP", Roff.line(file.shape.doc), ".SH KEYS"]
-        return Page(name: name, text: text(name, about, body + entries(file.shape, under: "")))
+        return Page(name: name, text: text(name, about, body + file.shape.allKeys.flatMap(entry)))
     }
 
     private func text(_ name: String, _ about: String, _ body: [String]) -> String {
@@ -53,27 +53,13 @@ struct FileManualPages {
         return (head + body + others).joined(separator: "\n") + "\n"
     }
 
-    /// Returns one entry for each key. `apps[].topic` is a key of each element of the list `apps`.
-    private func entries(_ shape: ObjectShape, under prefix: String) -> [String] {
-        shape.keys.flatMap { key -> [String] in
-            let name = prefix + key.name
-            let sentences = [
-                key.isRequired ? "Required." : nil, key.doc, "Value: \(key.value.summary).",
-                key.value.example.isEmpty ? nil : "Example: \(key.value.example)",
-            ]
-            let line = Roff.line(sentences.compactMap(\.self).joined(separator: " "))
-            return [".TP", ".B \(Roff.text(name))", line] + below(key.value, name)
-        }
-    }
-
-    private func below(_ value: ValueShape, _ name: String) -> [String] {
-        switch value {
-        case .object(let shape): entries(shape, under: "\(name).")
-        case .list(let element): below(element, "\(name)[]")
-        case .map(_, let value): below(value, "\(name).NAME")
-        case .either(let shapes): shapes.flatMap { below($0, name) }
-        case .text, .integer, .number, .boolean, .choice, .anything: []
-        }
+    private func entry(_ path: String, _ key: KeyShape) -> [String] {
+        let sentences = [
+            key.isRequired ? "Required." : nil, key.doc, "Value: \(key.value.summary).",
+            key.value.example.isEmpty ? nil : "Example: \(key.value.example)",
+        ]
+        let line = Roff.line(sentences.compactMap(\.self).joined(separator: " "))
+        return [".TP", ".B \(Roff.text(path))", line]
     }
 
     private var devices: Page {

@@ -22,15 +22,12 @@ struct ManualPage {
             ".SH SYNOPSIS", ".B fanfare", ".I command", ".RI [ options ]",
             ".SH DESCRIPTION",
         ]
-        let commands = [".SH COMMANDS"] + root.shown.flatMap { sections($0, under: "fanfare") }
+        let commands = [".SH COMMANDS"] + root.leaves.flatMap(section)
         let lines = head + Roff.paragraphs(root.discussion ?? "") + commands + environment + files + seeAlso
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// Returns the sections of a command and of its subcommands.
-    private func sections(_ command: CommandDefinition, under parent: String) -> [String] {
-        let name = "\(parent) \(command.commandName)"
-        if !command.shown.isEmpty { return command.shown.flatMap { sections($0, under: name) } }
+    private func section(_ name: String, _ command: CommandDefinition) -> [String] {
         let arguments = command.ownArguments
         let usage = ([name] + arguments.map(\.usage)).joined(separator: " ")
         return [".SS \"\(Roff.text(usage))\"", Roff.line(command.abstract ?? "")]
@@ -87,6 +84,12 @@ struct CommandDefinition: Decodable {
     /// The subcommands that `--help` lists, in its order.
     var shown: [CommandDefinition] {
         (subcommands ?? []).filter { $0.shouldDisplay != false && $0.commandName != "help" }
+    }
+
+    /// The commands without subcommands, with their whole names, such as `fanfare devices show`.
+    var leaves: [(name: String, command: CommandDefinition)] {
+        guard !shown.isEmpty else { return [(commandName, self)] }
+        return shown.flatMap { $0.leaves.map { ("\(commandName) \($0.name)", $0.command) } }
     }
 
     /// The arguments except `--help` and `--version`, which every command has.

@@ -64,7 +64,8 @@ enum Console {
     enum Stream {
         case results, notes
 
-        fileprivate var isColoured: Bool {
+        /// Whether the stream is a terminal that shows colours and bold text.
+        var isColoured: Bool {
             let environment = ProcessInfo.processInfo.environment
             guard environment["NO_COLOR", default: ""].isEmpty, environment["TERM"] != "dumb" else { return false }
             return isatty(self == .results ? STDOUT_FILENO : STDERR_FILENO) == 1

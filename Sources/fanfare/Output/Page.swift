@@ -34,11 +34,13 @@ struct Page {
     }
 
     /// Breaks between words only. A longer word gets its own line.
-    static func wrapped(_ text: String, width: Int) -> [String] {
+    ///
+    /// - Parameter length: the number of columns that a piece of text takes.
+    static func wrapped(_ text: String, width: Int, length: (String) -> Int = \.count) -> [String] {
         var lines: [String] = []
         var line = ""
         for word in text.split(whereSeparator: \.isWhitespace) {
-            if !line.isEmpty, line.count + 1 + word.count > width {
+            if !line.isEmpty, length(line) + 1 + length(String(word)) > width {
                 lines.append(line)
                 line = ""
             }

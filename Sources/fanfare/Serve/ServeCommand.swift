@@ -99,7 +99,7 @@ struct ServeCommand: AsyncParsableCommand {
                 configuration,
                 webConsole: WebConsole(
                     cases: cases, link: OneTimeLink(code) { cases.uptime }, version: Fanfare.configuration.version,
-                    guide: .complete),
+                    guide: { .complete }),
                 observer: cases.observing, now: { cases.now },
                 scrape: scrape, logger: logger, isCoordinator: { daemon.isCoordinator },
                 stops: { daemon.stopsInForce }, outages: { daemon.outages },

@@ -1,6 +1,9 @@
 import Foundation
+import Guide
 import TestSupport
 import Testing
+
+@testable import fanfare
 
 /// The pages of the guide: their commands, typed word for word, and their links.
 @Suite(.ownThread, .timeLimit(.minutes(10))) struct `The guide` {
@@ -89,30 +92,45 @@ import Testing
         }
     }
 
-    @Test func `links to pages and files that exist`() throws {
-        let generated = try Self.generatedNames()
+    @Test func `links to pages and files that exist`() {
         for page in Self.pages {
             for match in page.text.matches(of: #/\]\(([^)\s]+)\)/#) {
                 let target = String(match.1.prefix { $0 != "#" })
                 if target.isEmpty || target.hasPrefix("http") { continue }
                 let exists =
                     FileManager.default.fileExists(atPath: Self.folder.appending(path: target).path)
-                    || generated.contains(target)
+                    || GuidePage.name(ofFile: target).flatMap(Guide.complete.page) != nil
                 #expect(exists, "\(page.name) links to \(target)")
             }
         }
     }
 
-    /// The files of the generated pages, read from the links of the reference.
-    private static func generatedNames() throws -> Set<String> {
+    @Test func `is written as a site whose pages find their stylesheets and each other`() throws {
         let folder = try TemporaryDirectory()
-        let result = try Program.run(["guide"], in: folder)
-        return Set(
-            result.output.split(separator: "\n").compactMap { line in
-                line.split(separator: " ").first.map { name in
-                    name.split(separator: "-").map { $0.capitalized }.joined() + ".md"
-                }
-            })
+        #expect(try Program.run(["guide", "--site", "site"], in: folder).status == 0)
+        let site = folder.url.appending(path: "site")
+        let names = try FileManager.default.contentsOfDirectory(atPath: site.path)
+        #expect(names.count { $0.hasSuffix(".html") } == Guide.complete.pages.count)
+        for name in names where name.hasSuffix(".html") {
+            let text = try String(contentsOf: site.appending(path: name), encoding: .utf8)
+            for match in text.matches(of: #/href="([^"#:]+)/#) {
+                #expect(names.contains(String(match.1)), "\(name) refers to \(match.1)")
+            }
+        }
+    }
+
+    @Test func `explains every command and every metric of the alerts`() throws {
+        func plain(_ name: String) throws -> String {
+            MarkdownPlain(width: 1000).text(try #require(Guide.complete.page(named: name)).blocks)
+        }
+        let commands = try plain("reference-commands")
+        for command in try CommandDefinition.fanfare().leaves { #expect(commands.contains("\n\(command.name)\n")) }
+        let metrics = try plain("reference-metrics")
+        let alerts = try String(contentsOf: Installation.root.appending(path: "systemd/alerts.yml"), encoding: .utf8)
+        for match in alerts.matches(of: #/\bfanfare_[a-z_]+/#) {
+            let name = match.0.replacing(#/_(bucket|sum|count)$/#, with: "")
+            #expect(metrics.contains("`\(name)`"), "\(name)")
+        }
     }
 }
 

@@ -69,9 +69,9 @@ struct WebScene: Sendable {
         let final = configuration
         let cases = UseCases(store: sending.store, senders: senders, clock: clock.clock) { final }
         let secrets = try await Secrets(ManageAccess(store: sending.store), now: clock.now)
+        let guide = Guide(reference: [GuidePage(name: "Reference.md", text: "# Reference\n\nNone.")])
         let webConsole = try WebConsole(
-            cases: cases, link: OneTimeLink(link) { cases.uptime }, version: "1.2.3",
-            guide: Guide(reference: [GuidePage(name: "Reference.md", text: "# Reference\n\nNone.")]))
+            cases: cases, link: OneTimeLink(link) { cases.uptime }, version: "1.2.3", guide: { guide })
         let server = HTTPServer(
             host: "127.0.0.1", port: 0, sources: sources, webConsole: webConsole,
             limits: limits, logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })

@@ -2,10 +2,10 @@ import Guide
 
 /// Writes the blocks of a guide page as HTML. All text is escaped.
 struct GuideHTML {
-    /// Returns the address of a link's target, or `nil` if this output has no such page: the words stay then.
-    private let address: (String) -> String?
+    /// Returns the address of the page with a name.
+    private let address: (String) -> String
 
-    init(address: @escaping (String) -> String?) {
+    init(address: @escaping (String) -> String) {
         self.address = address
     }
 
@@ -40,9 +40,16 @@ struct GuideHTML {
             case .strong(let spans): "<strong>\(text(spans))</strong>"
             case .emphasis(let spans): "<em>\(text(spans))</em>"
             case .link(let spans, let target):
-                address(target).map { "<a href=\"\($0.escapedHTML)\">\(text(spans))</a>" } ?? text(spans)
+                address(ofTarget: target).map { "<a href=\"\($0.escapedHTML)\">\(text(spans))</a>" } ?? text(spans)
             }
         }.joined()
+    }
+
+    /// Returns `nil` for a file of the repository, which is no page of the guide. Such a link keeps its text only.
+    private func address(ofTarget target: String) -> String? {
+        if target.hasPrefix("http") { return target }
+        let anchor = target.firstIndex(of: "#").map { target[$0...] } ?? ""
+        return GuidePage.name(ofFile: target).map { address($0) + anchor }
     }
 }
 

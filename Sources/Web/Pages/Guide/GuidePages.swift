@@ -28,7 +28,10 @@ struct GuidePages: Sendable {
         var next: Entry?
     }
 
-    let guide: Guide
+    /// Returns the guide. A start of the server does not build it, only the first request for one of its pages.
+    let load: @Sendable () -> Guide
+
+    private var guide: Guide { load() }
 
     var routes: [PageRoute] { [.get("/guide", .read, show), .get("/guide/{name}", .read, show)] }
 
@@ -48,17 +51,13 @@ struct GuidePages: Sendable {
     }
 
     private func entry(_ page: GuidePage, isCurrent: Bool = false) -> Page.Entry {
-        Page.Entry(address: Self.address(of: page), title: page.title, isCurrent: isCurrent)
+        Page.Entry(address: Self.address(ofPage: page.name), title: page.title, isCurrent: isCurrent)
     }
 
-    private static func address(of page: GuidePage) -> String { "/guide/\(page.name)" }
+    private static func address(ofPage name: String) -> String { "/guide/\(name)" }
 
     private func shown(_ page: GuidePage) -> Page {
-        let html = GuideHTML { target in
-            if target.hasPrefix("http") { return target }
-            let anchor = target.firstIndex(of: "#").map { String(target[$0...]) } ?? ""
-            return GuidePage.name(ofFile: target).map { "/guide/\($0)\(anchor)" }
-        }
+        let html = GuideHTML(address: Self.address)
         let (previous, next) = guide.neighbours(of: page)
         return Page(
             entries: entries(current: page), html: html.text(page.blocks), previous: previous.map { entry($0) },
@@ -68,7 +67,7 @@ struct GuidePages: Sendable {
     private func matches(_ search: String) -> Page {
         let matches = guide.search(search).map { match in
             Page.Match(
-                address: Self.address(of: match.page) + (match.heading.map { "#\($0.anchor)" } ?? ""),
+                address: Self.address(ofPage: match.page.name) + (match.heading.map { "#\($0.anchor)" } ?? ""),
                 title: match.page.title + (match.heading.map { ": \($0)" } ?? ""), line: String(match.line.prefix(300)))
         }
         return Page(

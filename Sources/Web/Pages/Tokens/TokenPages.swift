@@ -110,8 +110,8 @@ extension TokenPages.Page.Token {
 }
 
 extension AccessRole {
-    /// The description of a role, for the choice of one.
-    fileprivate var about: String {
+    /// The description of a role, for the choice of one and for the reference of the guide.
+    package var about: String {
         switch self {
         case .viewer: "reads everything, changes nothing"
         case .author: "writes campaigns and segments, plans them, tests them on one device"

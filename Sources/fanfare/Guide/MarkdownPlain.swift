@@ -1,15 +1,17 @@
+import Guide
+
 /// Writes blocks as plain lines for a terminal.
-package struct MarkdownPlain {
+struct MarkdownPlain {
     private let width: Int
     /// Whether headings and strong text are bold.
     private let isStyled: Bool
 
-    package init(width: Int, isStyled: Bool = false) {
+    init(width: Int, isStyled: Bool = false) {
         self.width = max(40, width)
         self.isStyled = isStyled
     }
 
-    package func text(_ blocks: some Sequence<MarkdownBlock>) -> String {
+    func text(_ blocks: some Sequence<MarkdownBlock>) -> String {
         blocks.map { lines($0).joined(separator: "\n") }.joined(separator: "\n\n") + "\n"
     }
 
@@ -56,16 +58,7 @@ package struct MarkdownPlain {
     }
 
     private func wrapped(_ text: String, _ width: Int) -> [String] {
-        var lines: [String] = []
-        var line = ""
-        for word in text.split(separator: " ") {
-            if !line.isEmpty, line.shownCount + 1 + String(word).shownCount > width {
-                lines.append(line)
-                line = ""
-            }
-            line += (line.isEmpty ? "" : " ") + word
-        }
-        return lines + [line]
+        Page.wrapped(text, width: width, length: \.shownCount)
     }
 
     /// Sets the columns side by side. The widest columns share the width that the narrow ones leave, and wrap.
