@@ -8,8 +8,8 @@ package typealias HTTPConnection = NIOAsyncChannel<HTTPRequestPart, HTTPResponse
 
 /// A connection between its acceptance and its handling.
 ///
-/// A stopping server drops connections that it has accepted and does not handle yet. NIO ends the process if such a
-/// channel is dropped, so this value closes the channel instead.
+/// A stopping server drops connections that it has accepted but does not handle yet. NIO ends the process if such a
+/// channel is dropped, so this class closes the channel instead.
 package final class AcceptedConnection: ServerChildChannelValue {
     private let connection: HTTPConnection
     private let isTaken = Atomic(false)
@@ -20,7 +20,7 @@ package final class AcceptedConnection: ServerChildChannelValue {
 
     deinit {
         guard !isTaken.load(ordering: .relaxed) else { return }
-        // The channel closes asynchronously; no caller waits for it.
+        // Closing is asynchronous, and a `deinit` cannot wait for it.
         Task { [connection] in try? await connection.executeThenClose { _, _ in } }
     }
 
@@ -33,7 +33,7 @@ package final class AcceptedConnection: ServerChildChannelValue {
     }
 }
 
-/// HTTP/1.1 on connections that may be dropped before they are handled.
+/// A handler for HTTP/1.1 connections that may be dropped before they are handled.
 struct ConnectionHandler: ServerChildChannel {
     let http: HTTP1Channel
 

@@ -1,17 +1,17 @@
 import NIOCore
 import Synchronization
 
-/// The open connections of a server, and since when the server waits for each client.
+/// The open connections of a server, and the time since which the server waits for each client.
 ///
-/// A crowded server still admits a new connection, and closes one that keeps the server waiting. It prefers to close,
-/// in this order:
+/// A crowded server admits a new connection and closes another one, whose client keeps the server waiting. It chooses
+/// that connection by these criteria, in this order:
 ///
-/// 1. Connections without an authenticated caller.
-/// 2. Connections of the address that has the most connections.
-/// 3. The connection that has kept the server waiting longest.
+/// 1. It has no authenticated caller.
+/// 2. Its address has the most connections.
+/// 3. It has kept the server waiting longest.
 ///
-/// Clients that send half a request and then stall therefore push out each other. A client that sends its request and
-/// reads is never pushed out while the server works on its response.
+/// Clients that send half a request and then stall therefore displace each other. A client is not displaced while the
+/// server works on its complete request.
 ///
 /// Behind a proxy every connection has the proxy's address, so the proxy has to limit the connections of each client.
 final class ConnectionTable: Sendable {
@@ -41,8 +41,8 @@ final class ConnectionTable: Sendable {
     /// - Parameter crowdedAt: the number of open connections from which a new one displaces another.
     init(crowdedAt: Int) { self.crowdedAt = crowdedAt }
 
-    /// Returns the connection's number, or `nil` if there is no room and the caller must close it. The places above the
-    /// limit are for connections from this machine.
+    /// Returns the connection's number, or `nil` if there is no room and the caller must close the connection. If no
+    /// other connection can be closed, only connections from this machine are admitted beyond the limit.
     func admit(_ connection: Connection) -> Int? {
         let (id, leaving) = state.withLock { state -> (Int?, Connection?) in
             var leaving: Connection?

@@ -1,6 +1,6 @@
 import Model
 
-/// Entity tags, which tell texts apart in a header (RFC 9110, section 8.8.3).
+/// Entity tags, which identify the version of a text in HTTP headers (RFC 9110, section 8.8.3).
 enum EntityTag {
     static func of(_ text: String) -> String { "\"\(word(Array(text.utf8)))\"" }
 

@@ -8,9 +8,9 @@ import ServiceLifecycle
 /// The HTTP side of a daemon: the pages, the API, and `/metrics`, `/healthz` and `/readyz` for machines.
 ///
 /// `/healthz` reports whether the process does its work, and queries no store. `/readyz` reports whether requests can
-/// be served now. Both return 503 with a reason if not. While APNs is unreachable, `/readyz` returns 200 and names the
-/// outage. A load balancer then keeps the pages in service for people who stop a campaign. `/metrics` returns the text
-/// format of Prometheus. None of the three requires a token.
+/// be served now. Both return 503 and the reason if the answer is no. While APNs is unreachable, `/readyz` returns 200
+/// and names the outage. A load balancer then keeps the pages in service for people who stop a campaign. `/metrics`
+/// returns the text format of Prometheus. None of the three requires a token.
 package struct HTTPServer: Sendable {
     /// The maximum size of a request's line and headers, in bytes. A larger request gets status 400, and the connection
     /// is closed.
@@ -36,15 +36,15 @@ package struct HTTPServer: Sendable {
         self.sources = sources
         self.webConsole = webConsole
         self.limits = limits
-        // Below this level the library logs single requests, which are not for the operator.
+        // Below this level the library logs each request, which is of no use to the operator.
         var logger = logger
         logger.logLevel = max(logger.logLevel, .warning)
         logger.handler = ServerLogHandler(logger.handler)
         self.logger = logger
     }
 
-    /// Binds the address and serves requests until the task is cancelled. After a graceful shutdown, it finishes open
-    /// requests for ``ServerLimits/stop`` at most. Throws ``ListenError`` if it cannot bind the address.
+    /// Binds the address and serves requests until the task is cancelled or shut down gracefully. Requests in progress
+    /// then get at most ``ServerLimits/stop`` to finish. Throws ``ListenError`` if the address cannot be bound.
     ///
     /// - Parameter onListening: called once with the port, when the server accepts connections.
     package func run(onListening: @escaping @Sendable (_ port: Int) async -> Void) async throws {
@@ -63,8 +63,8 @@ package struct HTTPServer: Sendable {
         }
     }
 
-    /// Runs the application in an unstructured task. A structured child would be awaited until the slowest request
-    /// ends. One request that never ends must not keep a stopping daemon alive.
+    /// Runs the application in an unstructured task. A task group would wait for the slowest request. One request that
+    /// never ends must not keep a stopping daemon alive.
     private func serve(_ application: some ApplicationProtocol) async throws {
         let (ends, end) = AsyncThrowingStream.makeStream(of: End.self)
         let serving = Task {
@@ -75,7 +75,7 @@ package struct HTTPServer: Sendable {
                 end.finish(throwing: error)
             }
         }
-        // An unstructured task, so that a cancelled caller still waits for its value.
+        // This task is unstructured, so that a cancelled caller still waits for its value.
         let ended = Task { try await ends.first { _ in true } }
         defer { serving.cancel() }
         let how = try await withTaskCancellationHandler {

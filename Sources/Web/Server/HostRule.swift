@@ -1,13 +1,13 @@
 import HTTPTypes
 import Hummingbird
 
-/// Rejects a request whose Host field is missing, appears twice or names no host (RFC 9112, section 3.2). Another
-/// server on the way could read a different host from such a request.
+/// Rejects a request whose Host field is missing, appears twice or names no host (RFC 9112, section 3.2). A proxy in
+/// front of this server could read a different host from such a request.
 struct HostRule: RouterMiddleware {
     func handle(
         _ request: Request, context: WebContext, next: (Request, WebContext) async throws -> Response
     ) async throws -> Response {
-        // The parser takes the first Host field as the authority, and leaves further ones among the other headers.
+        // The parser takes the first Host field as the authority, and leaves the other ones among the headers.
         guard let host = request.head.authority, request.header("Host") == nil, Self.isHost(host) else {
             return .text("send one Host field with a host's name\n", .badRequest)
         }

@@ -3,27 +3,27 @@ import Hummingbird
 import NIOCore
 import NIOHTTPTypes
 
-/// Enforces that a connection's client does its part: it sends its request and takes its response.
+/// Enforces ``ServerLimits`` on a connection: the client must send its request and read its response in time.
 final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// The size of the kernel's send buffer for a client. By default the kernel buffers megabytes for each client that
-    /// does not read.
+    /// The size of the kernel's send buffer for a client, in bytes. By default the kernel buffers megabytes for each
+    /// client that does not read.
     private static let kernelBytes = 128 << 10
 
     private let limits: ServerLimits
     private let table: ConnectionTable
-    /// The connection's number in the table. `nil` if the table did not admit it, or the connection is gone.
+    /// The connection's number in the table. `nil` if the table did not admit the connection, or after it closed.
     private var number: Int?
     private var waitsSince: Duration?
     private var progress: ConnectionProgress
     private var looks: RepeatedTask?
     private var loop: (any EventLoop)?
     private var hasLeft = false
-    /// The watchers of the current request that wait for the client to leave and have not ended.
+    /// The streams of ``untilClientLeaves()`` that have not ended, by number.
     private var watchers: [Int: AsyncStream<Never>.Continuation] = [:]
     private var lastWatcher = 0
 
@@ -61,8 +61,8 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
         leaveTable()
     }
 
-    /// Returns a stream that ends when the client sends no more, or when its connection is gone. The handler keeps the
-    /// stream until its reader stops waiting.
+    /// Returns a stream that ends when the client closes its sending side or the connection closes. The handler keeps
+    /// the stream's continuation until the reader stops waiting.
     func untilClientLeaves() -> AsyncStream<Never> {
         let (stream, watcher) = AsyncStream.makeStream(of: Never.self)
         guard !hasLeft, let loop else {
@@ -114,8 +114,8 @@ final class ProgressHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireUserInboundEventTriggered(event)
     }
 
-    /// Reports a body that breaks off or violates HTTP/1.1 as the client's error. The reader of the body answers with
-    /// it.
+    /// Reports a body that breaks off or violates HTTP/1.1 as the client's error, with status 400. The code that reads
+    /// the body receives this error.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard progress.breaksBody(at: Self.now(context)) else { return context.fireErrorCaught(error) }
         context.fireErrorCaught(

@@ -1,7 +1,7 @@
 import Logging
 
-/// Drops the server library's messages about its own shutdown: it was closed already, or a connection ended with it.
-/// Neither is an error for the operator.
+/// Drops two messages of the server library about its own shutdown: the server was already closed, or the shutdown
+/// cancelled a connection. Neither is an error for the operator.
 struct ServerLogHandler: LogHandler {
     private static let ofItsEnd = ["Server shutdown error: ", "Waiting on child channel: CancellationError"]
 

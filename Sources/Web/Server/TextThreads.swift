@@ -2,9 +2,9 @@ import Dispatch
 import Model
 import Synchronization
 
-/// The threads for requests that read texts of files. A check of the largest text takes up to a quarter of a second.
-/// The cooperative pool sends pushes and serves all other requests, so texts are not read on it. There are two threads,
-/// so two texts are read at a time and later ones wait.
+/// The threads for requests that read texts of files. Checking the largest text takes up to 250 ms. The cooperative
+/// pool sends pushes and serves all other requests, so texts are not read on it. At most two texts are read at a time;
+/// later ones wait.
 final class TextThreads: TaskExecutor {
     static let shared = TextThreads()
 
@@ -17,8 +17,8 @@ final class TextThreads: TaskExecutor {
         queues[index].async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 
-    /// Performs the work of a route, on these threads if the route declares that it reads texts. If any other route
-    /// reads a text, `undeclared` records that route.
+    /// Performs the work of a route, on these threads if the route declares that it reads texts. `undeclared` records
+    /// any other route that reads a text.
     static func serve<Value: Sendable>(
         _ route: String, readsTexts: Bool, undeclared: UndeclaredTexts, _ work: @Sendable () async throws -> Value
     ) async throws -> Value {
@@ -28,7 +28,7 @@ final class TextThreads: TaskExecutor {
 }
 
 /// The routes that have read a file's text without declaring it. Each is a bug, because its texts are read on the
-/// threads that send pushes. Tests of pages and API expect none.
+/// threads that send pushes. The tests of the pages and the API expect none.
 final class UndeclaredTexts: Sendable {
     private let noted = Mutex<Set<String>>([])
 

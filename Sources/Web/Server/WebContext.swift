@@ -17,10 +17,10 @@ struct WebContext: RequestContext {
 }
 
 extension WebContext {
-    /// Performs long work while the client stays connected, and cancels it when the client has left.
+    /// Performs long work while the client stays connected, and cancels it when the client leaves.
     ///
-    /// This method does not read the request's body. If a client sends more than the server takes meanwhile, the server
-    /// notices its departure only when a write fails.
+    /// This method does not read the request's body. If the server's buffers for the body are full, the server notices
+    /// that the client has left only when a write fails.
     func whileClientStays<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let presence = try await clientPresence()
         // The connection is already closed.
@@ -37,14 +37,15 @@ extension WebContext {
         }
     }
 
-    /// Tells the server that a caller on this connection is authenticated.
+    /// Records that a caller on this connection is authenticated.
     func becameKnown() {
         channel.eventLoop.execute { [channel] in
             try? channel.pipeline.syncOperations.handler(type: ProgressHandler.self).becameKnown()
         }
     }
 
-    /// Returns when the client has left or the server is told to stop. Reads for this client alone end then.
+    /// Returns when the client has left or the server is told to stop. Reads that serve only this client are cancelled
+    /// then.
     func untilUnwanted() async {
         guard let presence = try? await clientPresence() else { return }
         await cancelWhenGracefulShutdown { for await _ in presence {} }
