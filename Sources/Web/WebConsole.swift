@@ -32,7 +32,7 @@ package struct WebConsole: Sendable {
         document = try OpenAPIDocument(Self.operations(cases), version: version)
     }
 
-    /// All operations of the API. The OpenAPI document and the table of roles are built from them, too.
+    /// All operations of the API. The OpenAPI document is built from them, too.
     var operations: [Operation] { Self.operations(cases) }
 
     private static func operations(_ cases: UseCases) -> [Operation] {
@@ -123,8 +123,8 @@ package struct WebConsole: Sendable {
         }
     }
 
-    /// Applies the caller's limit on expensive reads to the request's work and to the body that is written later.
-    /// A change continues after its client has left, because it may be half done.
+    /// Applies the caller's limit on expensive reads to the request's work and to the body that is written later. A
+    /// change continues after its client has left, so that it is not left incomplete.
     private func reading(
         for caller: Caller?, _ context: WebContext, isChange: Bool, _ work: () async throws -> Response
     ) async throws -> Response {
@@ -139,11 +139,11 @@ package struct WebConsole: Sendable {
         return response
     }
 
-    /// Returns the problem that the client is told. Logs errors of the server itself.
+    /// Returns the problem to send to the client. Logs errors of the server itself.
     private func problem(_ error: any Error, _ context: WebContext, _ caller: Caller?) -> Problem {
         var problem = Problem(error, for: caller)
         if problem.detail == Problem.ofDatabase { problem.detail += " for request \(context.id)" }
-        // A cancelled request has no client left to inform, and its cause is known.
+        // A cancelled request has no client to inform, and its cause is known.
         if problem.status >= 500, !(error is CancellationError) {
             context.logger.error(
                 "request failed",
@@ -152,15 +152,15 @@ package struct WebConsole: Sendable {
         return problem
     }
 
-    /// Returns a redirect to the sign-in page. A form sent without a session cannot be repeated from its address, so it
-    /// leads to the first page.
+    /// Returns a redirect to the sign-in page. After a form, signing in leads to the first page, because the form's
+    /// fields are lost.
     private static func signInFirst(_ request: Request) -> Response {
         let path = request.method == .get ? request.uri.string : "/"
         return PageRequest.seeOther("/sign-in?next=\(path.inAddress)")
     }
 }
 
-/// The text that a page shows if the requested content is not available.
+/// The page that reports a problem: its title, and its detail in lines.
 struct ProblemPage: Sendable {
     var heading: String
     var lines: [String]

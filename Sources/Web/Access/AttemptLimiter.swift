@@ -5,7 +5,7 @@ import Synchronization
 final class AttemptLimiter: Sendable {
     private static let attemptsMax = 10.0
     private static let secondsPerAttempt = 6.0
-    /// The maximum number of known addresses. When it is reached, the oldest is forgotten.
+    /// The maximum number of addresses kept. Beyond it, the limiter forgets the address with the oldest attempt.
     private static let addressesMax = 10_000
 
     private struct Bucket {
@@ -49,8 +49,9 @@ final class AttemptLimiter: Sendable {
     }
 }
 
-/// Decides which wrong secrets are reported. The first of an address is reported immediately, then their number once a
-/// minute. The reports of all addresses together are limited, too, so that no caller fills the log.
+/// Decides which wrong secrets are reported. The first one from an address is reported immediately, and later their
+/// number, at most once a minute. All addresses together get at most 20 reports a minute, so that no caller fills the
+/// log.
 final class RefusalReports: Sendable {
     private static let every: Duration = .seconds(60)
     private static let reportsMax = 20

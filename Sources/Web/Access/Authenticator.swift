@@ -22,7 +22,7 @@ struct Authenticator: Sendable {
     }
 
     /// Returns the caller of the API. Throws 401 if the token is missing or not valid, and 429 after too many wrong
-    /// ones.
+    /// tokens.
     func program(_ request: Request, _ context: WebContext) async throws -> Caller {
         guard let secret = Self.bearer(request) else {
             throw Problem.unauthorized(
@@ -37,8 +37,8 @@ struct Authenticator: Sendable {
         try await person(request, context, isUse: true)
     }
 
-    /// Returns whether the caller of a long request is still authorised as before. A session that was ended or has
-    /// expired authorises no caller. An open page does not extend its session.
+    /// Returns whether the caller of a long request has the same rights as at its start. A session that was ended or
+    /// has expired gives no rights. An open page does not extend its session.
     func isStill(_ caller: Caller, _ request: Request, _ context: WebContext) async throws -> Bool {
         try await person(request, context, isUse: false) == caller
     }
@@ -60,7 +60,7 @@ struct Authenticator: Sendable {
             "this access token is unknown, expired or revoked; `fanfare tokens list` shows the valid ones")
     }
 
-    /// Begins a session with a token's secret. Returns the cookie's value.
+    /// Starts a session with a token's secret. Returns the cookie's value.
     func signIn(_ secret: String, _ context: WebContext) async throws -> String {
         let token = try await token(secret, context)
         guard token.role != .registrar else {
@@ -72,7 +72,7 @@ struct Authenticator: Sendable {
         return try await cases.access.signIn(token, by: caller.actor, now: cases.now)
     }
 
-    /// Begins a session with the link that a terminal showed. Returns `nil` if the link was used, has expired or
+    /// Starts a session with the link that a terminal showed. Returns `nil` if the link was used, has expired or
     /// belongs to another server. The session belongs to a token of its own, which `fanfare tokens` lists and revokes.
     func signIn(link code: String, _ context: WebContext) async throws -> String? {
         let session = try await link.spend(code) {
@@ -94,14 +94,14 @@ struct Authenticator: Sendable {
         if let caller { try await cases.recordSignedOut(by: caller.actor) }
     }
 
-    /// Counts a wrong secret against its address, and reports it to the log and the audit within their limit. Throws
-    /// 429 if the address has sent too many wrong ones.
+    /// Counts a wrong secret against its address. Reports it to the log and the audit log, if ``RefusalReports`` allows
+    /// it. Throws 429 if the address has sent too many wrong secrets.
     private func refused(_ context: WebContext) async throws {
         let address = context.clientAddress
         if let count = refusals.count(address) {
             context.logger.warning(
                 "wrong access tokens", metadata: ["address": "\(address)", "attempts": "\(count)"])
-            // A store that cannot be written to now does not change the response.
+            // If the store cannot be written to now, the response stays the same.
             try? await cases.recordRefused(count, from: address)
         }
         try limiter.check(address)
@@ -113,8 +113,8 @@ struct Authenticator: Sendable {
     ]
 
     /// Returns whether a caller may read the names of every app's campaigns and the store's own errors. A caller with a
-    /// token may if the token can read all apps. Other callers may if they are on this machine and no proxy forwards
-    /// the request.
+    /// token may if the token can read all apps. Another caller may if it is on this machine and no proxy forwards the
+    /// request.
     func isTrusted(_ request: Request, _ context: WebContext) async -> Bool {
         if let secret = Self.bearer(request) {
             let token = try? await cases.access.authenticate(secret, now: cases.now)
@@ -158,12 +158,13 @@ struct Authenticator: Sendable {
 }
 
 extension Authenticator {
-    /// Browsers accept a cookie of the first name only with TLS, for this host and every path.
+    /// The names of the session cookie. Browsers accept the `__Host-` name only with TLS, for this host and every path.
     private static let names = (secure: "__Host-fanfare", plain: "fanfare")
-    /// The longest time that a used session can last. The server decides when the session really ends.
+    /// The lifetime of the cookie, in seconds. It equals the longest session; the server may end the session earlier.
     private static let cookieSeconds = 30 * 86_400
 
-    /// Returns the secret in the session cookie. Behind TLS, only the cookie that no other host can set counts.
+    /// Returns the secret in the session cookie. Behind TLS, only the `__Host-` cookie counts, which no other host can
+    /// set.
     static func cookie(of request: Request) -> String? {
         request.cookies[isSecure(request) ? names.secure : names.plain]?.value
     }
@@ -183,8 +184,8 @@ extension Authenticator {
     }
 }
 
-/// A sign-in link for the operator who started the server from a terminal. It works once, and for 15 minutes. It
-/// appears in a terminal or in a journal, where other people may read it later.
+/// A sign-in link for the operator who started the server from a terminal. It works once and expires after 15 minutes,
+/// because other people may read the terminal or the journal later.
 package final class OneTimeLink: Sendable {
     package static let goodFor: Duration = .seconds(900)
 
@@ -201,8 +202,9 @@ package final class OneTimeLink: Sendable {
         endsAt = uptime() + Self.goodFor
     }
 
-    /// Spends the code and performs `body`. Returns `nil` for a wrong code. If `body` fails, for instance because the
-    /// store is busy, the code becomes valid again. No other caller can use the code meanwhile.
+    /// Spends the code and performs `body`. Returns `nil` if the code is wrong, spent or expired. If `body` throws, for
+    /// instance because the store is busy, the code becomes valid again. No other caller can use the code in the
+    /// meantime.
     func spend<Value: Sendable>(_ given: String, _ body: () async throws -> Value) async throws -> Value? {
         guard take(given) else { return nil }
         do {

@@ -15,11 +15,11 @@ struct Caller: Hashable, Sendable {
 
     var name: String
     var role: AccessRole
-    /// The app that the caller is confined to. `nil` means all apps.
+    /// The topic of the app that the caller is confined to. `nil` means all apps.
     var topic: String? = nil
     var proof: Proof
 
-    /// The actor for the audit.
+    /// The actor that the audit log records.
     var actor: Actor {
         var actor =
             switch proof {
@@ -41,9 +41,10 @@ struct Caller: Hashable, Sendable {
         }
     }
 
-    /// Throws "not found" for a caller that is confined to another app, so that the caller does not learn what exists.
+    /// Throws "not found" for a caller that is confined to another app, so that the caller does not learn what exists
+    /// there.
     ///
-    /// - Parameter topic: the topic of the app or of its devices. For example, `com.example.app.voip` belongs to
+    /// - Parameter topic: the topic of the app, or a topic of its devices such as `com.example.app.voip` of
     ///   `com.example.app`.
     func requireTopic(_ topic: String, orNotFound what: @autoclosure () -> String) throws {
         guard sees(topic) else { throw Problem.notFound(what()) }
@@ -73,7 +74,7 @@ extension UseCases {
 }
 
 extension [String] {
-    /// `a`, `a or b`, `a, b or c`.
+    /// Returns `a`, `a or b`, or `a, b or c`.
     fileprivate var formatted: String {
         guard let last, count > 1 else { return first ?? "no account" }
         return dropLast().joined(separator: ", ") + " or " + last

@@ -4,13 +4,14 @@ import Hummingbird
 /// Rejects requests that another site makes a browser send. A cookie proves its owner, but not that the owner intended
 /// the request.
 ///
-/// The check uses `Sec-Fetch-Site`, which browsers send to https and to this machine. If it is missing, `Origin` must
-/// name the requested host. Every browser sends one of the two with a form or a script's request.
+/// The check uses `Sec-Fetch-Site`, which browsers send to `https` addresses and to the local machine. If the header is
+/// missing, `Origin` must name the requested host. Every browser sends one of the two with a form or a script's
+/// request.
 enum CrossSite {
     static func check(_ request: Request) throws {
         guard !request.isSafe else { return }
         if let site = request.header("Sec-Fetch-Site") {
-            // `none`: the person at the browser began the request.
+            // `none`: the person started the request, not a site.
             guard site == "same-origin" || site == "none" else { throw refusal }
             return
         }
@@ -30,8 +31,8 @@ extension Request {
     /// Returns a header whose name the library does not define, or `nil` if the header is missing.
     func header(_ name: String) -> String? { HTTPField.Name(name).flatMap { headers[$0] } }
 
-    /// Returns a header that says who the caller is, or `nil` if the header is missing. Throws 400 if it appears twice,
-    /// because one of the two may be the client's own.
+    /// Returns a header that identifies the caller, or `nil` if the header is missing. Throws 400 if it appears twice,
+    /// because the client may have added one of the two.
     func single(_ name: String) throws -> String? {
         guard let field = HTTPField.Name(name) else { return nil }
         let values = headers[values: field]
