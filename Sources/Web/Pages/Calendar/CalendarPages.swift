@@ -3,7 +3,7 @@ import Foundation
 import Hummingbird
 import Model
 
-/// The calendar: what is sent when, and on which clock.
+/// The calendar: the automatic starts of each day, and the clock that each follows.
 struct CalendarPages: Sendable {
     private static let weeksShown = 3
     private static let weeksMax = 5
@@ -39,13 +39,13 @@ struct CalendarPage: Sendable {
     struct Entry: Sendable {
         var campaign: String
         var address: String
-        /// The time on the clock that decides, such as `09:00`.
+        /// The time on each device's clock or on the operator's clock, such as `09:00`.
         var time: String
         var clock: String?
-        /// With each device's clock, the range of starts on the operator's clock. Otherwise the time in the campaign's
-        /// zone, if it differs.
+        /// The range of starts on the operator's clock, if each device's clock decides. Otherwise the time in the
+        /// campaign's zone, if it differs.
         var detail: String?
-        /// The effect of a clock change on the entry.
+        /// The effect of a clock change, such as summer time, on the entry.
         var change: String?
         var isPast: Bool
     }
@@ -58,7 +58,7 @@ struct CalendarPage: Sendable {
         var isPast: Bool
         var isEmpty: Bool
         var entries: [Entry]
-        /// The further entries, such as `and 283 more of tick`.
+        /// The number of entries left out, for each campaign: `and 283 more of tick`.
         var more: [String]
     }
 
@@ -74,7 +74,7 @@ struct CalendarPage: Sendable {
         var reason: String
     }
 
-    /// The maximum number of entries of one campaign on one day.
+    /// The maximum number of entries shown for one campaign on one day.
     private static let entriesShown = 4
 
     var zone: String
@@ -87,9 +87,9 @@ struct CalendarPage: Sendable {
     var after: String
     var halted: [Halted]
     var isTruncated: Bool
-    /// The names of files that start nothing because of their problems.
+    /// The names of files that start nothing, because they contain errors.
     var wrong: [String]
-    /// The texts of files that wait for release.
+    /// The changes to files that wait for release.
     var changes: [CampaignPage.Waiting] = []
     var weekdays: [String]
 
@@ -177,6 +177,6 @@ extension CalendarPage.Entry {
 }
 
 extension ScheduleResult.Entry {
-    /// The time on the clock whose days the calendar counts.
+    /// The time that determines the entry's day: on each device's clock, or on the operator's clock.
     fileprivate var wallTime: String { byEachClock ? occurrence : startsAtLocal }
 }
