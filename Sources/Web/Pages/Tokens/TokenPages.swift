@@ -2,7 +2,7 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// Access tokens, for an admin.
+/// The page of access tokens, for an admin.
 struct TokenPages: Sendable {
     struct Page: Sendable {
         struct Token: Sendable {
@@ -14,7 +14,7 @@ struct TokenPages: Sendable {
             var made: String
             var ends: String
             var used: String
-            /// `nil` if the token is no longer valid.
+            /// The address that revokes the token. `nil` if the token is no longer valid.
             var revokeAddress: String?
         }
 
@@ -51,7 +51,7 @@ struct TokenPages: Sendable {
         return try await page(request)
     }
 
-    /// Creates a token. The response is no redirect, because the secret is in this response alone.
+    /// Creates a token. The response is not a redirect, because only this response contains the secret.
     @Sendable private func create(_ request: PageRequest) async throws -> Response {
         try request.caller.requireAllApps(for: "tokens")
         let form = try await request.form()
@@ -110,7 +110,7 @@ extension TokenPages.Page.Token {
 }
 
 extension AccessRole {
-    /// The description of a role, for the choice of one and for the reference of the guide.
+    /// The description of a role, for the form and for the guide's reference.
     package var about: String {
         switch self {
         case .viewer: "reads everything, changes nothing"
