@@ -2,7 +2,7 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// The texts that wait for release, each beside the current file.
+/// The changes to files that wait for release, each with the file's current text.
 struct ChangePages: Sendable {
     let cases: UseCases
 
@@ -39,7 +39,7 @@ struct ChangePages: Sendable {
         let caller = try request.caller
         var changes: [ChangesPage.Change] = []
         for change in try await cases.changes(for: caller).prefix(ChangesPage.shown) {
-            // The change may have been released in the meantime.
+            // Another request may have released or rejected the change in the meantime.
             guard let detail = try? await cases.change(change.id, for: caller) else { continue }
             changes.append(ChangesPage.Change(detail, mayRelease: caller.role.may(.run)))
         }
@@ -52,7 +52,7 @@ struct ChangePages: Sendable {
     }
 }
 
-/// Changes that wait for release.
+/// The values of the page.
 struct ChangesPage: Sendable {
     /// The maximum number of changes on the page.
     static let shown = 20
@@ -63,7 +63,7 @@ struct ChangesPage: Sendable {
         var summary: String
         var address: String
         var text: String
-        /// `nil` if the file would be new.
+        /// The file's current text. `nil` if the file does not exist yet.
         var current: String?
         var mayRelease: Bool
         var isOutdated: Bool
