@@ -2,7 +2,7 @@ import Guide
 
 /// Writes the blocks of a guide page as HTML. All text is escaped.
 struct GuideHTML {
-    /// Returns the address of the page with a name.
+    /// Returns the address of a page, given its name.
     private let address: (String) -> String
 
     init(address: @escaping (String) -> String) {
@@ -45,7 +45,8 @@ struct GuideHTML {
         }.joined()
     }
 
-    /// Returns `nil` for a file of the repository, which is no page of the guide. Such a link keeps its text only.
+    /// Returns the address of a link's target. Returns `nil` for a file of the repository that is not a page of the
+    /// guide; such a link becomes plain text.
     private func address(ofTarget target: String) -> String? {
         if target.hasPrefix("http") { return target }
         let anchor = target.firstIndex(of: "#").map { target[$0...] } ?? ""

@@ -18,17 +18,17 @@ struct GuidePages: Sendable {
         }
 
         var entries: [Entry]
-        /// What the visitor searches for, or nothing.
+        /// The text that the visitor searches for. Empty if there is no search.
         var search = ""
         var matches: [Match] = []
         var findsNothing = false
-        /// The text of the page as HTML, or nothing while matches are shown.
+        /// The text of the page as HTML. Empty while matches are shown.
         var html = ""
         var previous: Entry?
         var next: Entry?
     }
 
-    /// Returns the guide. A start of the server does not build it, only the first request for one of its pages.
+    /// Returns the guide. The first request for one of its pages builds it, not the start of the server.
     let load: @Sendable () -> Guide
 
     private var guide: Guide { load() }

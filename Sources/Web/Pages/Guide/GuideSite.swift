@@ -14,7 +14,7 @@ package struct GuideSite {
         self.guide = guide
     }
 
-    /// The files by name. `index.html` is the entry.
+    /// The files by name. The entry page is `index.html`.
     package var files: [(name: String, text: String)] {
         get throws {
             try guide.pages.map { (file(ofPage: $0.name), try text(of: $0)) }
