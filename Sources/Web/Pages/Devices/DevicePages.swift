@@ -22,7 +22,7 @@ struct DevicePages: Sendable {
         var tableAddress: String
         var counts: [Count]
         var hasCounts: Bool
-        /// Whether the devices are being counted and no earlier count exists.
+        /// Whether a first count of the devices is in progress.
         var isCounting: Bool
         /// The time of the count.
         var countedAt: String?
@@ -100,7 +100,7 @@ struct DevicePages: Sendable {
 }
 
 extension DevicePages.Search.Count {
-    /// Returns a line for each app and environment.
+    /// Returns a row for each app and environment.
     fileprivate static func table(_ counts: [DeviceCountResult]) -> [Self] {
         let places = counts.map { [$0.topic, $0.environment] }
         return places.enumerated().filter { places.firstIndex(of: $1) == $0 }.map { _, place in
@@ -115,7 +115,7 @@ extension DevicePages.Search.Count {
     }
 }
 
-/// One device: its data, the outcome of a push now, and its history.
+/// One device: its data, what a push would do now, and its history.
 struct DevicePage: Sendable {
     struct Fact: Sendable {
         var label: String
@@ -154,7 +154,7 @@ struct DevicePage: Sendable {
         facts = Self.facts(device)
         now = explanation.now
         events = explanation.events.reversed().map { event in
-            // The link before the text names the campaign already.
+            // The link in front of the text already names the campaign.
             let name = event.run == nil ? "" : event.campaign.map { "\($0): " } ?? ""
             let text = event.text.hasPrefix(name) ? String(event.text.dropFirst(name.count)) : event.text
             return Event(
@@ -181,8 +181,7 @@ struct DevicePage: Sendable {
     }
 }
 
-/// The colours of states that are not states of deliveries. Each borrows the colour of a delivery state with a similar
-/// meaning.
+/// The colours of states other than delivery states. Each has the colour of a delivery state with a similar meaning.
 enum StateColour {
     static func of(_ word: String) -> String {
         switch word {
