@@ -2,13 +2,13 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// The audit: who did what, and when. The address contains the filter, so that a view can be shared as a link.
+/// The audit log: who did what, and when. The address contains the filters, so that a view can be shared as a link.
 struct AuditPages: Sendable {
     struct Page: Sendable {
         struct Event: Sendable {
             var at: String
             var kind: String
-            /// The address of all events of the same kind.
+            /// The address that lists all events of this kind.
             var kindAddress: String
             var actor: String
             var actorAddress: String
@@ -32,7 +32,7 @@ struct AuditPages: Sendable {
         var problem: String?
         var events: [Event]
         var isEmpty: Bool
-        /// The address of older events.
+        /// The address of older events. `nil` if there are none.
         var nextAddress: String?
         var tableAddress: String
     }
@@ -96,7 +96,7 @@ extension AuditPages.Page.Event {
     }
 }
 
-/// A query of the audit, by page or by API.
+/// A query of the audit log, from the page or the API.
 struct AuditQuestion: Sendable {
     private let run: Int64?
     private let actor: String?
