@@ -4,7 +4,7 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// The pages of segments: the list, the members of a segment, and an expression with its count while it is typed.
+/// The pages of segments: the list, the members of one segment, and the count of an expression while a person types it.
 struct SegmentPages: Sendable {
     let cases: UseCases
 
@@ -42,7 +42,7 @@ struct SegmentPages: Sendable {
             isOffered: caller.role.may(.segments), mayKeep: caller.topic == nil)
     }
 
-    /// Handles two buttons: one counts the expression, one saves it.
+    /// Handles the form's two buttons: one counts the expression, the other saves it.
     @Sendable private func define(_ request: PageRequest) async throws -> Response {
         let fields = try await request.form()
         var form = self.form(fields, try request.caller)
@@ -68,7 +68,7 @@ struct SegmentPages: Sendable {
         }
     }
 
-    /// Returns the part of the page with the count, while a person types.
+    /// Returns the count as a fragment of the page. A script requests it while a person types.
     @Sendable private func count(_ request: PageRequest) async throws -> Response {
         let fields = ["topic": request.query("topic") ?? "", "push_type": request.query("push_type") ?? ""]
         let view = try await counted(request.query("expression") ?? "", fields, request)
@@ -131,7 +131,7 @@ struct SegmentPages: Sendable {
         return try request.page(.segment, title: name, page, status: .init(code: problem?.status ?? 200))
     }
 
-    /// Changes the members to a pasted list, with one member per line.
+    /// Adds, removes or replaces members, given a pasted list with one member per line.
     @Sendable private func change(_ request: PageRequest) async throws -> Response {
         let fields = try await request.form()
         let name = request.path("segment")
@@ -172,7 +172,7 @@ extension SegmentPages {
     }
 }
 
-/// Converts pasted identifiers to the lines that programs send.
+/// Converts pasted identifiers to the JSON lines that programs send.
 enum PastedMembers {
     static func lines(_ text: String, of key: String) -> [UInt8] {
         let keys = ["installation_id", "user_id", "token"]
@@ -219,13 +219,14 @@ struct SegmentPage: Sendable {
     var changed: String
     /// The form of a segment with an expression.
     var form: SegmentForm?
-    /// The address for changing listed members. `nil` if there is an expression, or if the visitor may not change them.
+    /// The address that changes listed members. `nil` if the segment has an expression or the visitor may not change
+    /// it.
     var changeAddress: String?
-    /// The address for removing the segment, if the visitor may remove it.
+    /// The address that removes the segment. `nil` if the visitor may not remove it.
     var removeAddress: String?
     /// Whether the visitor may replace all members. A visitor confined to one app may not.
     var mayReplace: Bool
-    /// The members as pasted.
+    /// The pasted members, shown again after a problem.
     var given: String
     var problem: String?
     /// The result of the last change.
@@ -236,20 +237,20 @@ struct SegmentPage: Sendable {
     var tableAddress: String
 }
 
-/// The form in which an expression is written.
+/// The form with an expression.
 struct SegmentForm: Sendable {
     struct Choice: Sendable {
         var word: String
         var isChosen: Bool
     }
 
-    /// The current segment, if it prevents saving.
+    /// The stored segment that prevents saving.
     struct Known: Sendable {
         var address: String
         var label: String
         /// The other user's expression. `nil` if the segment has listed members.
         var theirs: String?
-        /// The tag that saving over the other expression sends. `nil` if this is not offered.
+        /// The tag that the button for replacing this expression sends. `nil` if replacing is not offered.
         var tag: String?
     }
 
@@ -259,9 +260,9 @@ struct SegmentForm: Sendable {
     var mayKeep: Bool
     var name: String
     var expression: String
-    /// The segment that was opened. Empty if the form is for a new one.
+    /// The name of the segment that was opened. Empty if the form is for a new segment.
     var segment: String
-    /// The tag of its expression when it was opened.
+    /// The tag that the segment's expression had when the segment was opened.
     var opened: String
     var topics: [Choice]
     var pushTypes: [Choice]
@@ -286,14 +287,14 @@ struct SegmentForm: Sendable {
 
     /// Returns the condition for saving. The form replaces only the segment that was opened.
     ///
-    /// - Parameter over: the tag of another user's expression, sent by the button that replaces it.
+    /// - Parameter over: the tag of another user's expression. The button that replaces that expression sends it.
     func condition(for name: String, over: String?) -> ManageSegments.Condition {
         segment == name && !opened.isEmpty ? .unchanged(tag: over ?? opened) : .new
     }
 
     mutating func show(_ refusal: SegmentRefusal) {
         guard let found = refusal.known else {
-            // The segment is gone, so saving once more creates a new one.
+            // The segment no longer exists, so saving again creates a new one.
             (segment, opened) = ("", "")
             return
         }
@@ -317,7 +318,7 @@ struct CountView: Sendable {
 
     var faults: [Fault] = []
     var problem: String?
-    /// `nil` if the expression cannot be counted.
+    /// The number of devices that a push would reach. `nil` if the expression cannot be counted.
     var reach: String?
     var selected = ""
     var parts: [Part] = []
