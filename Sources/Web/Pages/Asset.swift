@@ -2,19 +2,19 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// The stylesheet and the scripts, which are embedded in the binary.
+/// The stylesheets and the scripts, which are embedded in the binary.
 enum Asset: String, CaseIterable, Sendable {
     case style = "style.css"
-    /// The stylesheet of the guide, in addition to the one of all pages and of the report.
+    /// The additional stylesheet of the guide. All pages and the report use ``style``.
     case guideStyle = "guide.css"
     case script = "console.js"
-    /// The script of the pages on which a text is edited.
+    /// The script of the pages with a text editor.
     case editor = "editor.js"
-    /// The script of the pages on which an expression is edited.
+    /// The script of the pages with an expression editor.
     case segments = "segments.js"
 
-    /// The version of all assets, which changes with any of them. Addresses carry it, so browsers may keep an asset for
-    /// a year.
+    /// The version of all assets, which changes with any of them. Addresses contain it, so browsers may cache an asset
+    /// for a year.
     static let version = EntityTag.word(allCases.flatMap(\.bytes))
 
     private var bytes: [UInt8] {

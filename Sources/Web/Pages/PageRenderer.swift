@@ -3,7 +3,8 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// Renders whole pages from templates: the frame, the visitor, and the headers for browsers.
+/// Renders whole pages from templates: the content, the navigation, the visitor's name, and the headers of the
+/// response.
 enum PageRenderer {
     /// The values that every page's template uses.
     struct Page<Content: Sendable>: Sendable {
@@ -26,12 +27,12 @@ enum PageRenderer {
         var stops: [StopBanner] = []
         /// Whether the visitor may stop everything, and no such stop is in force.
         var mayStopAll = false
-        /// The version of the scripts and the stylesheet. Browsers load them again when it changes.
+        /// The version of the scripts and the stylesheets. Browsers load them again when it changes.
         var version: String
         var content: Content
     }
 
-    /// The pages of the head line in order of use, with the permission that each needs.
+    /// The pages in the navigation, most used first, with the permission that each needs.
     private static let pages: [(address: String, label: String, permission: AccessRole.Permission)] = [
         ("/", "Runs", .read), ("/campaigns", "Campaigns", .read), ("/calendar", "Calendar", .read),
         ("/approvals", "Approvals", .read), ("/segments", "Segments", .read), ("/devices", "Devices", .read),

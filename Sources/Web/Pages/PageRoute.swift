@@ -3,21 +3,22 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// One page, or one form of a page: its path, its permission and its handler.
+/// A page or a form: its method, its path, its permission and its handler.
 struct PageRoute: Sendable {
     var method: HTTPRequest.Method
     /// The path, with `{name}` for parameters.
     var path: String
-    /// The permission that the page needs. `nil` if any visitor may use it, signed in or not.
+    /// The permission that the page needs. `nil` if visitors may use it without signing in.
     var permission: AccessRole.Permission?
-    /// Whether the route reads texts of campaign or template files, or segments. Such a route runs on ``TextThreads``.
+    /// Whether the route reads the texts of campaign files or template files, or segments. Such a route runs on
+    /// ``TextThreads``.
     var readsTexts = false
     var handle: @Sendable (PageRequest) async throws -> Response
 
-    /// Whether the route may change anything.
+    /// Whether the route may change stored data, according to its method and its permission.
     var isChange: Bool { method != .get && permission != .plan && permission != .read }
 
-    /// Whether the route is a whole page, not a part that a script requests repeatedly.
+    /// Whether the route is a whole page. A script requests the other routes repeatedly for a part of a page.
     var isWhole: Bool { !["/live", "/state", "/charts"].contains { path.hasSuffix($0) } }
 
     static func get(
@@ -37,7 +38,7 @@ struct PageRoute: Sendable {
 }
 
 extension PageRoute {
-    /// The same page, marked as one that reads texts.
+    /// The same route, marked as one that reads texts.
     var readingTexts: PageRoute {
         var page = self
         page.readsTexts = true
@@ -51,12 +52,12 @@ extension PageRoute {
 struct PageRequest: Sendable {
     /// The maximum size of a form, in bytes.
     static let formBytesMax = 1 << 20
-    /// The maximum size of an address to continue with, in bytes.
+    /// The maximum size of the address of the next page, in bytes.
     private static let addressBytesMax = 8192
 
     let request: Request
     let context: WebContext
-    /// The visitor. `nil` if no person is signed in; only pages without a permission allow this.
+    /// The visitor. `nil` if no person is signed in, which only pages without a permission allow.
     let visitor: Caller?
     /// The stops in force.
     let stops: [StopBanner]
@@ -80,7 +81,7 @@ struct PageRequest: Sendable {
         return value.isEmpty ? nil : value
     }
 
-    /// Returns the fields of a form, as browsers encode them.
+    /// Returns the fields of a form. Throws 413 if the form is too large.
     func form() async throws -> [String: String] {
         let buffer: ByteBuffer
         do {
@@ -91,7 +92,7 @@ struct PageRequest: Sendable {
         return Dictionary(Self.pairs(String(buffer: buffer)).map { ($0.name, $0.value) }) { _, last in last }
     }
 
-    /// Returns the names and values of an encoded address or form. A name without a value has an empty one.
+    /// Returns the decoded names and values of an address's query or of a form. A name without `=` has an empty value.
     static func pairs(_ text: String) -> [(name: String, value: String)] {
         text.split(separator: "&").map { pair in
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(decoded)
@@ -100,8 +101,8 @@ struct PageRequest: Sendable {
     }
 
     /// Returns the address if every browser reads it as an address of this server, or `nil` if not. Such an address is
-    /// a path of visible ASCII, as percent-encoded addresses are, with one slash in front and without `\`. Browsers
-    /// drop tabs and line ends, and read `\` as `/`, before they look for a host.
+    /// a path of visible ASCII that begins with exactly one slash and contains no `\`. Browsers drop tabs and line
+    /// ends, and read `\` as `/`, before they look for a host.
     static func ownAddress(_ address: String) -> String? {
         let bytes = Array(address.utf8.prefix(addressBytesMax + 1))
         guard bytes.first == UInt8(ascii: "/"), bytes.count <= addressBytesMax,
@@ -111,7 +112,7 @@ struct PageRequest: Sendable {
         return address
     }
 
-    /// Decodes the encoding of forms, in which a plus sign stands for a blank.
+    /// Decodes the encoding of forms, in which a plus sign stands for a space.
     private static func decoded(_ text: some StringProtocol) -> String {
         let text = text.replacingOccurrences(of: "+", with: " ")
         return text.removingPercentEncoding ?? text
@@ -128,7 +129,7 @@ struct PageRequest: Sendable {
     }
 
     /// Redirects a browser to a page of this server, usually after a form. All redirects use this method. An address
-    /// that may lead elsewhere becomes the first page.
+    /// that may lead to another server is replaced by the first page.
     static func seeOther(_ address: String, cookie: Cookie? = nil) -> Response {
         let address = ownAddress(address) ?? "/"
         var response = Response(status: .seeOther, headers: [.location: address, .cacheControl: "no-store"])

@@ -1,7 +1,7 @@
 import Mustache
 
-/// The templates of the pages and of the report file, by the names of their files. `{{>report-sum}}` refers to
-/// `Templates/report-sum.mustache`.
+/// The templates of the pages and of the report file. Each raw value is the name of a file without its extension:
+/// `report-sum` means `Templates/report-sum.mustache`. Another template includes it as `{{>report-sum}}`.
 enum PageTemplate: String, CaseIterable, Sendable {
     case deliveries
     case layout
@@ -19,13 +19,13 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case devices, device
     case segments, segment
     case segmentForm = "segment-form"
-    /// The count of an expression alone, without a page.
+    /// The count of an expression, as a fragment of a page.
     case count
     case audit, health, tokens
     case approvals, approval
     case changes
     case guide
-    /// A page of the guide as a file of its own, without a server.
+    /// A page of the guide as a file, for a site without a server.
     case guideSite = "guide-site"
     case report
     case reportFacts = "report-facts"
@@ -82,7 +82,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
         MustacheLibrary(templates: try texts.mapValues(PageContentType.template))
     }
 
-    /// Renders the model. Throws if a template's text is wrong.
+    /// Renders the model. Throws if a template cannot be parsed.
     func render(_ model: Any) throws -> String {
         guard let text = try Self.library.get().render(TemplateModel.tree(model) as Any, withTemplate: rawValue) else {
             throw Missing(template: self)

@@ -6,9 +6,9 @@ import Hummingbird
 struct SignInPages: Sendable {
     /// The values of the form.
     struct Form: Sendable {
-        /// The page of this server to continue with.
+        /// The address on this server to continue with after signing in.
         var next: String
-        /// The problem with the last attempt.
+        /// The reason why the last attempt failed.
         var problem: String?
     }
 
@@ -20,7 +20,7 @@ struct SignInPages: Sendable {
         ]
     }
 
-    /// Shows the form. With the link that a terminal showed, signs in and redirects to the first page.
+    /// Shows the form. If the address contains a one-time link's code, signs in and redirects to the first page.
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
         guard let code = request.query("link"), request.request.method == .get else {
             return try form(request, next: request.query("next"))
@@ -64,6 +64,6 @@ struct SignInPages: Sendable {
             headers: retryAfter.map { [.retryAfter: "\($0)"] } ?? [:])
     }
 
-    /// Returns the path if it leads to this server, or the first page if not.
+    /// Returns the address if it belongs to this server, or the first page otherwise.
     private static func ownPage(_ path: String?) -> String { PageRequest.ownAddress(path ?? "") ?? "/" }
 }

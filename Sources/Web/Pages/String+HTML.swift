@@ -1,10 +1,12 @@
 import Mustache
 
 extension String {
-    /// Returns the text escaped for HTML or SVG, also within quotes. Pages, reports and charts use no other escaper.
+    /// Returns the text escaped for HTML or SVG, also for use within quotes. Pages, reports and charts use no other
+    /// escaper.
     ///
-    /// The escaper works on bytes. A `Character` may join a `<` with signs in front of it or behind it, which an HTML
-    /// parser does not join. The escaper drops control characters and noncharacters, because XML cannot hold them.
+    /// The escaper works on bytes. A `Character` may combine `<` with the scalars before or after it, which an HTML
+    /// parser does not do. The escaper drops the ASCII control characters except tab, line feed and carriage return.
+    /// It also drops U+FFFE and U+FFFF, which XML forbids.
     var escapedHTML: String {
         guard utf8.contains(where: Self.mustEscape) else { return self }
         var bytes: [UInt8] = []
@@ -41,14 +43,14 @@ extension String {
     }
 }
 
-/// Makes the templates escape with ``Swift/String/escapedHTML``. The library's own escaper works on `Character`.
+/// Makes templates escape with ``Swift/String/escapedHTML``. The library's own escaper works on `Character`.
 struct PageContentType: MustacheContentType {
     private static let name = "FANFARE"
 
     func escapeText(_ text: String) -> String { text.escapedHTML }
 
-    /// Parses a template that escapes with this type. Each template declares it, because the library uses its own
-    /// escaper again in every partial.
+    /// Parses a template that escapes with this type. Each template declares the type, because the library falls back
+    /// to its own escaper in every partial.
     static func template(_ text: String) throws -> MustacheTemplate {
         MustacheContentTypes.register(Self(), named: name)
         return try MustacheTemplate(string: "{{% CONTENT_TYPE:\(name)}}\n" + text)

@@ -8,16 +8,15 @@ extension String {
     private static let plainInAddress = CharacterSet(
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
-    /// A moment of a result (ISO 8601, UTC), written for people: `2026-11-22 08:00:12`. All times of the pages are in
-    /// UTC.
+    /// The text of an ISO 8601 time for people: `2026-11-22 08:00:12`. All times on the pages are in UTC.
     var shownTime: String {
         guard count >= 20 else { return self }
         return "\(prefix(10)) \(dropFirst(11).prefix(8))"
     }
 
-    /// The same with its zone, for places where nothing else names the zone: `2026-11-22 08:00:12 UTC`.
+    /// The same time with its zone, for places that do not name the zone: `2026-11-22 08:00:12 UTC`.
     var shownTimeAndZone: String { shownTime + " UTC" }
 
-    /// The name of an event or a state, written for people: `run paused` for `run_paused`.
+    /// The name of an event or a state for people: `run paused` for `run_paused`.
     var withSpaces: String { replacing("_", with: " ") }
 }

@@ -1,7 +1,7 @@
 import Mustache
 
-/// The values that a template uses, with the fields of each value by name. Mustache finds a field by walking a mirror
-/// of all fields, once for each place that names it. For a table of a hundred lines, this costs more than the rest of
+/// Converts the values that a template uses, so that their fields can be found by name. Mustache itself searches a
+/// mirror of all fields whenever a template names one. For a table of a hundred rows, this costs more than the rest of
 /// the page.
 enum TemplateModel {
     /// - Parameter value: a value with stored properties, a list, an optional, a text, a number or a Boolean.
@@ -30,8 +30,8 @@ enum TemplateModel {
         return Fields(fields)
     }
 
-    /// The fields of one value. A field is converted only when a template names it, because a list of runs shows little
-    /// of each run.
+    /// The fields of one value. A field is converted only when a template names it, because a list of runs shows only a
+    /// few fields of each run.
     private struct Fields: MustacheParent {
         private let fields: [String: Any]
 
