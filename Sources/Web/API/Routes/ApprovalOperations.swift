@@ -3,17 +3,17 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// The operations for plans that need signatures before anything is sent.
+/// The operations for plans that need approvals before anything is sent.
 struct ApprovalOperations: Sendable {
     struct ApproveBody: Codable, Sendable {
-        /// The plan as it was shown, with its reach. The path may contain it instead.
+        /// The plan's hash as it was shown, which includes the reach. The path may contain it instead.
         var plan: String?
-        /// The reason, for the audit.
+        /// The reason, for the audit log.
         var reason: String?
     }
 
     struct RejectBody: Codable, Sendable {
-        /// The reason, for the audit.
+        /// The reason, for the audit log.
         var reason: String?
     }
 
@@ -87,7 +87,9 @@ extension UseCases {
         try await approving.detail(visible(plan, to: caller).digest, now: now)
     }
 
-    /// - Parameter shown: the plan with its reach, as the approver has seen it.
+    /// Signs a plan.
+    ///
+    /// - Parameter shown: the plan's hash as the approver has seen it, which includes the reach.
     func approve(
         _ plan: String, shown: String?, reason: String?, by caller: Caller
     ) async throws -> ApprovalResult {

@@ -2,7 +2,7 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// The operation that lists the audit: who did what, and when.
+/// The operation that lists the audit log: who did what, and when.
 struct AuditOperations: Sendable {
     let cases: UseCases
 

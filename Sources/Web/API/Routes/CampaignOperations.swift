@@ -4,9 +4,9 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// The operations for campaign and template files: list, read, check before saving, and write if editing is on.
+/// The operations for campaign files and template files: list, read, validate, and write if editing is on.
 struct CampaignOperations: Sendable {
-    /// A text that is checked as if it were in its file.
+    /// A text to validate as if it were in its file.
     struct TextBody: Codable, Sendable {
         var text: String
     }
@@ -16,7 +16,7 @@ struct CampaignOperations: Sendable {
     static let campaign = Operation.Parameter.path("campaign", "The name of a campaign's file, without `.yaml`.")
     private static let template = Operation.Parameter.path(
         "template", "The name of a template's file, without `.yaml`.")
-    /// The conditions of a write, which say what the caller has seen. The caller must send one of them.
+    /// The conditions of a write. The caller must send one of them, to state which version of the file it has read.
     private static let conditions: [Operation.Parameter] = [
         .header("If-Match", "The ETag of the text that is replaced."),
         .header("If-None-Match", "For a file that does not exist yet.", allowed: ["*"]),
@@ -125,8 +125,8 @@ struct CampaignOperations: Sendable {
         }
     }
 
-    /// Returns the condition, or `nil` if there is none. `If-Match: *` does not say what the caller has seen, so it
-    /// counts as none.
+    /// Returns the condition, or `nil` if there is none. `If-Match: *` names no version that the caller has read, so it
+    /// counts as no condition.
     private static func condition(_ request: Request) throws -> ManageFiles.Condition? {
         if request.headers[.ifNoneMatch]?.trimmingCharacters(in: .whitespaces) == "*" { return .new }
         guard let tag = request.headers[.ifMatch]?.trimmingCharacters(in: .whitespaces), tag != "*" else { return nil }
@@ -165,7 +165,7 @@ extension CampaignOperations {
             do {
                 detail = try cases.files.template(name)
             } catch let failure as Failure where failure.kind == .notFound && request.caller.topic != nil {
-                // The advice of this error names the nearest template, which may be another app's.
+                // The message suggests the nearest template, which may be another app's.
                 throw Problem.notFound("no template \"\(name)\"")
             }
             detail.template = access.visible(detail.template)
@@ -225,7 +225,7 @@ struct CampaignAccess: Sendable {
         try caller.requireTopic(topic ?? "", orNotFound: Self.none(campaign))
     }
 
-    /// Throws unless the current file and the new text both belong to an app of the caller.
+    /// Throws if the current file, the new text or a template that the text names belongs to another app.
     func requireWriting(_ campaign: String, text: String) throws {
         guard caller.topic != nil else { return }
         try requireWriting(
@@ -233,6 +233,8 @@ struct CampaignAccess: Sendable {
             templates: Set(cases.files.templates(ofText: text, name: campaign)))
     }
 
+    /// Checks a write of a campaign's text.
+    ///
     /// - Parameters:
     ///   - new: the topic of the new text.
     ///   - templates: the templates that the text names.
@@ -251,8 +253,8 @@ struct CampaignAccess: Sendable {
         for name in templates.sorted() { try requireTemplate(name) }
     }
 
-    /// Returns whether a waiting change concerns files that the caller might write. Its text is read once for all
-    /// requests.
+    /// Returns whether the caller may see a waiting change, because it might write the same text. The text of a change
+    /// is parsed once for all requests.
     func sees(_ change: ChangeResult) async -> Bool {
         do {
             guard change.kind == ManageFiles.Kind.campaign.rawValue else {
@@ -268,7 +270,7 @@ struct CampaignAccess: Sendable {
         }
     }
 
-    /// Checks the same for a file of either kind.
+    /// Throws if the caller may not write this text to a file of either kind.
     func requireWriting(_ kind: ManageFiles.Kind, _ name: String, text: String) throws {
         switch kind {
         case .campaign: try requireWriting(name, text: text)
@@ -276,7 +278,7 @@ struct CampaignAccess: Sendable {
         }
     }
 
-    /// Validates a text, and tells whether it would wait for release.
+    /// Validates a text. Sets `held` if the text would wait for release after saving.
     func validatedForCaller(
         _ kind: ManageFiles.Kind, _ name: String, text: String
     ) async throws -> ValidationResult {
@@ -287,7 +289,7 @@ struct CampaignAccess: Sendable {
         return result
     }
 
-    /// Returns the problems of an unsaved text, as far as the caller may see them.
+    /// Validates an unsaved text. Returns only the findings that the caller may see.
     func validated(_ kind: ManageFiles.Kind, _ name: String, text: String) async throws -> ValidationResult {
         switch kind {
         case .campaign: try requireTemplates(ofText: text, campaign: name)
@@ -296,7 +298,7 @@ struct CampaignAccess: Sendable {
         return visible(try await cases.files.validate(kind, name, text: text, now: cases.now))
     }
 
-    /// Throws if the text names another app's template, because a validation shows the templates that the text names.
+    /// Throws if the text names another app's template, because a validation shows the templates that a text names.
     private func requireTemplates(ofText text: String, campaign: String) throws {
         guard caller.topic != nil else { return }
         for name in cases.files.templates(ofText: text, name: campaign) { try requireTemplate(name) }
@@ -310,8 +312,8 @@ struct CampaignAccess: Sendable {
         return topics.isEmpty ? !cases.files.hasUnreadableCampaigns : topics.contains(where: caller.sees)
     }
 
-    /// Throws for a segment without devices of the caller's app, exactly as if the segment did not exist. A count of 0
-    /// would reveal that it exists.
+    /// Throws if a segment has no devices of the caller's app, with the same error as for a segment that does not
+    /// exist. A count of 0 would reveal that the segment exists.
     func requireSegments(_ names: Set<String>) async throws {
         guard caller.topic != nil else { return }
         let access = SegmentAccess(cases, caller)
@@ -324,7 +326,7 @@ struct CampaignAccess: Sendable {
         }
     }
 
-    /// Checks the same for the segments that a campaign's audience and stages name.
+    /// Throws if a segment that a campaign's audience or stages name has no devices of the caller's app.
     func requireSegments(of campaign: Campaign) async throws { try await requireSegments(campaign.segmentsNamed) }
 
     /// Throws if the caller may not start runs and the segment is in the audience of a campaign that starts

@@ -2,10 +2,10 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// The operations for texts of files that wait for release. An account that may start runs releases them.
+/// The operations for changes to files that wait for release. An account that may start runs releases them.
 struct ChangeOperations: Sendable {
     struct RejectBody: Codable, Sendable {
-        /// The reason, for the author and the audit.
+        /// The reason, for the author and the audit log.
         var reason: String?
     }
 
@@ -70,7 +70,7 @@ extension UseCases {
         return seen
     }
 
-    /// Returns a change. Throws "not found" if its file or its new text is another app's.
+    /// Returns a change. Throws "not found" if its file or its new text belongs to another app.
     func change(_ id: Int64, for caller: Caller) async throws -> ChangeDetailResult {
         let detail = try await files.change(id)
         guard caller.topic != nil else { return detail }

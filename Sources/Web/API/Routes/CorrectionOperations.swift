@@ -12,8 +12,7 @@ struct CorrectionOperations: Sendable {
         var variables: [String: String]?
         /// Whether to send another correction after an earlier one.
         var again: Bool?
-        /// The reason why words that the campaign did not prepare are sent without the signatures that their reach
-        /// needs.
+        /// The reason to send an unprepared text to many devices without approvals.
         var reason: String?
     }
 

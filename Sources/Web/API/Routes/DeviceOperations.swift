@@ -144,14 +144,14 @@ struct DeviceOperations: Sendable {
     }
 }
 
-/// Registers the devices of one request in batches of what has arrived. Each batch is committed before its lines are
-/// answered.
+/// Registers the devices of one request in batches. A batch contains the lines that have arrived, and is committed
+/// before the response reports them.
 struct RegistrationStream: Sendable {
     private let registering: RegisterDevices
     private let request: APIRequest
     private let isBrief: Bool
 
-    /// - Parameter isBrief: whether stored lines get no answer.
+    /// - Parameter isBrief: whether the response reports only rejected lines.
     init(_ registering: RegisterDevices, _ request: APIRequest, isBrief: Bool) {
         self.registering = registering
         self.request = request
@@ -185,7 +185,7 @@ struct RegistrationStream: Sendable {
             do {
                 piece = try await inbox.nextPiece(briefly: !lines.isEmpty)
             } catch {
-                // The client is gone. The complete lines are kept.
+                // The body broke off. The complete lines that have arrived are stored.
                 _ = await store(&lines, &counts)
                 throw error
             }

@@ -24,7 +24,8 @@ struct HealthOperations: Sendable {
 }
 
 extension HealthResult {
-    /// Returns the health as the caller may see it. A caller confined to one app sees nothing of other apps.
+    /// Returns the health as the caller may see it. A caller confined to one app sees only the state of the service
+    /// itself.
     func seen(by caller: Caller) -> HealthResult {
         caller.topic == nil ? self : ofTheServiceAlone
     }

@@ -3,9 +3,9 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// The operations for runs: reading them and their results, and changing them.
+/// The operations that read runs and their results, and that change runs.
 struct RunOperations: Sendable {
-    /// The reason for a change, for the audit.
+    /// The reason for a change, for the audit log.
     struct Change: Codable, Sendable {
         var reason: String?
     }
@@ -175,8 +175,8 @@ struct RunOperations: Sendable {
         return try answer(try await cases.control.approve(run, stage: stage, by: request.caller.actor).run)
     }
 
-    /// Performs a change. If the request names the state that its caller has seen, the change's transaction checks it,
-    /// too.
+    /// Performs a change. If the request names the state that the caller has seen, the transaction of the change checks
+    /// it again.
     private func change(
         _ request: APIRequest, _ body: (Run, String?, Actor, Bool) async throws -> Run
     ) async throws -> Response {
@@ -206,6 +206,6 @@ struct RunOperations: Sendable {
         try await cases.run(try request.number("run", of: "run"), for: request.caller)
     }
 
-    /// Returns the tag of the state on which a person decides. The counts may change without changing it.
+    /// Returns the tag of the run's state, for `If-Match`. The tag does not depend on the run's counts.
     private static func tag(_ result: RunResult) -> String { EntityTag.of(result.stateSummary) }
 }

@@ -36,7 +36,7 @@ struct ScheduleOperations: Sendable {
 }
 
 extension UseCases {
-    /// Returns what starts automatically between two days, and the runs that wait for a person.
+    /// Returns what starts automatically between two days, and the runs that wait for a person's decision.
     ///
     /// - Parameter sees: returns whether the caller may see the app with this topic.
     func coming(

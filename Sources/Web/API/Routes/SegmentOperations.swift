@@ -115,7 +115,7 @@ struct SegmentOperations: Sendable {
             problems: [.notFound, .conflict, .serviceUnavailable], handle: remove)
     }
 
-    /// A line of members. It has one of these fields.
+    /// One line of a list of members. Exactly one field is set.
     struct Member: Codable, Sendable {
         var installationId: String?
         var userId: String?
@@ -155,8 +155,8 @@ struct SegmentOperations: Sendable {
         return try .json(segment, headers: Self.tag(segment))
     }
 
-    /// Returns the condition, or `nil` if there is none. `*` does not say what the caller has seen, so it counts as
-    /// none.
+    /// Returns the condition, or `nil` if there is none. `*` names no version that the caller has read, so it counts as
+    /// no condition.
     private static func condition(_ request: Request) -> ManageSegments.Condition? {
         guard let tag = request.headers[.ifMatch]?.trimmingCharacters(in: .whitespaces), tag != "*" else { return nil }
         return .unchanged(tag: tag.replacingSign("\"", with: ""))
@@ -215,8 +215,8 @@ struct SegmentOperations: Sendable {
     }
 }
 
-/// The caller's access to segments. A caller confined to one app sees the segments that have devices of that app, and
-/// only these devices are counted.
+/// The caller's access to segments. A caller confined to one app sees only segments with devices of that app, and only
+/// these devices are counted.
 struct SegmentAccess: Sendable {
     private let cases: UseCases
     private let caller: Caller
@@ -247,8 +247,8 @@ struct SegmentAccess: Sendable {
         throw Problem.notFound("no segment \"\(name)\"; import it first")
     }
 
-    /// Returns the topics of the caller's app that have devices. The count for a topic that never had one would read
-    /// all devices.
+    /// Returns the topics of the caller's app that have devices. Counting for a topic without devices would read all
+    /// devices.
     private func topics() async throws -> Set<String> {
         (caller.topic?.topics ?? []).intersection(try await cases.devices.topics())
     }
@@ -260,7 +260,7 @@ struct SegmentAccess: Sendable {
             do {
                 own.count += try await cases.counting.devices(inSegment: segment.name, topic: topic)
             } catch  where ManageSegments.missing(error) != nil {
-                // The expression names a segment that is gone.
+                // The expression names a segment that no longer exists.
                 return nil
             }
         }
@@ -268,7 +268,7 @@ struct SegmentAccess: Sendable {
     }
 }
 
-/// Reports a missing segment as "not found", because addresses name segments.
+/// Reports a missing segment as "not found", because the address of the request names it.
 enum SegmentNames {
     static func found<Value>(_ body: () async throws -> Value) async throws -> Value {
         do {
@@ -280,7 +280,7 @@ enum SegmentNames {
     }
 }
 
-/// The pieces of a request's body. The body is complete if it ends without an error.
+/// Reads the pieces of a request's body. The body is complete if reading ends without an error.
 struct CountedBody {
     private var pieces: RequestBody.AsyncIterator
 
@@ -288,7 +288,7 @@ struct CountedBody {
 
     mutating func next() async throws -> [UInt8]? {
         let piece = try await pieces.next()
-        // For a cancelled task, the body seems to end.
+        // If the task is cancelled, the iterator ends without an error.
         try Task.checkCancellation()
         return piece.map { Array($0.readableBytesView) }
     }

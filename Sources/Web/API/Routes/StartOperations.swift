@@ -4,14 +4,14 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// The operations from a campaign to a run: plan it, render it, test it on one device, start it.
+/// The operations that lead from a campaign to a run: plan, render, test on one device, start.
 struct StartOperations: Sendable {
     struct PlanBody: Codable, Sendable {
-        /// The values of the campaign's variables. Variables that are left out have their defaults.
+        /// The values of the campaign's variables. The other variables have their default values.
         var variables: [String: String]?
         /// The occurrence of the schedule. By default, the next one.
         var occurrence: String?
-        /// Whether to plan as if the run started now, whatever the schedule says.
+        /// Whether to plan as if the run started now, independently of the schedule.
         var now: Bool?
     }
 
@@ -19,7 +19,7 @@ struct StartOperations: Sendable {
         var variables: [String: String]?
         /// A BCP 47 tag. By default, the template's default locale.
         var locale: String?
-        /// An installation id, a user id, a token or its last 8 characters. It takes the place of a locale.
+        /// An installation id, a user id, a token or its last 8 characters. It replaces `locale`.
         var device: String?
         var variant: String?
     }
@@ -31,12 +31,12 @@ struct StartOperations: Sendable {
     }
 
     struct StartBody: Codable, Sendable {
-        /// The permanent name of this run. The same name again means the same run.
+        /// The permanent name of this run. A later request with the same name returns the same run.
         var occurrence: String
         var variables: [String: String]?
         /// The hash of a plan. The run sends exactly this plan.
         var plan: String?
-        /// The guards to override: `max_reach`, `min_reach`, `max_growth`. The audit records them.
+        /// The guards to override: `max_reach`, `min_reach`, `max_growth`. The audit log records them.
         var overrideGuards: [String]?
     }
 
@@ -165,7 +165,7 @@ struct StartOperations: Sendable {
 }
 
 extension UseCases {
-    /// Starts a campaign. A caller confined to one app learns nothing of other apps.
+    /// Starts a campaign. For a caller confined to one app, another app's campaign does not exist.
     func started(
         _ campaign: String, _ order: StartCampaign.Order, by caller: Caller
     ) async throws -> StartCampaign.Started {
@@ -183,11 +183,11 @@ extension UseCases {
         }
     }
 
-    /// Creates a test of a campaign, which the daemon sends.
+    /// Creates a test run of a campaign, which the daemon sends.
     func tested(
         _ definition: RunDefinition, device: String, variant: String?, by caller: Caller
     ) async throws -> Run {
-        // No daemon can send for an app that the configuration does not contain.
+        // The daemon cannot send for an app that the configuration does not contain.
         _ = try configuration().app(for: definition.campaign.topic)
         return try await tests.start(
             definition, device: device, variant: variant, isHandedOver: true, by: caller.actor, now: now,

@@ -2,16 +2,16 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// The operations that stop everything, a campaign or a run, and that lift a stop. The stop of a single run ends with
-/// its `resume`.
+/// The operations that stop everything, a campaign or a run, and that lift a stop. `resume` ends the stop of a single
+/// run.
 struct StopOperations: Sendable {
-    /// The reason, for the audit.
+    /// The reason, for the audit log.
     struct Stop: Codable, Sendable {
         var reason: String?
     }
 
     struct Lift: Codable, Sendable {
-        /// The reason, which is recorded.
+        /// The reason, for the audit log. It is required.
         var reason: String
     }
 
@@ -96,7 +96,9 @@ extension UseCases {
         return seen
     }
 
-    /// - Parameter waits: whether to wait until every sender has obeyed, for 15 s at most.
+    /// Stops the sending of a scope.
+    ///
+    /// - Parameter waits: whether to wait, for at most 15 s, until every sender has confirmed the stop.
     func stop(_ scope: StopOrder.Scope, reason: String?, by caller: Caller, waits: Bool) async throws -> StopResult {
         try await require(scope, caller)
         let reason = reason.flatMap { $0.contains { !$0.isWhitespace } ? $0 : nil }
@@ -118,8 +120,8 @@ extension UseCases {
         return result
     }
 
-    /// Returns the scope with the name that runs have. A campaign's page has the name of the file; runs have the name
-    /// within it.
+    /// Returns the scope with the name that the campaign's runs have. The caller may give the name of the campaign's
+    /// file instead, which may differ.
     private func named(_ scope: StopOrder.Scope) -> StopOrder.Scope {
         guard case .campaign(let name) = scope else { return scope }
         return .campaign(runName(ofCampaign: name))
@@ -130,7 +132,7 @@ extension UseCases {
         return (try? await require(scope, caller)) != nil
     }
 
-    /// Throws "not found" for a caller that is confined to another app. Only a caller for all apps may stop everything.
+    /// Throws "not found" if the scope belongs to another app. Only a caller for all apps may stop everything.
     private func require(_ scope: StopOrder.Scope, _ caller: Caller) async throws {
         switch scope {
         case .all: try caller.requireAllApps(for: "stops of everything")
@@ -147,7 +149,7 @@ extension UseCases {
             do {
                 try CampaignAccess(self, caller).require(name)
             } catch {
-                // The file may be gone while the campaign's runs continue.
+                // The file may no longer exist while the campaign's runs continue.
                 guard let run = try? await run(name), run.campaign == name, caller.sees(run.definition.campaign.topic)
                 else { throw error }
             }

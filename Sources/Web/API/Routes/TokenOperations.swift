@@ -6,7 +6,7 @@ import Model
 struct TokenOperations: Sendable {
     /// A token to create.
     struct Request: Codable, Sendable {
-        /// The owner or the purpose of the token. The audit shows this name for its actions.
+        /// The owner or the purpose of the token. The audit log shows this name as the actor.
         var name: String
         var role: String
         /// The topic of the only app for which the token is valid.
