@@ -4,11 +4,11 @@ import Hummingbird
 import Model
 import ServiceLifecycle
 
-/// A request to an operation, with an authenticated caller and known parameters.
+/// A request to an operation, with an authenticated caller and checked parameters.
 struct APIRequest: Sendable {
-    /// The maximum size of a body that is one JSON value, in bytes.
+    /// The maximum size of a JSON body, in bytes.
     static let bodyBytesMax = 1 << 20
-    /// The maximum size of one line in a body of many, in bytes.
+    /// The maximum size of one line in a body of JSON lines, in bytes.
     static let lineBytesMax = 1 << 16
 
     let caller: Caller
@@ -17,7 +17,7 @@ struct APIRequest: Sendable {
     private let operation: Operation
     fileprivate let query: [Substring: Substring]
 
-    /// Throws if the address has a parameter that the operation does not have, or one parameter twice.
+    /// Throws if the address has a parameter that the operation does not know, or has a parameter twice.
     init(_ request: Request, _ context: WebContext, _ caller: Caller, _ operation: Operation) throws {
         let parameters = operation.parameters
         self.operation = operation
@@ -43,7 +43,7 @@ struct APIRequest: Sendable {
         self.query = query
     }
 
-    /// Returns a parameter of the path.
+    /// Returns a parameter of the path, decoded.
     func path(_ name: String) -> String {
         let text = context.parameters.get(operation.place(of: name)) ?? ""
         return text.removingPercentEncoding ?? text
@@ -74,7 +74,7 @@ struct APIRequest: Sendable {
         }
     }
 
-    /// Returns the maximum number of items on a page of a list.
+    /// Returns the maximum number of items on a page of a list: 1 to 500, by default 50.
     func limit() throws -> Int { try integer("limit", in: 1...500, otherwise: 50) }
 
     func moment(_ name: String) throws -> Timestamp? {
@@ -85,7 +85,7 @@ struct APIRequest: Sendable {
         return moment
     }
 
-    /// Returns a parameter that is a word of an enumeration, or `nil` if it is absent.
+    /// Returns a parameter that is a value of an enumeration, or `nil` if the parameter is absent.
     func word<Word: RawRepresentable & CaseIterable>(_ name: String, _ type: Word.Type) throws -> Word?
     where Word.RawValue == String {
         guard let text = text(name) else { return nil }
@@ -94,7 +94,7 @@ struct APIRequest: Sendable {
             parameter: name, "\"\(name)\" must be one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
     }
 
-    /// Returns a parameter that is one of some words, or `nil` if it is absent.
+    /// Returns a parameter that is one of the allowed words, or `nil` if the parameter is absent.
     func word(_ name: String, among allowed: [String]) throws -> String? {
         guard let text = text(name) else { return nil }
         guard allowed.contains(text) else {
@@ -110,7 +110,7 @@ struct APIRequest: Sendable {
         return try JSONBody.value(type, from: Data(buffer.readableBytesView))
     }
 
-    /// Returns the JSON body, or `nil` if there is none.
+    /// Returns the JSON body, or `nil` if the body is empty.
     func optionalBody<Value: Decodable>(_ type: Value.Type) async throws -> Value? {
         let buffer = try await collected(bytesMax: Self.bodyBytesMax)
         guard buffer.readableBytes > 0 else { return nil }
@@ -118,7 +118,7 @@ struct APIRequest: Sendable {
         return try JSONBody.value(type, from: Data(buffer.readableBytesView))
     }
 
-    /// Throws 415 if the body declares another media type. A body that declares none is accepted.
+    /// Throws 415 if the request declares another media type. A request that declares none is accepted.
     func requireType(_ type: String) throws {
         guard let given = request.headers[.contentType] else { return }
         let name = given.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
@@ -129,7 +129,7 @@ struct APIRequest: Sendable {
         )
     }
 
-    /// Performs long work while the client stays connected and the server is not told to stop. Cancels it otherwise.
+    /// Performs long work. Cancels it when the client leaves or the server is told to stop.
     func whileClientStays<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         try await cancelWhenGracefulShutdown {
             try await context.whileClientStays(work)

@@ -1,12 +1,12 @@
 import Hummingbird
 import Synchronization
 
-/// The pieces of a request's body that have arrived and are not taken yet. One task reads the connection while another
-/// works, and pauses while too many bytes wait.
+/// A bounded buffer for a request's body. One task reads the connection while another processes what has arrived. The
+/// reading task pauses while the buffer is full.
 final class BodyInbox: Sendable {
-    /// The maximum number of bytes that wait. Beyond it, the reader pauses and the client is held back.
+    /// The number of buffered bytes from which the reading task pauses. The client then cannot send more.
     private static let waitingBytesMax = 1 << 20
-    /// The time to wait for more from a slow client before the available bytes are processed.
+    /// The time to wait for more from a slow client, before the caller processes the bytes that it has.
     private static let gatherTime: Duration = .milliseconds(10)
 
     private struct State {
@@ -33,11 +33,11 @@ final class BodyInbox: Sendable {
         }
     }
 
-    /// Returns the bytes that have arrived, or an empty array at the end. If the body broke off, throws once all
+    /// Returns the bytes that have arrived, or an empty array at the end. If the body broke off, throws after all
     /// earlier bytes are taken.
     ///
-    /// - Parameter briefly: whether the caller has bytes already. If so, returns `nil` if nothing more arrives within
-    ///   10 ms.
+    /// - Parameter briefly: whether the caller already has bytes to process. If so, the method returns `nil` if nothing
+    ///   more arrives within 10 ms.
     func nextPiece(briefly: Bool) async throws -> [UInt8]? {
         if briefly {
             guard hasNothing else { return try taken() }
@@ -48,7 +48,7 @@ final class BodyInbox: Sendable {
         return try taken()
     }
 
-    /// Closes the inbox, because its bytes are no longer needed.
+    /// Discards the buffered bytes and all later ones, because the caller no longer needs them.
     func close() {
         let reader = state.withLock { state in
             state.bytes = []
@@ -114,7 +114,7 @@ final class BodyInbox: Sendable {
 }
 
 extension Response {
-    /// Returns a response of JSON lines, which are written as they are produced.
+    /// Returns a response of JSON lines. `write` writes them as it produces them.
     static func jsonLines(_ write: @escaping @Sendable (inout any ResponseBodyWriter) async throws -> Void) -> Response
     {
         Response(

@@ -3,11 +3,11 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// The deliveries of a run as CSV, read in pages as the client takes them.
+/// The deliveries of a run as CSV. They are read in pages, as fast as the client receives them.
 enum DeliveryLines {
     private static let linesPerPage = 1000
 
-    /// Throws before the first line if only the summary of the run is left.
+    /// Throws before the first line if the run's deliveries were pruned.
     static func response(for run: Run, _ cases: UseCases) async throws -> Response {
         let first = try await cases.reports.lines(of: run, after: nil, limit: linesPerPage)
         let body = ResponseBody { writer in

@@ -2,13 +2,13 @@ import Campaigns
 import Foundation
 import Model
 
-/// Decodes a request's JSON body after a check of the whole. The check reports all unknown, missing and wrong fields
+/// Checks a request's JSON body as a whole, then decodes it. The check reports all unknown, missing and wrong fields
 /// together, and names the first ``ProblemList/shownMax`` of them.
 enum JSONBody {
     static func value<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
         let value: JSONValue
         do {
-            // A decoder that tries each kind of value in turn is slow, because an error costs more than the value.
+            // A decoder that tries each kind of value in turn is slow, because each failed attempt throws an error.
             value = JSONValue(try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed))
         } catch {
             throw Problem(
@@ -21,7 +21,7 @@ enum JSONBody {
         do {
             return try ResultJSON.value(type, from: String(decoding: data, as: UTF8.self))
         } catch {
-            // The shape does not cover everything, such as a number that does not fit.
+            // The shape does not describe everything, such as the range of a number.
             throw Problem.invalid([Problem.Place(pointer: "", detail: "the body is invalid: \(error)")]
             )
         }
@@ -101,7 +101,7 @@ extension Shape {
     }
 }
 
-/// Any JSON value. Whole numbers have a case of their own.
+/// Any JSON value. Whole numbers have their own case.
 private enum JSONValue {
     case null
     case boolean(Bool)

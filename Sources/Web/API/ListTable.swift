@@ -4,8 +4,8 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// A list as CSV, for use in other tools. Each field of the results has a column. The name of an inner object's field
-/// has a dot. Programs read the same list as JSON.
+/// A list as CSV. Each field of the results has a column. A field of an inner object has a column such as
+/// `counts.accepted`.
 enum ListTable {
     static let type = "text/csv; charset=utf-8"
 
@@ -26,8 +26,8 @@ enum ListTable {
         path.reduce(row as Any?) { value, key in (value as? [String: Any])?[key] }
     }
 
-    /// Returns the text of a field. Lists of texts, such as devices' tags, are separated by semicolons; deeper values
-    /// are JSON.
+    /// Returns the text of a field. A list of texts, such as a device's tags, is joined with semicolons. Other lists
+    /// and objects are JSON.
     private static func field(_ value: Any?) -> String {
         switch value {
         case nil, is NSNull: return ""
@@ -54,7 +54,7 @@ extension Operation.Parameter {
 }
 
 extension APIRequest {
-    /// Returns one page of a list, as JSON or as CSV. The header `Link` contains the address of the next page, too.
+    /// Returns one page of a list, as JSON or as CSV. The header `Link` also contains the address of the next page.
     func list<Item: Codable & Sendable>(_ items: [Item], next: String?) throws -> Response {
         var headers: HTTPFields = [:]
         if let next, let name = HTTPField.Name("Link") { headers[name] = "<\(address(cursor: next))>; rel=\"next\"" }

@@ -9,7 +9,7 @@ struct OpenAPIDocument: Sendable {
     private static let common: [HTTPResponse.Status] = [
         .unauthorized, .forbidden, .unprocessableContent, .tooManyRequests, .internalServerError, .serviceUnavailable,
     ]
-    /// The further statuses of operations that take a body.
+    /// The additional statuses of operations that take a body.
     private static let ofBodies: [HTTPResponse.Status] = [
         .badRequest, .requestTimeout, .contentTooLarge, .unsupportedMediaType,
     ]

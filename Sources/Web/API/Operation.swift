@@ -3,8 +3,8 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// One operation of the API: its route, its permission, its input and its responses. The routes, the table of roles and
-/// the OpenAPI document are built from operations, so that they never contradict each other.
+/// One operation of the API: its route, its permission, its input and its responses. The routes and the OpenAPI
+/// document are built from the operations, so that they never contradict each other.
 struct Operation: Sendable {
     struct Parameter: Hashable, Sendable {
         enum Place: String, Hashable, Sendable {
@@ -15,7 +15,7 @@ struct Operation: Sendable {
         var place = Place.query
         var isRequired = false
         var shape = Shape.string
-        /// The permitted words. Empty if any text is permitted.
+        /// The allowed words. Empty if every text is allowed.
         var allowed: [String] = []
         var about: String
 
@@ -42,7 +42,7 @@ struct Operation: Sendable {
         static let cursor = query("cursor", "The `next` of the previous page.")
     }
 
-    /// The content of a body: one JSON value, one JSON value on each line, or text.
+    /// The content of a body: one JSON value, one JSON value on each line, or text of a media type.
     enum Content: Sendable {
         case json(any (Decodable & Sendable).Type)
         case jsonLines(any (Decodable & Sendable).Type)
@@ -53,7 +53,7 @@ struct Operation: Sendable {
         var status: HTTPResponse.Status
         var about: String
         var content: Content?
-        /// Whether the client may request it as CSV, too.
+        /// Whether the client may request CSV instead.
         var isTable: Bool
 
         init(_ status: HTTPResponse.Status, _ about: String, _ content: Content? = nil, orTable isTable: Bool = false) {
@@ -67,9 +67,9 @@ struct Operation: Sendable {
     var method: HTTPRequest.Method
     /// The path under `/api/v1`, with `{name}` for parameters.
     var path: String
-    /// The name in the document, such as `listRuns`.
+    /// The `operationId` in the document, such as `listRuns`.
     var id: String
-    /// The section of the document.
+    /// The section of the document (`tags`).
     var subject: String
     var about: String
     var permission: AccessRole.Permission
@@ -80,18 +80,18 @@ struct Operation: Sendable {
     var answers: [Answer]
     /// The statuses of problems, besides those that every operation may return.
     var problems: [HTTPResponse.Status] = []
-    /// Whether the operation reads texts of campaign or template files, or segments. Such an operation runs on
-    /// ``TextThreads``.
+    /// Whether the operation reads the texts of campaign files or template files, or segments. Such an operation runs
+    /// on ``TextThreads``.
     var readsTexts = false
     var handle: @Sendable (APIRequest) async throws -> Response
 
     static let prefix = "/api/v1"
 
-    /// Whether the operation may change anything, according to the permission that it requires.
+    /// Whether the operation may change stored data, according to its permission.
     var isChange: Bool { ![.read, .plan].contains(permission) }
 
-    /// The path for the router, which knows one name for each position. Parameters are therefore named by their
-    /// positions.
+    /// The path for the router. The router allows one parameter name for each position, so parameters are named by
+    /// their position.
     var routerPath: RouterPath {
         let parts = path.split(separator: "/").enumerated().map { index, part in
             part.hasPrefix("{") ? "{\(Self.place(index))}" : String(part)
@@ -121,7 +121,7 @@ extension [Operation] {
 }
 
 extension Response {
-    /// Returns a result in the form of `--json`.
+    /// Returns a response with the same JSON as `--json` prints.
     static func json(
         _ value: some Encodable, _ status: HTTPResponse.Status = .ok, headers: HTTPFields = [:]
     ) throws -> Response {
@@ -134,7 +134,7 @@ extension Response {
     }
 }
 
-/// One page of a list, and the start of the next one.
+/// One page of a list, and the cursor of the next page.
 struct ListPage<Item: Codable & Sendable>: Codable, Sendable {
     var items: [Item]
     /// The value for `cursor`. Absent on the last page.

@@ -2,9 +2,9 @@ import Campaigns
 import Hummingbird
 import Model
 
-/// The reason why a request failed (RFC 9457), with the kinds and the words of the command line.
+/// The reason why a request failed (RFC 9457), with the messages of the command line.
 struct Problem: Error, Codable, Sendable {
-    /// A wrong place in the request.
+    /// A part of the request that is wrong, and the reason.
     struct Place: Codable, Hashable, Sendable {
         /// A JSON pointer into the body (RFC 6901).
         var pointer: String?
@@ -21,7 +21,7 @@ struct Problem: Error, Codable, Sendable {
     /// The number of seconds after which the client may retry. The header `Retry-After` contains it, too.
     var retryAfter: Int?
 
-    /// - Parameter name: the last part of the type, a word for programs.
+    /// - Parameter name: the last part of the type, for programs.
     init(
         _ status: Int, _ name: String, _ title: String, _ detail: String, errors: [Place]? = nil, retryAfter: Int? = nil
     ) {
@@ -33,7 +33,7 @@ struct Problem: Error, Codable, Sendable {
         self.retryAfter = retryAfter
     }
 
-    /// Creates the problem for any error of a use case. An internal error reveals nothing of its cause.
+    /// Creates the problem for any error of a use case. For an internal error, it does not reveal the cause.
     init(_ error: any Error) {
         switch error {
         case let problem as Problem: self = problem
@@ -53,8 +53,8 @@ struct Problem: Error, Codable, Sendable {
         }
     }
 
-    /// Creates the problem for one caller. A caller confined to one app learns no name of another app. Only an
-    /// administrator of all apps learns the database's message.
+    /// Creates the problem for one caller. If the caller is confined to one app, the problem suggests no segment, which
+    /// may be another app's. Only an administrator of all apps gets the database's message.
     init(_ error: any Error, for caller: Caller?) {
         self.init(caller?.topic == nil ? error : ManageSegments.withoutSuggestion(error))
         guard caller?.role != .admin || caller?.topic != nil, UseCases.quotesDatabase(error) else { return }
@@ -70,7 +70,7 @@ struct Problem: Error, Codable, Sendable {
             retryAfter: failure.kind == .tryAgain ? 5 : nil)
     }
 
-    /// Creates the problem for a file that is not written.
+    /// Creates the problem for a file that was not saved.
     init(_ refusal: FileRefusal) {
         let summary = refusal.description
         switch refusal {

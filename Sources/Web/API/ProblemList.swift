@@ -1,6 +1,7 @@
 import Model
 
-/// The problems of a request: the first ones, and the number of the others. A response must not grow with the request.
+/// The problems of a request: the first 20, and the number of the others. The size of a response therefore does not
+/// depend on the request.
 struct ProblemList {
     static let shownMax = 20
 
@@ -11,7 +12,7 @@ struct ProblemList {
         for place in places { add(place) }
     }
 
-    /// Adds a problem. Its words are created only if they are shown.
+    /// Adds a problem. Evaluates its text only if the problem is shown.
     mutating func add(_ place: @autoclosure () -> Problem.Place) {
         count += 1
         if shown.count < Self.shownMax { shown.append(place()) }
@@ -27,7 +28,7 @@ struct ProblemList {
 }
 
 extension String {
-    /// The text of a request for use in a response: at most 100 Unicode scalars of it.
+    /// A text of the request for use in a response, cut to 100 Unicode scalars.
     var shownShort: String {
         let scalars = unicodeScalars
         guard let end = scalars.index(scalars.startIndex, offsetBy: 100, limitedBy: scalars.endIndex),

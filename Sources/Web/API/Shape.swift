@@ -1,5 +1,5 @@
-/// The shape of a JSON value, derived from the type that is encoded or decoded, so that it is never wrong. A decoder
-/// without data answers every request of the type, and records it.
+/// The shape of a JSON value. It is derived from the type that is encoded or decoded, so that both always agree. For
+/// this, a decoder without data supplies placeholder values and records what the type requests.
 indirect enum Shape: Hashable, Sendable {
     struct Field: Hashable, Sendable {
         /// The name in JSON.
@@ -9,14 +9,14 @@ indirect enum Shape: Hashable, Sendable {
     }
 
     case string, integer, number, boolean
-    /// One of these words.
+    /// A string that is one of these words.
     case word([String])
     case array(Shape)
     /// An object with any keys.
     case map(Shape)
     case object([Field])
 
-    /// Returns the shape of a type. Throws if the type accepts only particular values; enumerations of words are
+    /// Returns the shape of a type. Throws if the type rejects the placeholder values. Enumerations of strings are
     /// supported.
     static func of(_ type: (some Decodable).Type) throws -> Shape {
         let recorder = ShapeRecorder()
@@ -25,7 +25,7 @@ indirect enum Shape: Hashable, Sendable {
     }
 }
 
-/// Records the shape of one place in a value, as the decoder for that place.
+/// Records the shape of one place in a value, and acts as the decoder for that place.
 private final class ShapeRecorder: Decoder {
     var codingPath: [any CodingKey] = []
     var userInfo: [CodingUserInfoKey: Any] = [:]
@@ -66,7 +66,8 @@ private final class ShapeRecorder: Decoder {
         return place
     }
 
-    /// Returns the place of a dictionary's values. A dictionary asks for its keys; a type with fields knows its own.
+    /// Returns the place of a dictionary's values. Only a dictionary requests all keys; a type with fields knows its
+    /// own.
     func value() -> ShapeRecorder {
         if case .values(let known) = form { return known }
         let place = ShapeRecorder()
@@ -82,7 +83,7 @@ private final class ShapeRecorder: Decoder {
 
     func singleValueContainer() -> any SingleValueDecodingContainer { Single(place: self) }
 
-    /// Returns a value of any type that can be created without data.
+    /// Creates a value of any type without data.
     func made<Value: Decodable>(_ type: Value.Type) throws -> Value {
         if let cases = type as? any CaseIterable.Type, let (allowed, first) = Self.allowed(of: cases),
             let first = first as? Value
@@ -171,7 +172,7 @@ private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func superDecoder(forKey key: Key) -> any Decoder { place(key) }
 }
 
-/// A list of one element.
+/// A list that seems to have one element.
 private struct Unkeyed: UnkeyedDecodingContainer {
     let place: ShapeRecorder
     var codingPath: [any CodingKey] = []
