@@ -1,12 +1,12 @@
 package import Campaigns
 package import Model
 
-/// Series whose values are read at a scrape, not when an event occurs.
+/// Series whose values are read during a scrape, not recorded when an event occurs.
 package struct GaugeFamily: Hashable, Sendable {
     package var name: String
     package var help: String
     package var samples: [MetricSample]
-    /// Whether the values only grow while the process lives.
+    /// Whether the values only increase while the process runs.
     package var isCounter = false
 
     package init(_ name: String, _ help: String, _ samples: [MetricSample], isCounter: Bool = false) {
@@ -23,8 +23,8 @@ package struct GaugeFamily: Hashable, Sendable {
 }
 
 extension GaugeFamily {
-    /// Returns the gauges of the store: the states of runs, the waiting deliveries, and how long the first of them are
-    /// overdue.
+    /// Returns the gauges of the store: the runs by state, the queue of each open run, and what waits for a person or
+    /// for another server.
     package static func of(_ observation: ObservationResult) -> [GaugeFamily] {
         let states = RunState.allCases.map { state in
             MetricSample([MetricLabel("state", state.rawValue)], Double(observation.runs[state] ?? 0))
@@ -52,7 +52,8 @@ extension GaugeFamily {
 
     package static let lastBackup = "fanfare_last_backup_timestamp_seconds"
 
-    /// Returns the gauges of what waits for a person or for another server, and of the store's age and backup.
+    /// Returns the gauges of what waits for a person or for another server, and the times of the store's first entry
+    /// and last backup.
     private static func waits(_ observation: ObservationResult) -> [GaugeFamily] {
         let halts = RunHalt.allCases.map { halt in
             MetricSample([MetricLabel("reason", halt.rawValue)], Double(observation.halts[halt] ?? 0))
@@ -89,8 +90,8 @@ extension GaugeFamily {
     /// Returns the gauges of the campaign files that a daemon has read.
     ///
     /// - Parameters:
-    ///   - scheduled: the number of loaded campaigns that start by a schedule.
-    ///   - problems: the number of files that have errors.
+    ///   - scheduled: the number of loaded campaigns with a schedule.
+    ///   - problems: the number of files with errors.
     package static func files(
         loaded: Int, scheduled: Int, problems: Int, nextStart: Timestamp?
     ) -> [GaugeFamily] {

@@ -36,7 +36,7 @@ final class FloatingPointCounterSeries: FloatingPointCounterHandler, MetricSerie
     }
 }
 
-/// A gauge, which keeps the last value.
+/// A gauge, whose value can be set, increased and decreased.
 final class GaugeSeries: MeterHandler, RecorderHandler, MetricSeries {
     static let type = "gauge"
     private let value = Mutex(0.0)
@@ -53,14 +53,15 @@ final class GaugeSeries: MeterHandler, RecorderHandler, MetricSeries {
     }
 }
 
-/// A histogram: the number of values up to each bound. Durations are in seconds.
+/// A histogram, which counts the values up to each bound. Durations are in seconds.
 final class HistogramSeries: TimerHandler, RecorderHandler, MetricSeries {
     static let type = "histogram"
-    /// The bounds in seconds, from a response on the same machine to the deadline of a request.
+    /// The bounds in seconds, from the fastest response on the same machine to the deadline of a request.
     static let bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20]
 
     private struct State {
-        /// The counts by the first bound that is not below the value. The last one is for values above all bounds.
+        /// The number of values by the first bound that is not below the value. The last element counts values above
+        /// all bounds.
         var counts = [Int64](repeating: 0, count: bounds.count + 1)
         var sum = 0.0
     }

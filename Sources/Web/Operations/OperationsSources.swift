@@ -13,10 +13,10 @@ package struct OperationsSources: Sendable {
 
     /// - Parameters:
     ///   - registry: the metrics that are counted when events occur.
-    ///   - gauges: reads the gauges for each request for metrics.
-    ///   - health: returns why the process does not do its work, or `nil` if it does. Must not wait for a store.
+    ///   - gauges: reads the gauges during each scrape.
+    ///   - health: returns why the process does not do its work, or `nil` if it does. It must not wait for a store.
     ///   - readiness: returns why requests cannot be served now, or `nil` if they can.
-    ///   - outages: returns what keeps pushes from being sent while requests are still served.
+    ///   - outages: returns the reasons why pushes are not sent, while requests are still served.
     package init(
         registry: PrometheusRegistry, gauges: @escaping @Sendable () async -> [GaugeFamily] = { [] },
         health: @escaping @Sendable () async -> String? = { nil },
@@ -51,8 +51,8 @@ package struct OperationsSources: Sendable {
             }
             let found = outages()
             guard !found.isEmpty else { return Response.text("ready\n") }
-            // People who stop a campaign need the pages most while APNs is unreachable, so a load balancer must not
-            // remove them.
+            // A load balancer must keep this server while APNs is unreachable. People who stop a campaign need the
+            // pages most then.
             let summary =
                 await isTrusted(request, context) ? found.joined(separator: "\n") : "sending waits; the log says why"
             return Response.text("ready: \(summary)\n")

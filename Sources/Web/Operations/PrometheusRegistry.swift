@@ -3,11 +3,12 @@ import Synchronization
 
 /// Collects all metrics of this process: a backend for swift-metrics that Prometheus can read.
 ///
-/// It replaces swift-prometheus, because a scrape also reads gauges from the store at that moment. A registry that only
-/// receives values cannot do this. The remaining work is only this file and ``MetricSeries``.
+/// It is used instead of swift-prometheus, because a scrape also reads gauges from the store at that moment. A registry
+/// that only receives values cannot do this.
 ///
 /// A family has one type. A request for its name with another type returns a handler whose values are not exported.
 /// Counters always end in `_total` and timers in `_seconds`. Characters that a name cannot contain become `_`. Any
+/// thread may use the registry.
 /// thread may use the registry.
 package final class PrometheusRegistry: MetricsFactory, Sendable {
     private struct Family {
@@ -18,7 +19,7 @@ package final class PrometheusRegistry: MetricsFactory, Sendable {
     private let helps: [String: String]
     private let families = Mutex<[String: Family]>([:])
 
-    /// - Parameter helps: a sentence for each name of a metric.
+    /// - Parameter helps: the help texts, by the name of the metric.
     package init(helps: [String: String] = [:]) {
         self.helps = helps
     }
@@ -52,9 +53,9 @@ package final class PrometheusRegistry: MetricsFactory, Sendable {
     package func destroyMeter(_ handler: any MeterHandler) { remove(handler) }
     package func destroyTimer(_ handler: any TimerHandler) { remove(handler) }
 
-    /// Returns all metrics with their current values, and the gauges that were just read.
+    /// Returns all metrics with their current values, and the given gauges.
     ///
-    /// - Parameter hidden: the names of labels. Series with one of them are left out.
+    /// - Parameter hidden: the names of confidential labels. A series with one of them is left out.
     package func text(with gauges: [GaugeFamily] = [], without hidden: Set<String> = []) -> String {
         var text = PrometheusText()
         let families = families.withLock { $0 }
@@ -80,7 +81,7 @@ package final class PrometheusRegistry: MetricsFactory, Sendable {
         var labels: [MetricLabel] = []
         for (key, value) in dimensions {
             let key = PrometheusText.name(key)
-            // A set of labels cannot contain a label twice, and `le` is reserved for histograms.
+            // A set of labels cannot contain a name twice, and the name `le` is reserved for histograms.
             if key != "le", !labels.contains(where: { $0.name == key }) { labels.append(MetricLabel(key, value)) }
         }
         labels.sort()

@@ -1,4 +1,4 @@
-/// Writes the text format that Prometheus reads, version 0.0.4.
+/// Writes the text format of Prometheus, version 0.0.4.
 struct PrometheusText {
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -23,14 +23,15 @@ struct PrometheusText {
         for sample in family.samples { self.sample(family.name, sample.labels, sample.value) }
     }
 
-    /// Returns the text of a number: whole numbers without a fraction, and infinities in Prometheus's spelling.
+    /// Returns the text of a number. Whole numbers below 1e15 have no fraction, and infinities have Prometheus's
+    /// spelling.
     static func number(_ value: Double) -> String {
         if value.isNaN { return "NaN" }
         if value.isInfinite { return value > 0 ? "+Inf" : "-Inf" }
         return value == value.rounded() && abs(value) < 1e15 ? String(Int64(value)) : String(value)
     }
 
-    /// Returns any text as a name: letters, digits and `_`, without a digit at the start.
+    /// Returns the text as a valid name of ASCII letters, digits and `_`, which does not begin with a digit.
     static func name(_ text: String) -> String {
         let name = String(
             text.unicodeScalars.map { scalar in
@@ -54,7 +55,7 @@ struct PrometheusText {
     }
 }
 
-/// One series at one moment: its labels and its value.
+/// The labels and the value of a series at one moment.
 package struct MetricSample: Hashable, Sendable {
     package var labels: [MetricLabel]
     package var value: Double
