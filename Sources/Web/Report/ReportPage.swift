@@ -2,11 +2,10 @@ package import Campaigns
 import Foundation
 package import Model
 
-/// A run's report as one self-contained page. It has no script and sends no request, and is fit for printing and for
-/// sending on.
+/// A run's report as one self-contained page, for printing and for forwarding. It has no script and sends no request.
 ///
-/// The templates name these properties. All are ready to be shown. Templates escape them, except those that are HTML
-/// already (``sum``, ``charts``, ``style``).
+/// The templates use these properties, which are formatted for display. Templates escape them, except those that are
+/// HTML already (``sum``, ``charts``, ``style``).
 package struct ReportPage {
     struct Fact {
         let name: String
@@ -27,7 +26,7 @@ package struct ReportPage {
     }
 
     struct SliceTable {
-        /// `environment`, `locale` or `variant`.
+        /// The property by which the run is divided, such as `locale` or `app version`.
         let word: String
         let heads: [String]
         let rows: [SliceRow]
@@ -59,14 +58,14 @@ package struct ReportPage {
     let duplicates: String
     let mayHaveArrived: String
     let cleaned: String
-    /// A sentence that says whether the outcomes by device are still stored.
+    /// A sentence that states whether the outcomes by device are still stored.
     let kept: String
     let madeAt: String
     let version: String
 
     /// - Parameters:
-    ///   - waves: the waves of a run that follows each device's clock. If empty, they are not shown.
-    ///   - prunedAt: the time when the outcomes by device were pruned, or `nil` if they are kept.
+    ///   - waves: the waves of a run that follows each device's clock. Empty for any other run.
+    ///   - prunedAt: the time when the outcomes by device were pruned, or `nil` if they are still stored.
     ///   - version: the version of this program.
     package init(
         _ report: ReportResult, _ timeline: TimelineResult, waves: [WaveBar] = [], prunedAt: Timestamp?,
@@ -108,7 +107,6 @@ package struct ReportPage {
         self.version = version
     }
 
-    /// Returns the page.
     package func html() throws -> String { try PageTemplate.report.render(self) }
 
     private static func mayHaveArrived(_ count: Int?) -> String {
@@ -155,7 +153,7 @@ package struct ReportPage {
         }
     }
 
-    /// Returns the charts in the order in which readers need them.
+    /// Returns the charts from top to bottom. Without a report, returns only the charts of the timeline and the waves.
     static func charts(
         _ report: ReportResult?, _ timeline: TimelineResult, _ waves: [WaveBar] = []
     ) -> [Chart] {

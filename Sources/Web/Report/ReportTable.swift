@@ -1,16 +1,15 @@
 package import Campaigns
 import Model
 
-/// The tables of a run's report, as `report --format csv --table` names them. Scripts concatenate the tables of many
-/// runs.
+/// The tables of a run's report, by their names for `report --format csv --table`.
 package enum ReportTable: String, CaseIterable, Sendable {
     case summary, reasons, environments, locales, variants, timeline
     case appVersions = "app_versions"
     case zones, countries, waves, stages
-    /// A line for each device. It comes from the store in batches, not from the report.
+    /// A row for each device. The store provides these rows in batches; the report does not contain them.
     case deliveries
 
-    /// The error for an unknown name of a table.
+    /// The error for an unknown name.
     package struct Unknown: Error, CustomStringConvertible {
         let name: String
 
@@ -29,8 +28,8 @@ package enum ReportTable: String, CaseIterable, Sendable {
         self = table
     }
 
-    /// Returns CSV with a heading (RFC 4180). Numbers are not grouped, and times are in ISO 8601 and UTC. Returns an
-    /// empty text for ``deliveries``.
+    /// Returns CSV with a heading (RFC 4180). Numbers have no grouping separators, and times are in ISO 8601 and UTC.
+    /// Returns an empty text for ``deliveries``.
     package func csv(_ report: ReportResult, _ timeline: TimelineResult) -> String {
         let lines: [[String]] =
             switch self {
@@ -50,7 +49,7 @@ package enum ReportTable: String, CaseIterable, Sendable {
         return lines.map { CSVLine.text($0) + "\n" }.joined()
     }
 
-    /// Returns the heading and one line, so that scripts can concatenate the summaries of many runs.
+    /// Returns the heading and one row, so that scripts can concatenate the summaries of many runs.
     private static func summary(_ report: ReportResult) -> [[String]] {
         let mayHaveArrived = report.mayHaveArrived.map { "\($0)" } ?? ""
         let values: [(String, String)] =
