@@ -1,26 +1,26 @@
-/// A chart of numbers: an SVG for people who see it, and a table with the same numbers for every reader.
+/// A chart of numbers: an SVG, and a table with the same numbers for readers who do not see the SVG.
 ///
-/// The server creates it from values alone. The SVG contains no script, no `style` and no link, because the pages
-/// forbid them. Its colours come from the classes of `style.css`.
+/// The SVG contains no script, no `style` and no link. The pages' content security policy forbids inline scripts and
+/// styles. The colours come from the classes of `style.css`.
 package struct Chart: Sendable {
-    /// The identifier, unique on its page. The names of all parts begin with it.
+    /// The identifier, unique on its page. The identifiers of the chart's parts begin with it.
     let id: String
     let title: String
-    /// A description of the picture in one or two sentences, for people who do not see it.
+    /// A description of the picture in one or two sentences, which screen readers read.
     let summary: String
     /// The height in units of the drawing, like ``width``.
     let height: Int
     /// The drawing itself. Empty if there is nothing to draw.
     let drawing: String
     let legend: [LegendEntry]
-    /// A note below the picture: units, the zone, and what an axis leaves out.
+    /// A note below the picture, such as the units, the time zone, and the part of an axis that is left out.
     var note = ""
     let table: ChartTable
 
-    /// The width of every drawing in its own units, whatever the size of the screen.
+    /// The width of every drawing in its own units. The page scales the drawing to the screen.
     static let width = 640
 
-    /// The picture alone. Screen readers announce its title and its summary.
+    /// The picture alone, with its title and its summary for screen readers.
     package var svg: String {
         """
         <svg class="chart" viewBox="0 0 \(Self.width) \(height)" role="img" aria-labelledby="\(id)-t \(id)-d">\
@@ -50,20 +50,20 @@ package struct Chart: Sendable {
     }
 }
 
-/// The meaning of a colour. The name and the order say the same, so that colour is never the only sign.
+/// The meaning of a colour. Names and order repeat this meaning, so that a reader does not depend on colours.
 struct LegendEntry: Sendable {
     /// The class in `style.css`.
     let style: String
     let name: String
 }
 
-/// The table behind a chart: columns of words and numbers.
+/// The table of a chart: columns of names and numbers.
 struct ChartTable: Sendable {
     let columns: [String]
     /// The rows. The first value of each row is its name.
     let rows: [[String]]
 
-    /// Returns the table in a box that scrolls on its own. It omits end tags of rows and cells, as HTML allows, because
+    /// Returns the table in a box that scrolls separately. Rows and cells have no end tags, which HTML allows, because
     /// a long run has 360 rows.
     func html(named title: String) -> String {
         let heads = columns.map { "<th scope=col>\($0.escapedHTML)" }.joined()
@@ -80,7 +80,7 @@ struct ChartTable: Sendable {
     }
 }
 
-/// Returns a coordinate or a size with one decimal, which is left out if it is zero.
+/// Returns a coordinate or a size with one decimal, which is omitted if it is zero.
 func unit(_ value: Double) -> String {
     guard value.isFinite else { return "0" }
     let tenths = Int((min(max(value, -1e6), 1e6) * 10).rounded())

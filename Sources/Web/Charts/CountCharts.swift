@@ -1,7 +1,7 @@
 package import Campaigns
 import Model
 
-/// The states of a run's deliveries, in the order in which they are always shown.
+/// The states of a run's deliveries, in the order of all charts and tables.
 enum SumStates {
     static func all(_ counts: CountsResult) -> [(name: String, count: Int)] {
         [
@@ -12,7 +12,7 @@ enum SumStates {
 }
 
 extension Chart {
-    /// Returns the whole audience as one bar, divided by the states of its deliveries.
+    /// Returns a chart of the whole audience as one bar, divided by the states of the deliveries.
     package static func closedSum(_ counts: CountsResult, id: String = "sum") -> Chart {
         let states = SumStates.all(counts)
         let present = states.filter { $0.count > 0 }
@@ -43,14 +43,14 @@ extension Chart {
         return states.map { state in
             let size = sumPartMin + free * Double(state.count) / total
             defer { x += size }
-            // A gap of 1.5 units separates neighbours, for people who cannot tell their colours apart.
+            // A gap of 1.5 units separates neighbours, for readers who cannot distinguish their colours.
             return
                 "<rect class=\"fill \(state.name)\" x=\"\(unit(x))\" width=\"\(unit(size - 1.5))\" height=\"\(sumHeight)\">"
                 + "<title>\(state.name): \(state.count.grouped)</title></rect>"
         }.joined()
     }
 
-    /// Returns a chart with a bar for each reason of an end state, in the given order.
+    /// Returns a chart with a bar for each reason of a final state, in the given order.
     ///
     /// - Parameter state: `suppressed`, `rejected` or `unknown`. It determines the colour and the title.
     package static func reasons(
@@ -86,15 +86,15 @@ extension Chart {
     }
 }
 
-/// A row of a chart, with its words above its bar so that they fit on every screen.
+/// A row of a chart. The text is above the bar, so that it fits on every screen.
 struct BarRow {
-    /// The maximum number of rows drawn. The table contains the others, too.
+    /// The maximum number of rows drawn. The table contains all rows.
     static let shownMax = 12
     static let step = 50
 
     let name: String
     let value: String
-    /// Returns the bar, 10 units high, at this distance from the top.
+    /// Returns the bar, which is 10 units high, at this distance from the top.
     let drawing: (_ y: Int) -> String
 
     static func height(_ rows: [BarRow]) -> Int { min(rows.count, shownMax) * step }
@@ -115,7 +115,8 @@ struct BarRow {
 }
 
 extension String {
-    /// Returns the text cut to this width, with an ellipsis in place of the rest. East Asian letters count as two.
+    /// Returns the text cut to this width, with an ellipsis for the rest. Characters from U+1100, such as East Asian
+    /// ones, count as two.
     func cut(toWidth max: Int) -> String {
         var width = 0
         for index in indices {

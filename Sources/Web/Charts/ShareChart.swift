@@ -4,13 +4,14 @@ import Model
 
 /// The share of sent pushes that APNs accepted, with its confidence interval.
 ///
-/// The interval is Wilson's at 95 %. It stays within 0 to 1, and is right for small groups and for shares near 0 or 1.
-/// The usual interval (share ± 1.96 standard errors) has no width there.
+/// The interval is Wilson's at 95 %. It stays within 0 to 1, and is valid for small groups and for shares near 0 or 1.
+/// The usual interval (share ± 1.96 standard errors) has no width at 0 or 1.
 package struct AcceptedShare: Hashable, Sendable {
     private static let z = 1.959_963_985
 
     package let accepted: Int
-    /// The accepted, rejected and unknown deliveries. Suppressed deliveries were never sent, and pending ones not yet.
+    /// The accepted, rejected and unknown deliveries. Suppressed deliveries were never sent, and pending ones are not
+    /// sent yet.
     package let sent: Int
 
     package init(accepted: Int, sent: Int) {
@@ -37,9 +38,10 @@ package struct AcceptedShare: Hashable, Sendable {
 }
 
 extension Chart {
-    /// Returns the accepted share of each group with its interval. If two intervals overlap, the groups may not differ.
+    /// Returns a chart of the accepted share of each group, with its interval. If two intervals overlap, the difference
+    /// may be chance.
     ///
-    /// - Parameter by: the word of the title, such as `locale` or `variant`.
+    /// - Parameter by: the word that names the groups in the title, such as `locale` or `variant`.
     package static func shares(_ slices: [ReportResult.Slice], by word: String, id: String? = nil) -> Chart {
         ShareChart(id: id ?? "\(word)-shares", word: word, groups: slices.map { ($0.name, AcceptedShare($0.counts)) })
             .chart

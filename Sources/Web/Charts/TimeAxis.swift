@@ -3,14 +3,15 @@ package import Model
 
 /// Round numbers for the marks of an axis.
 package enum Ticks {
-    /// Returns marks from 0 to the first one at or above `max`. The step between them is 1, 2 or 5 times a power of
-    /// ten.
+    /// Returns at most `count + 1` marks, from 0 to the first one at or above `max`. The step between them is 1, 2 or 5
+    /// times a power of ten.
     package static func linear(to max: Double, atMost count: Int = 5) -> [Double] {
         let step = Swift.max(1, round(Swift.max(max, 1) / Double(count)))
         return (0...Int((Swift.max(max, 1) / step).rounded(.up))).map { Double($0) * step }
     }
 
-    /// Returns marks around `low` to `high`, both within 0 to 1. Treats a narrower range as half a percent.
+    /// Returns marks that enclose `low` to `high`, both within 0 to 1. A range narrower than 0.5 % has the step of 0.5
+    /// %.
     package static func shares(from low: Double, to high: Double) -> [Double] {
         let span = Swift.max(high - low, 0.005)
         let step = round(span / 4)
@@ -19,7 +20,7 @@ package enum Ticks {
         return (Int(Swift.min(first, last - 1))...Int(last)).map { Double($0) * step }
     }
 
-    /// Returns powers of ten around `low` and `high`. If there are few of them, adds 2 and 5 times each power.
+    /// Returns powers of ten that enclose `low` to `high`. If there are at most three, adds 2 and 5 times each power.
     package static func logarithmic(from low: Double, to high: Double) -> [Double] {
         let first = Int(log10(low).rounded(.down))
         let last = Swift.max(first + 1, Int(log10(high).rounded(.up)))
@@ -35,7 +36,7 @@ package enum Ticks {
     }
 }
 
-/// Short texts of numbers, for axes.
+/// Short texts of numbers for axes.
 package enum ShortNumber {
     /// Returns a text such as `0`, `500`, `2.5k` or `12M`.
     package static func text(_ value: Double) -> String {
@@ -49,7 +50,7 @@ package enum ShortNumber {
         value >= 1000 ? "\(ShortNumber.text(value / 1000)) s" : "\(unit(value)) ms"
     }
 
-    /// Returns a text such as `97.3 %` or `99.85 %`, with as many decimals as the step between two marks needs.
+    /// Returns a text such as `97.3 %` or `99.85 %`. It has as many decimals as the step between two marks needs.
     package static func percent(_ share: Double, step: Double = 0.001) -> String {
         let decimals = step >= 0.0099 ? 0 : step >= 0.00099 ? 1 : 2
         return String(format: "%.\(decimals)f %%", share * 100)
@@ -93,7 +94,7 @@ package struct TimeAxis {
         }
     }
 
-    /// Returns the day if the marks are days, and at midnight. Returns the time otherwise.
+    /// Returns the day for a step of whole days and for midnight, and the time otherwise.
     private func label(_ moment: Timestamp) -> String {
         let isMidnight = moment.milliseconds % 86_400_000 == 0
         if step >= 86_400 || isMidnight && from < moment { return Self.day(moment) }
@@ -116,14 +117,14 @@ package struct TimeAxis {
     }
 }
 
-/// The frame of a chart with numbers along its left side and time along its bottom.
+/// The frame of a chart with a scale of numbers at the left and of time at the bottom.
 struct PlotFrame {
     static let left = 72
     static let width = Chart.width - left - 18
     static let top = 14
     static let height = 170
     static let bottom = top + height
-    /// The height of the whole drawing.
+    /// The height of the whole drawing, including the labels of the time axis.
     static let drawingHeight = bottom + 34
 
     /// Returns horizontal lines at the marks, with their labels.
@@ -137,12 +138,12 @@ struct PlotFrame {
         return "<path class=\"grid\" d=\"\(lines)\"/><g text-anchor=\"end\">\(labels.joined())</g>"
     }
 
-    /// Returns the times along the bottom.
+    /// Returns the marks of the time axis with their labels.
     static func columns(_ axis: TimeAxis) -> String {
         let marks = axis.marks.map { (x: x(axis.position($0.moment)), label: $0.label) }
         let lines = marks.map { "M\(unit($0.x)) \(bottom)v5" }.joined()
         let labels = marks.map { mark in
-            // The right end has no room for the second half of the label.
+            // At the right end there is no room for the second half of a centred label.
             let anchor = mark.x > Double(left + width - 20) ? " text-anchor=\"end\"" : ""
             let shift = anchor.isEmpty ? mark.x : Double(Chart.width)
             return "<text x=\"\(unit(shift))\" y=\"\(bottom + 26)\"\(anchor)>\(mark.label)</text>"

@@ -2,26 +2,26 @@ package import Campaigns
 import Foundation
 import Model
 
-/// A run's timeline in columns of equal length, few enough to draw. Columns in which nothing happened are left out.
+/// A run's timeline, combined into columns of equal length. Columns without events are left out.
 struct TimelineColumns {
     struct Column {
-        /// The position from the left, counting gaps.
+        /// The position from the left. Columns that are left out count, too.
         var index: Int
         var accepted = 0
         var rejected = 0
         var unknown = 0
         var suppressed = 0
         var retried = 0
-        /// The latency of the slowest combined slot.
+        /// The latency of the slowest of the combined slots.
         var p50Ms, p99Ms: Double?
     }
 
-    /// The maximum number of columns. A reader cannot tell more of them apart. A drawing with this number takes 8 KB.
+    /// The maximum number of columns. A reader cannot distinguish more, and a drawing of this size takes 8 KB.
     static let columnsMax = 360
 
     let from: Timestamp
     let seconds: Int
-    /// The number of columns from the first to the last, counting gaps.
+    /// The number of columns from the first to the last. Columns that are left out count, too.
     let count: Int
     let columns: [Column]
 
@@ -49,7 +49,7 @@ struct TimelineColumns {
 
     var axis: TimeAxis { TimeAxis(from: from, to: from + .seconds(count * seconds)) }
 
-    /// Returns the time at which a column begins. Includes the day if the timeline has more than one.
+    /// Returns the time at which a column begins, with the day if the timeline spans more than one day.
     func label(_ column: Column) -> String {
         let text = (from + .seconds(column.index * seconds)).iso8601
         let isOneDay = from.iso8601.prefix(10) == axis.end.iso8601.prefix(10)
@@ -60,8 +60,8 @@ struct TimelineColumns {
     /// The length of a column, such as `10 s` or `4m`.
     var length: String { WrittenDuration.text(.seconds(seconds)) }
 
-    /// Returns a group with its origin at the bottom left of the frame. Its units are one column to the right and one
-    /// unit of the drawing upwards.
+    /// Returns an SVG group with its origin at the bottom left of the frame. One unit to the right is a column, and one
+    /// unit upwards is a unit of the drawing.
     func group(_ content: String) -> String {
         let scale = String(format: "%.4f", Double(PlotFrame.width) / Double(count))
         return "<g transform=\"translate(\(PlotFrame.left) \(PlotFrame.bottom)) scale(\(scale) -1)\">\(content)</g>"
@@ -101,8 +101,8 @@ extension Chart {
 }
 
 private struct OutcomesChart {
-    /// The series from the bottom up. Problems are at the bottom, where heights can be compared, and most slots have
-    /// none.
+    /// The series from the bottom up. Problems are at the bottom, because heights can be compared there. Most columns
+    /// have none.
     static let series: [(name: String, value: @Sendable (TimelineColumns.Column) -> Int)] = [
         ("unknown", { $0.unknown }), ("rejected", { $0.rejected }), ("retried", { $0.retried }),
         ("accepted", { $0.accepted }),
@@ -143,8 +143,8 @@ private struct OutcomesChart {
         let ticks = Ticks.linear(to: totals.max() ?? 0)
         let top = ticks.last ?? 1
         let marks = ticks.map { (height: $0 / top, label: ShortNumber.text($0)) }
-        // Each outline contains all series below it, and the next outline covers those. An outline needs half the path
-        // of a ring.
+        // Each outline also covers the series below it, and the next outline is drawn over that part. Such an outline
+        // needs half as much path data as one around a single series.
         let shapes = Self.series.indices.reversed().filter { index in
             columns.columns.contains { Self.series[index].value($0) > 0 }
         }.map { index in
@@ -154,7 +154,7 @@ private struct OutcomesChart {
         return PlotFrame.rows(marks) + columns.group(shapes.joined()) + PlotFrame.columns(columns.axis)
     }
 
-    /// Returns the steps along the sum of the first series. A value above zero is at least one unit high.
+    /// Returns a path along the sum of the series up to `last`. A value above zero adds at least one unit of height.
     private func outline(_ columns: TimelineColumns, through last: Int, top: Double) -> String {
         var path = "M0 0"
         var (x, y, pending) = (0, 0, 0)
@@ -238,7 +238,7 @@ private struct LatencyChart {
         value.isNaN ? bounds.lowerBound : min(max(value, bounds.lowerBound), bounds.upperBound)
     }
 
-    /// Returns a line at each column's height, broken where columns are missing.
+    /// Returns a line at each column's height, interrupted where columns are missing.
     private static func steps(_ points: [(index: Int, height: Int)]) -> String {
         var path = ""
         var (x, y, pending) = (-1, 0, 0)

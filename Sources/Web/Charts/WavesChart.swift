@@ -2,11 +2,11 @@ package import Campaigns
 import Foundation
 package import Model
 
-/// Deliveries that are planned to start at one moment.
+/// The deliveries that are planned to start at one moment.
 package struct WaveBar: Hashable, Sendable {
     package var startsAt: Timestamp
     package var devices: Int
-    /// The zones, most devices first. May be empty.
+    /// The time zones, those with most devices first. May be empty.
     package var zones: [String]
 
     package init(startsAt: Timestamp, devices: Int, zones: [String] = []) {
@@ -27,16 +27,16 @@ package struct WaveBar: Hashable, Sendable {
 }
 
 extension Chart {
-    /// Returns a chart of the planned devices by the start of their wave.
+    /// Returns a chart of the planned devices of each wave, by its start.
     package static func waves(_ waves: [WaveBar], id: String = "waves") -> Chart {
         WavesChart(id: id, waves: waves.sorted { $0.startsAt < $1.startsAt }).chart
     }
 }
 
 private struct WavesChart {
-    /// The part of the time span that stays free at either end of the axis, for half a bar.
+    /// The room for half a bar at either end of the axis, as a part of the time span. It is at least 30 minutes.
     private static let margin = 0.03
-    /// The maximum number of bars that have a tooltip.
+    /// The maximum number of bars with tooltips. If there are more bars, none has a tooltip.
     private static let namedMax = 60
 
     let id: String
@@ -64,7 +64,7 @@ private struct WavesChart {
             note: "Planned devices by the start of their wave. \(axis.note)", table: table)
     }
 
-    /// The axis, with room before the first wave and after the last, so that their bars are complete.
+    /// The axis, with room before the first wave and after the last, so that their bars are drawn whole.
     private var axis: TimeAxis? {
         guard let first = waves.first?.startsAt, let last = waves.last?.startsAt else { return nil }
         let span = Double((last - first).wholeMilliseconds)
@@ -102,7 +102,7 @@ private struct WavesChart {
 }
 
 extension Timestamp {
-    /// Parses a moment as results write it, in ISO 8601 and UTC. Returns `nil` for any other text.
+    /// Parses a time as results contain it, in ISO 8601 and UTC. Returns `nil` for any other text.
     init?(shown text: String) {
         let whole = text.prefix { $0 != "." && $0 != "Z" }
         guard text.hasSuffix("Z"), let date = try? Date("\(whole)Z", strategy: .iso8601) else { return nil }
