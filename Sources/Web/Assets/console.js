@@ -1,6 +1,6 @@
 "use strict";
-// Puts in place what the server says of a page that moves. Each message is the whole state, so none is missed for good.
-// Server-sent events first; after three silences by asking every 5 seconds, and back to events as soon as they come.
+// Updates a live page with the state that the server sends. Each message contains the whole state, so a lost message
+// does no harm. Uses server-sent events. After three timeouts it polls every 5 seconds, until events arrive again.
 (() => {
   const root = document.querySelector("[data-live]");
   if (!root) return;
@@ -71,14 +71,14 @@
   if (charts && root.dataset.charts) {
     let chartTag;
     setInterval(async () => {
-      // A table of a chart that is open stays open.
+      // Keep the charts while a table of one is open, or while the focus is in them.
       if (document.hidden || over || charts.querySelector("details[open]") || charts.contains(document.activeElement)) return;
       try {
         const answer = await fetch(root.dataset.charts, { headers: chartTag ? { "If-None-Match": chartTag } : {} });
         if (answer.status !== 200 || answer.redirected) return;
         chartTag = answer.headers.get("ETag");
         charts.innerHTML = await answer.text();
-      } catch { /* The state says that the server does not respond. */ }
+      } catch { /* The request for the state reports that the server does not respond. */ }
     }, 10000);
   }
 

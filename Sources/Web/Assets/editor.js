@@ -1,4 +1,4 @@
-// A campaign's text is checked while it is written. The page does all of this without, by its button.
+// Checks a campaign's text while a person types it. Without this script, the page's button checks the text.
 (() => {
   "use strict";
   const pause = 400;
@@ -9,12 +9,12 @@
     const gutter = form.querySelector(".gutter");
     let timer, asked = 0;
 
-    // As many numbers as lines; the field grows, so that both scroll with the page.
+    // Number each line. The field is as high as its text, so that the numbers scroll with it.
     const number = () => {
       const rows = Math.max(text.value.split("\n").length + 1, 6);
       if (rows === gutter.childElementCount) return;
       text.rows = rows;
-      // The line ends stand between the numbers: within one they would make it as wide as the field.
+      // The line ends are between the numbers. Inside a number they would make it as wide as the field.
       gutter.replaceChildren(...Array.from({ length: rows }, (_, index) => {
         const line = document.createElement("span");
         line.textContent = index + 1;
@@ -42,7 +42,7 @@
       try {
         answer = await fetch(form.getAttribute("action").split("#")[0], { method: "POST", body: fields, redirect: "error" });
       } catch { return; }
-      // A later one is on its way, or the page is not what it was: the button tells what is wrong.
+      // A later check is in flight, or the server refused this one. The button then shows the reason.
       if (turn !== asked || !answer.ok) return;
       const parts = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (turn !== asked) return;
@@ -50,7 +50,7 @@
         const name = part.dataset.part;
         const target = document.querySelector(`[data-target="${CSS.escape(name)}"]`);
         const isShown = target && (name === form.id || (name === "phones" && part.querySelector(".phone")));
-        // A screen reader does not repeat what did not change.
+        // Keep unchanged parts, so that a screen reader does not repeat them.
         if (isShown && target.innerHTML.trim() !== part.innerHTML.trim()) target.replaceChildren(...part.childNodes);
       }
       mark();
@@ -61,13 +61,13 @@
       clearTimeout(timer);
       timer = setTimeout(check, pause);
     });
-    // As in every editor.
+    // Ctrl+S or Cmd+S saves, as in other editors.
     text.addEventListener("keydown", (event) => {
       if (event.key === "s" && (event.ctrlKey || event.metaKey)) {
         const save = form.querySelector('button[formaction*="/save"]');
         if (!save) return;
         event.preventDefault();
-        // Another's text is replaced by the button alone.
+        // Only the button itself replaces another user's text.
         if (save.name === "over") { save.focus(); } else { form.requestSubmit(save); }
       }
     });
@@ -78,7 +78,7 @@
     form.addEventListener("submit", () => { form.dataset.sent = "1"; });
   }
 
-  // A value is one line as a rule: Enter plans, as in every other field, and Shift with Enter breaks the line.
+  // A value usually has one line: Enter plans, as in other fields, and Shift+Enter inserts a line break.
   const plan = document.getElementById("try");
   for (const value of plan ? plan.querySelectorAll("textarea") : []) {
     value.addEventListener("keydown", (event) => {

@@ -1,4 +1,4 @@
-// Counts an expression while a person types it. The server renders the result; without this script a button does it.
+// Counts an expression while a person types it. The server renders the result. Without this script, a button counts.
 "use strict";
 for (const form of document.querySelectorAll("form[data-count]")) {
   const output = form.querySelector("output");
