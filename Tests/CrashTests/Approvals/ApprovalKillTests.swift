@@ -2,18 +2,18 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Signatures are on record before anybody is sent anything, and serve one run, whoever is killed. Root speaks for whoever
-/// called `sudo`, unless the kernel knows who signed in.
+/// Proves that a run sends nothing before its signatures are recorded, and that signatures serve only one run,
+/// whichever process is killed. Root acts for the user that called `sudo`, unless the kernel knows who signed in.
 @Suite(.ownThread, .timeLimit(.minutes(10)), .enabled(if: getuid() == 0 && !isSignedIn))
 struct `An approval that is killed` {
     private typealias Kill = ApprovalCase.Kill
 
-    /// All at night, a mixture of them for each change.
+    /// The cases: all at night, and a mixture of them otherwise.
     private static func cases(onServer: Bool) -> [ApprovalCase] {
         let before = { (word: String) in
             Kill(points: [.from(word, onServer ? .asked : .wal, 1)], isBehind: false)
         }
-        // On a server at each answer, until it is the one to the commit.
+        // On a server, kills at each response, until it is the response to the commit.
         let behind = { (word: String) in
             Kill(
                 points: onServer ? (1...9).map { .from(word, .told, $0) } : [.from(word, .unsynced, 1)], isBehind: true)
@@ -22,7 +22,7 @@ struct `An approval that is killed` {
             Kill(points: [onServer ? .from(word, .told, 1) : .from(word, .wal, page)], isBehind: false)
         }
         let (asked, signed, rejected) = ("approval_requested", "plan_signed", "plan_rejected")
-        // Of the event. A server is told of its kind before, too, when authors are looked for.
+        // The words of the event. A server receives the event's kind earlier, too, when authors are queried.
         let used = onServer ? "signed by " : "approval_used"
         let send: [KillPoint] =
             onServer

@@ -1,26 +1,26 @@
 import Foundation
 import TestSupport
 
-/// A run that two people sign, with commands that are killed: who asks, who signs, who rejects, and who makes the run.
+/// A run that two people sign. The commands that request, sign, reject and create may be killed.
 struct ApprovalCase {
     struct Kill {
-        /// One after the other, until what the command does is on record.
+        /// The points of the kills, one after another, until the command's effect is recorded.
         var points: [KillPoint]
-        /// It is on record by the last of them; else by none.
+        /// Whether the effect is recorded after the last kill. Otherwise it is not recorded after any of them.
         var isBehind: Bool
     }
 
     var ask: Kill?
-    /// Of the first and of the second.
+    /// The kills of the first and the second signature.
     var signatures: [Kill?] = [nil, nil]
-    /// Of the plan when one has signed it.
+    /// The kill of the rejection, after one person has signed.
     var rejection: Kill?
     var make: Kill?
     var send: KillPoint
 }
 
-/// One run after the other, all of the same plan: each is asked for while the one before it is made and not sent, so that
-/// signatures which served it are at hand.
+/// Runs the cases one after another, all with the same plan. Each approval is requested after the previous run was
+/// created and before it is sent. The signatures that served the previous run are then still stored.
 final class ApprovalTrial {
     struct Counts {
         var kills = 0
@@ -42,7 +42,7 @@ final class ApprovalTrial {
     private let installation: Installation
     private var run = 1
     private var plan = ""
-    /// When the command began that put the last signature on record, in milliseconds, by run.
+    /// The start time of the command that recorded the last signature, in milliseconds, by run.
     private var signedAt: [Int: Int] = [:]
 
     init(_ cases: [ApprovalCase], on cluster: PostgresCluster? = nil) throws {
@@ -68,7 +68,7 @@ final class ApprovalTrial {
                 run -= 1
             }
             try expect(start, as: Self.author, 0)
-            // Who starts a run that is over sends nothing.
+            // Starting a finished run again sends nothing.
             try expect(start, as: Self.author, 0)
             run += 1
         }
@@ -90,7 +90,7 @@ final class ApprovalTrial {
             signedAt[run] = Self.milliseconds()
             try perform(words, as: user, kill) { $0.open?.signatures.count == number + 1 }
             if number == 0 {
-                // Who signs once more is no second person.
+                // A second signature of the same person does not count.
                 try expect(words, as: user, 0, output: "1 of 2")
                 try refuse("1 of 2")
             } else if kill?.isBehind != true {
@@ -110,14 +110,14 @@ final class ApprovalTrial {
         try refuse("0 of 2")
     }
 
-    /// Makes the run, and is killed while it sends.
+    /// Creates the run, and kills its process while it sends.
     private func make(_ one: ApprovalCase) throws {
         let (run, send) = ("\(run)", ApprovalCase.Kill(points: [one.send], isBehind: true))
         try perform(start, as: Self.author, one.make) { $0.runs[run] != nil }
         try perform(start, as: Self.author, send) { $0.runs[run] != nil && $0.open == nil }
     }
 
-    /// A command that is killed, and whether what it does is on record as it must be.
+    /// Kills a command at its points. Records a violation if its effect is not recorded as the case expects.
     private func perform(
         _ words: [String], as user: String, _ kill: ApprovalCase.Kill?, isDone: (StoreRecord) -> Bool
     ) throws {
@@ -144,7 +144,7 @@ final class ApprovalTrial {
         if let named = child.errors.firstMatch(of: /fanfare approve (p2-[0-9a-f-]+)/)?.1 { plan = String(named) }
     }
 
-    /// Accounts close, and whoever has a run has used up signatures, and the other way round.
+    /// Checks that the counts balance, and that exactly the existing runs have used up signatures.
     private func examine() throws -> StoreRecord {
         let record = try installation.store.record()
         record.problems.forEach(violate)
