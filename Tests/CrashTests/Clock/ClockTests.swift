@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Steps of the wall clock under a daemon, counted at a simulator that keeps the true time.
+/// Sets the wall clock of a daemon. The simulator, which keeps the true time, counts the requests.
 @Suite(.ownThread, .serialized, .timeLimit(.minutes(10))) struct `A daemon whose wall clock is set` {
     private func scene(_ name: String, devices: Int, runs: Int = 1) -> Scene {
         var scene = Scene(name: name)
@@ -36,7 +36,7 @@ import Testing
         try place.write("hours", "pace: {rate: 250/s}", expiresAfter: "4h")
         try place.startDaemon()
         try place.fanfare("run", "hours", "--occurrence", "1", "--yes", "--no-wait")
-        // Not near the end: what is leased goes out whatever the clock says.
+        // The clock is not set near the end, because leased deliveries are sent whatever the clock shows.
         try place.turn(to: .seconds(5 * 3600)) {
             let settled = try place.count("delivery WHERE state <> 0")
             try #require(settled < 1_500, "the clock would be set after the end")
@@ -74,7 +74,7 @@ import Testing
     @Test func `back and forth sends nothing twice, and opens no slot of the silent budget`() throws {
         var scene = scene("an hour back, then 80 minutes ahead", devices: 300, runs: 3)
         scene.isSilent = true
-        // Some seconds, in which the clock is set.
+        // At this pace a run takes some seconds, in which the clock is set.
         scene.pace = 60
         let place = try TurnedInstallation(scene)
         try place.startDaemon()
@@ -89,7 +89,7 @@ import Testing
         place.clock.turn(to: .seconds(1200))
         try place.fanfare("run", "campaign", "--occurrence", "3", "--yes")
         #expect(try place.count("event WHERE kind = 'clock_stepped'") == 2)
-        // Whoever is registered had two of the three.
+        // The first two runs have used up the budget of each registered device.
         #expect(try place.count("delivery WHERE run_id = 3 AND state = 1") == 0)
         try place.prove()
     }

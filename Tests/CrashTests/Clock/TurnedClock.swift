@@ -3,7 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 
-/// The wall clock of all processes that are started with ``environment``, which a test sets as it likes.
+/// The wall clock of all processes that are started with ``environment``. A test sets it at will.
 final class TurnedClock {
     let environment: [String: String]
     private let file: Int32
@@ -18,14 +18,14 @@ final class TurnedClock {
 
     deinit { close(file) }
 
-    /// - Parameter offset: how far the clock is ahead of the true time.
+    /// - Parameter offset: the time by which the clock is ahead of the true time.
     func turn(to offset: Duration) {
         var seconds = offset.components.seconds
         _ = pwrite(file, &seconds, MemoryLayout.size(ofValue: seconds), 0)
     }
 }
 
-/// An installation whose daemon goes by a ``TurnedClock``. The simulator keeps the true time.
+/// An installation whose daemon uses a ``TurnedClock``. The simulator keeps the true time.
 final class TurnedInstallation {
     let scene: Scene
     let clock: TurnedClock
@@ -44,7 +44,7 @@ final class TurnedInstallation {
         _ = daemon?.wait()
     }
 
-    /// Writes a campaign for everybody.
+    /// Writes a campaign for all devices.
     func write(_ name: String, _ more: String, expiresAfter: String = "30m") throws {
         try Data(
             """
@@ -60,7 +60,7 @@ final class TurnedInstallation {
         ).write(to: URL(fileURLWithPath: "\(installation.folder)/campaigns/\(name).yaml"))
     }
 
-    /// Writes a campaign for everybody that starts at this moment, to the second.
+    /// Writes a campaign for all devices that starts at this moment, to the second.
     func write(_ name: String, at moment: Date) throws {
         try write(name, "schedule: {at: \"\(moment.formatted(.iso8601).prefix(19))\", zone: UTC}")
     }
@@ -95,25 +95,25 @@ final class TurnedInstallation {
         try Patience.wait(for: "\(what)\n\(daemon?.errors.suffix(3_000) ?? "")", until: condition)
     }
 
-    /// How often somebody has noticed that the clock was set, and has written it down.
+    /// Returns the number of clock steps that senders have recorded.
     func steps() throws -> Int { try count("event WHERE kind = 'clock_stepped'") }
 
-    /// Sets the clock, and waits until somebody has noticed: one that is set back before that was never wrong.
+    /// Sets the clock, and waits until a sender has recorded the step. A step that is undone before that has no effect.
     func turn(to offset: Duration) throws {
         let before = try steps()
         clock.turn(to: offset)
         try wait(for: "the step on record") { try steps() > before }
     }
 
-    /// The clock is wrong for so long, or for longer if nobody notices before.
+    /// Sets the clock wrong for `span`, or longer if no sender records the step before.
     func turn(by offset: Duration, for span: Duration) throws {
         try turn(to: offset)
         usleep(UInt32(span / .milliseconds(1)) * 1_000)
         try turn(to: .zero)
     }
 
-    /// Sets the clock in the middle of a run. The daemon stands still between the last look and the step: a run would go on
-    /// to its end meanwhile.
+    /// Sets the clock in the middle of a run. The daemon is stopped between the last check and the step, because the
+    /// run could finish in the meantime.
     func turn(to offset: Duration, while isMidway: () throws -> Bool) throws {
         let before = try steps()
         try wait(for: "the middle of the run") {
@@ -127,8 +127,8 @@ final class TurnedInstallation {
         try wait(for: "the step on record") { try steps() > before }
     }
 
-    /// Ends the daemon and holds its store against what the simulator saw. Returns when each run's first request came, by
-    /// the true time in milliseconds.
+    /// Stops the daemon and compares its store with the requests that the simulator received. Returns the time of each
+    /// run's first request, by the true clock, in milliseconds.
     @discardableResult
     func prove() throws -> [Int64: Int] {
         stopDaemon()
