@@ -1,51 +1,52 @@
 extension Fleet {
-    /// What is done to a sender, or to the server.
+    /// A fault of a sender, of the server or of the connection between them.
     enum Blow: Hashable {
-        /// SIGKILL, and started again at once.
+        /// SIGKILL. The sender is started again immediately.
         case kill
-        /// SIGKILL, and started again after the others have taken its work over.
+        /// SIGKILL. The sender is started again after the others have taken over its work.
         case loss
-        /// SIGSTOP for longer than others wait for it, and SIGCONT.
+        /// SIGSTOP for longer than the takeover timeout, then SIGCONT.
         case freeze
-        /// The same while no clock of the machine's goes on: a virtual machine that its hypervisor pauses.
+        /// Like `freeze`, while all clocks of the machine stand still. A hypervisor pauses a virtual machine in this
+        /// way.
         case pause
         case serverRestart
-        /// `kill -9` of all its processes.
+        /// `kill -9` of all server processes.
         case serverCrash
-        /// SIGKILL of one of its backends while others wait for the disk, see ``CommitWindow``.
+        /// SIGKILL of a server's backend while others wait for the disk, see ``CommitWindow``.
         case backendLoss
-        /// For longer than others wait for a sender.
+        /// The server is down for longer than the takeover timeout.
         case serverAway
-        /// The same; then a person or a timer is the first to come back.
+        /// Like `serverAway`. A command of a person or a timer is then the first client of the server.
         case serverAwayThen(Order)
-        /// A person, or the start of another daemon, while all go on.
+        /// A command of a person, or the start of another daemon, while all senders continue.
         case order(Order)
-        /// `kill -9` of all its processes, and its standby takes over.
+        /// `kill -9` of all server processes, after which the standby takes over.
         case failover
-        /// The same where the standby had been behind for a second and a half.
+        /// Like `failover`, with a standby that no longer received the primary's last changes.
         case lateFailover
-        /// Others have all connections for some seconds, and the senders have lost theirs.
+        /// Other clients use all connections for some seconds, and the senders have lost theirs.
         case connectionsUsedUp
-        /// Somebody holds all locks that the server has room for.
+        /// Another client holds all locks for which the server has memory.
         case locksUsedUp
-        /// Nothing more fits on the disk of the tables, or on that of the write-ahead log, for some seconds.
+        /// The disk of the tables, or of the write-ahead log, is full for some seconds.
         case diskFull
-        /// Each of ``mixture`` once, in an order of chance, and again.
+        /// Each of ``mixture`` once, in random order, then again.
         case mixed
-        /// Between sender and server: before a commit, between it and its answer, in silence after it, or all of them.
+        /// The connection is cut before a commit, before its response, silently after it, or all connections are cut.
         case cut
 
-        /// For whoever starts meanwhile, too.
+        /// Whether a sender that starts in the meantime may find no server.
         var takesServerAway: Bool { [.mixed, .connectionsUsedUp, .locksUsedUp, .cut, .backendLoss].contains(self) }
     }
 
-    /// What a person or a timer says, or a daemon that starts.
+    /// A command of a person or a timer, or the start of a daemon.
     enum Order: String, Sendable, CaseIterable {
         case pause, resume, stop, runDue, cancel
-        /// `serve` on one more machine, or there again.
+        /// `serve` on an additional machine. If it already runs, it is started again.
         case serve
 
-        /// Of a run; what follows lets it go on, unless it is cancelled.
+        /// Returns the commands for a run. The last one lets the run continue, unless the run is cancelled.
         func commands(_ run: String) -> [[String]] {
             switch self {
             case .pause: [["pause", run], ["resume", run, "--no-send"]]

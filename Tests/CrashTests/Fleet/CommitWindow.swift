@@ -2,23 +2,24 @@ import Dispatch
 import Foundation
 import TestSupport
 
-/// The time between a COMMIT and the disk, on a server of a test's own.
+/// The time between a COMMIT and its write to disk, on a server that belongs to one test.
 ///
-/// Under ``settings`` every COMMIT that waits for the disk waits for 100 ms before its log is written. Backends that are
-/// stopped in it write nothing. Their SIGKILL makes the server recover from its log: it keeps its first process, forgets the
-/// transactions although their clients have sent the COMMIT, and gives their numbers to other ones.
+/// Under ``settings``, each COMMIT waits for 100 ms before its log record is written. Backends that are stopped in this
+/// time write nothing. Their SIGKILL makes the server recover from its log, without restarting its first process. The
+/// server then forgets the transactions although the clients have sent the COMMIT, and reuses their numbers.
 struct CommitWindow {
     static let settings = ["commit_delay": "100000", "commit_siblings": "0", "track_commit_timestamp": "on"]
 
-    /// Transactions between their COMMIT and the disk.
+    /// The transactions that were between their COMMIT and the disk.
     private struct Moment: Decodable {
         var transactions: [String]
-        /// Seconds of the server's clock.
+        /// The time in seconds, by the server's clock.
         var at: Double
     }
 
     private static let looksMax = 100
-    /// Seconds. A backend that was stopped with one of the server's own locks blocks the look.
+    /// The time in seconds after which stopped backends continue. A backend that was stopped with an internal lock of
+    /// the server blocks the query.
     private static let stoppedMax = 3
 
     private let cluster: PostgresCluster
@@ -26,7 +27,7 @@ struct CommitWindow {
     private var moments: [Moment] = []
     private var looks = 0
 
-    /// How often the backends were stopped, and how often some were caught.
+    /// The number of times that the backends were stopped, and that some were caught.
     var summary: String { "\(looks) looks, \(moments.count) catches" }
 
     init(_ cluster: PostgresCluster, database: String) {
@@ -34,10 +35,10 @@ struct CommitWindow {
         self.database = database
     }
 
-    /// Kills the backends while some stand between their COMMIT and the disk, until a commit was forgotten. Returns when the
-    /// server answers again.
+    /// Kills the backends while some are between their COMMIT and the disk, until the server has forgotten a commit.
+    /// Returns when the server responds again.
     ///
-    /// A backend that is caught after its log was written, before it says so, loses nothing: the next one is caught then.
+    /// A backend that has written its log but not yet reported it loses nothing. The method then tries again.
     mutating func strike() throws {
         let before = try forgotten()
         for _ in 0..<Self.looksMax {
@@ -54,19 +55,20 @@ struct CommitWindow {
         }
     }
 
-    /// Until the server has seen the death of its backends it lets clients in, and then ends them.
+    /// Waits until the server responds again. Until the server notices that its backends have died, it accepts clients,
+    /// and then disconnects them.
     private func awaitRecovery() throws {
         let deadline = ContinuousClock.now + .seconds(60)
         repeat { usleep(100_000) } while (try? cluster.sql("SELECT 1")) != "1" && ContinuousClock.now < deadline
     }
 
-    /// Stops the backends for a look. What it finds is the end of them; without it they go on.
+    /// Stops the backends during a query. Kills them if the query finds a moment, and continues them otherwise.
     private func whileStopped(_ backends: [pid_t], _ look: () throws -> Moment?) rethrows -> Moment? {
         for backend in backends { kill(backend, SIGSTOP) }
         var moment: Moment?
         defer { for backend in backends { kill(backend, moment == nil ? SIGCONT : SIGKILL) } }
         let looked = DispatchSemaphore(value: 0)
-        // Only during this look: a later one needs its backends to stand still, too.
+        // The thread may continue the backends only during this query. A later query must find them stopped.
         defer { looked.signal() }
         Thread {
             guard looked.wait(timeout: .now() + .seconds(Self.stoppedMax)) == .timedOut else { return }
@@ -78,7 +80,8 @@ struct CommitWindow {
         return moment
     }
 
-    /// What a backend writes, or waits for the disk with, survives its death.
+    /// Returns the transactions that wait before the disk, or `nil`. A log record that a backend writes or syncs now
+    /// would survive the kill.
     private func underWay() throws -> Moment? {
         let found = try cluster.sql(
             """
@@ -93,8 +96,8 @@ struct CommitWindow {
         return found.isEmpty ? nil : try JSONDecoder().decode(Moment.self, from: Data(found.utf8))
     }
 
-    /// How many of these COMMITs never reached the disk: the number is of no transaction now, of one that was rolled back,
-    /// or of one that was committed after the server came back.
+    /// Returns the number of these COMMITs that never reached the disk. Their number then belongs to no transaction, to
+    /// one that was rolled back, or to one that was committed after the recovery.
     func forgotten() throws -> Int {
         let rows = moments.flatMap { moment in moment.transactions.map { "('\($0)', \(moment.at))" } }
         guard !rows.isEmpty else { return 0 }

@@ -3,8 +3,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Who starts what is due, and polls feeds, for all daemons of a store; and what becomes of that when it is stopped past the
-/// takeover, or killed, in the middle of it. Counted from outside: at the simulator, at the feed, at a webhook's receiver.
+/// Tests which daemon of a store starts due occurrences and polls feeds. The coordinator is stopped for longer than the
+/// takeover timeout, or killed, in the middle of a poll. The tests count at the simulator, the feed and a webhook
+/// receiver.
 @Suite(
     .ownThread, .serialized, .timeLimit(.minutes(10)),
     .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
@@ -18,10 +19,10 @@ struct `The coordinator` {
     }
 }
 
-/// What the daemons see of the world.
+/// A feed and a webhook receiver.
 private final class World: Sendable {
     private struct State {
-        /// The newest first.
+        /// The feed's items, newest first.
         var items = [0]
         var polls = 0
         var isHeld = false
@@ -34,7 +35,7 @@ private final class World: Sendable {
     func publish(_ item: Int) { state.withLock { $0.items.insert(item, at: 0) } }
     var polls: Int { state.withLock { $0.polls } }
 
-    /// Polls are answered only when ``releasePolls()`` says so. Returns how many there were before.
+    /// Withholds the responses to polls until ``releasePolls()``. Returns the number of polls so far.
     func holdPolls() -> Int {
         state.withLock { state in
             state.isHeld = true
@@ -43,7 +44,7 @@ private final class World: Sendable {
     }
 
     func releasePolls() { state.withLock { $0.isHeld = false } }
-    /// How often each message was taken, by its id.
+    /// The number of times that each message was accepted, by its id.
     var acknowledged: [String: Int] { state.withLock { $0.acknowledged } }
 
     func reply(to request: LocalServer.Request) -> LocalServer.Reply {
@@ -68,12 +69,13 @@ private final class World: Sendable {
     }
 }
 
-/// Three daemons, occurrences a second apart, a feed and a webhook, while the first daemon falls silent in the middle of a poll.
+/// Three daemons, occurrences one second apart, a feed and a webhook. The first daemon is stopped or killed in the
+/// middle of a poll.
 private final class Succession {
     private static let occurrences = 20
     private static let items = 3
     private static let devices = 40
-    /// Until the daemons are there.
+    /// The time from writing the campaigns to the first occurrence, in seconds. The daemons start in this time.
     private static let lead: TimeInterval = 8
 
     private let cluster: PostgresCluster
@@ -112,7 +114,7 @@ private final class Succession {
         try writeFiles()
         try start()
         try wait("two occurrences") { try count("run WHERE campaign LIKE 'at%'") >= 2 }
-        // The first daemon has asked the feed, and is not to hear the answer yet.
+        // The first daemon has polled the feed, and must not receive the response yet.
         let polls = world.holdPolls()
         for item in 1..<Self.items { world.publish(item) }
         try makeFeedDue(daemons[0])
@@ -122,7 +124,7 @@ private final class Succession {
         world.releasePolls()
         try wait("another coordinator") { successor != nil }
         #expect(try vacancy() < 15_000)
-        // A poll makes the runs first, and goes on record then.
+        // A poll first creates the runs. Only then is it recorded.
         try wait("its poll") {
             try count("run WHERE campaign = 'feed'") == Self.items - 1 && count("feed WHERE polled_at > \(silent)") == 1
         }
@@ -132,7 +134,7 @@ private final class Succession {
         try wait("all runs") { try count("run WHERE state = 'finished'") >= scene.runs }
         let end = daemons.removeFirst().wait(killingAfter: Process.longest)
         #expect(end == (signal == SIGKILL ? .killed(SIGKILL) : .exited(75)))
-        // What the one that was killed was just telling is held for it for a minute.
+        // The store reserves the message that the killed daemon was delivering for a minute.
         if signal == SIGKILL { try cluster.sql("UPDATE webhook_message SET next_at = 0", database: database) }
         try wait("an empty outbox") { try count("webhook_message") == 0 }
         try prove(mayTellTwice: signal == SIGKILL)
@@ -171,13 +173,13 @@ private final class Succession {
         print("coordinators: \(started.count - 1) occurrences, \(proof.doubles) doubles, \(twice) told twice")
     }
 
-    /// The one that says so last.
+    /// A daemon, other than the first, that has logged its takeover as the coordinator.
     private var successor: ChildProcess? {
         daemons.dropFirst().first { $0.errors.contains("this daemon now coordinates") }
     }
 
-    /// How many milliseconds nobody coordinated, from the first one's last heartbeat on. When no daemon at all is heard of
-    /// for some seconds, as on a machine that stands still, the ten seconds after which one is followed begin anew.
+    /// Returns the milliseconds without a coordinator, from the first daemon's last heartbeat. If no daemon has a
+    /// heartbeat for some seconds, for example on a stalled machine, the takeover timeout of 10 s restarts.
     private func vacancy() throws -> Int {
         let found = try cluster.sql(
             """
@@ -188,10 +190,10 @@ private final class Succession {
         return try #require(Int(found), "nobody was taken over")
     }
 
-    /// Feeds are polled once a minute at most: as if one had passed.
+    /// Makes the feed due. It is polled at most once a minute, so its last poll is moved into the past.
     private func makeFeedDue(_ daemon: ChildProcess) throws {
         try cluster.sql("UPDATE feed SET polled_at = polled_at - 120000", database: database)
-        // It looks again at once.
+        // SIGHUP makes the daemon check the feed immediately.
         daemon.signal(SIGHUP)
     }
 

@@ -3,8 +3,7 @@ import Model
 import TestSupport
 import Testing
 
-/// Several daemons on one store, each as on a machine of its own, while a run goes on: what is done to them, and what was
-/// counted.
+/// Several daemons on one store, each as on its own machine. Applies faults during a run, and counts their effects.
 final class Fleet {
     static let mixture = [
         Blow.kill, .freeze, .cut, .serverRestart, .connectionsUsedUp, .order(.pause), .order(.serve), .order(.cancel),
@@ -16,29 +15,29 @@ final class Fleet {
         var deliveries = 0
         var doubtful = 0
         var doubles = 0
-        /// COMMITs that were sent, and that the server forgot.
+        /// The number of sent COMMITs that the server has forgotten.
         var forgotten = 0
-        /// How they were looked for.
+        /// The summary of the search for such COMMITs.
         var looks = ""
-        /// Written by a sender that others had taken over.
+        /// The number of requests of senders that others had taken over.
         var afterTakeover = 0
-        /// Runs that were cancelled in the middle.
+        /// The number of runs that were cancelled while they were sending.
         var cancelled = 0
         var violations: [String] = []
     }
 
-    /// How long others wait for a sender that is silent, and a little more.
+    /// The takeover timeout, with a margin.
     private static let takeover: Duration = .seconds(13)
-    /// That a server of a test's own takes.
+    /// The maximum number of connections of a server that belongs to one test.
     static let connections = 60
-    /// One that did not finish by then never will; more for each blow.
+    /// The time in which a run must finish. Each blow extends it by ``patienceForBlow``.
     private static let patience: Duration = .seconds(600)
     private static let patienceForBlow: Duration = .seconds(30)
 
-    /// In a row, of a sender that meets a server without room.
+    /// The maximum number of consecutive starts of a sender that finds a server without room.
     private static let startsMax = 5
 
-    /// The machine where somebody starts the runs.
+    /// The machine on which a person starts the runs.
     static let person = "person"
 
     private let scene: Scene
@@ -46,29 +45,29 @@ final class Fleet {
     private let standby: PostgresCluster?
     let installation: Installation
     private let proxy: CuttingProxy?
-    /// By how many seconds the wall clock of each sender is wrong.
+    /// The error of each sender's wall clock, in seconds.
     private let clockOffsets: [Int]
     private(set) var senders: [ChildProcess?]
     private var jitter: SeededGenerator
     private var mixture: [Blow] = []
     var isMixed = false
     private var clocksStandStill = false
-    /// By the senders' logs, the last time they were read.
+    /// The ends of the senders' logs when they were last read.
     var said = ""
     var counts = Counts()
-    /// When senders were let go on that others had taken over, by the wall clock, and when they had been stopped.
+    /// The times at which senders were stopped, and continued after others had taken them over.
     private var frozen: [(stopped: Int, continued: Int)] = []
     private var window: CommitWindow?
-    /// The occurrence of the run that goes on.
+    /// The occurrence of the current run.
     var current = 1
-    /// Runs that were cancelled in the middle, and when that was said to be done.
+    /// The runs that were cancelled while they were sending.
     var cancellations: [Cancellation] = []
-    /// Beyond the senders, see ``Order/serve``.
+    /// The daemon in addition to the senders, see ``Order/serve``.
     var another: ChildProcess?
 
     /// - Parameters:
-    ///   - isCut: the senders reach the server through a proxy.
-    ///   - clockOffsets: by how many seconds the wall clock of each sender is wrong.
+    ///   - isCut: whether the senders reach the server through a proxy.
+    ///   - clockOffsets: the error of each sender's wall clock, in seconds.
     init(
         _ scene: Scene, senders: Int, seed: UInt64, on cluster: PostgresCluster, isCut: Bool = false,
         standby: PostgresCluster? = nil, clockOffsets: [Int]? = nil
@@ -92,8 +91,8 @@ final class Fleet {
     }
 
     /// - Parameters:
-    ///   - blows: at most so many, while the run lasts.
-    ///   - apart: milliseconds between them.
+    ///   - blows: the maximum number of blows during the run.
+    ///   - apart: the time between two blows, in milliseconds.
     func execute(_ blow: Blow, blows: Int, apart: ClosedRange<Int>) throws -> Counts {
         clocksStandStill = blow == .pause
         let imported = try installation.fanfare("devices", "import", "\(installation.folder)/devices.csv")
@@ -124,7 +123,8 @@ final class Fleet {
         _ = run.wait()
     }
 
-    /// Who meets a server that is away while it starts ends with "try again", and a service manager does.
+    /// Restarts senders that exited with 75, as a service manager does. A sender exits so if the server is unavailable
+    /// at its start.
     private func startThoseThatGaveUp() throws {
         for index in senders.indices where senders[index]?.hasEnded == true {
             if senders[index]?.wait() != .exited(75) { _ = refused("sender \(index)", "ended by itself") }
@@ -132,7 +132,7 @@ final class Fleet {
         }
     }
 
-    /// The run may be over before the last of them has tried.
+    /// Waits until all senders have started. The run may finish before the last of them has tried.
     private func awaitEveryStart() throws {
         for _ in 0..<Self.startsMax {
             awaitStarts()
@@ -171,18 +171,18 @@ final class Fleet {
             try examine()
             try start(index)
         case .freeze, .pause:
-            // Others take over who takes part, and nobody else.
+            // Other senders take over only a sender that participates in the run.
             if !isMixed { try gather() }
             senders[index]?.signal(SIGSTOP)
             let stopped = Self.milliseconds()
             wait(Self.takeover)
-            // Where others stand still as well, they wait for it longer.
+            // If the other senders are stalled as well, their timeout is longer.
             if !isMixed { try awaitTakeover(of: index) }
             try examine()
-            // A run that ends meanwhile, or another blow, makes the connections of the others silent as well.
+            // The end of the run, or another blow, would also silence the connections of the other senders.
             if !isMixed { frozen.append((stopped, Self.milliseconds())) }
             senders[index]?.signal(SIGCONT)
-            // It sees that it was taken over, ends, and is started again, as a service manager does.
+            // The sender notices the takeover and exits. It is then started again, as by a service manager.
             wait(.seconds(5))
             kill(index)
             try start(index)
@@ -248,7 +248,7 @@ final class Fleet {
     private func failOver() throws {
         guard let standby, case .server(_, let database) = installation.store else { return }
         try cluster.crash()
-        // As long as somebody, or a program, needs to see it.
+        // The time that a person or a program needs to notice the failure.
         wait(.seconds(3))
         try standby.promote()
         cluster = standby
@@ -256,7 +256,7 @@ final class Fleet {
         try examine()
     }
 
-    /// To a standby that lacks what some hundred devices got.
+    /// Fails over to a standby that lacks the outcomes of about 500 deliveries.
     private func failOverLate() throws {
         try gather()
         try standby?.stopReceiving()
@@ -271,8 +271,8 @@ final class Fleet {
         return Int(try cluster.sql("SELECT coalesce(sum(pending), 0) FROM run", database: database)) ?? 0
     }
 
-    /// Until all senders take part in the run, or it is over: who meets a server that is away while it starts ends with
-    /// "try again".
+    /// Waits until all senders participate in the run, or the run is over. A sender exits with 75 if the server is
+    /// unavailable at its start.
     func gather() throws {
         let deadline = ContinuousClock.now + Process.longest
         while try count("run_sender") < senders.count, try isGoingOn(current), ContinuousClock.now < deadline {
@@ -280,7 +280,7 @@ final class Fleet {
         }
     }
 
-    /// Until others have taken over a sender that stands still.
+    /// Waits until other senders have taken over a stopped sender.
     private func awaitTakeover(of index: Int) throws {
         guard let pid = senders[index]?.pid else { return }
         try Patience.wait(for: "the takeover of sender \(index)") {
@@ -307,7 +307,7 @@ final class Fleet {
     private func hasEnded(_ number: Int) throws -> Bool {
         switch try state(number) {
         case "finished", "paused", "failed": true
-        // The last sender to leave it makes the end.
+        // The last sender to leave a cancelled run records its end.
         case "cancelled": (try? count("run WHERE occurrence = '\(number)' AND finished_at IS NOT NULL")) == 1
         default: false
         }
@@ -315,13 +315,13 @@ final class Fleet {
 
     func state(_ number: Int) throws -> String {
         guard case .server(_, let database) = installation.store else { return "" }
-        // A server that was hit a moment ago may not answer yet.
+        // A server that was just hit may not respond yet.
         let sql = "SELECT coalesce(max(state), '') FROM run WHERE occurrence = '\(number)'"
         return (try? cluster.sql(sql, database: database)) ?? "running"
     }
 
     private func prove() throws {
-        // One that was started a moment ago would be ended by the signal, before it can hear it.
+        // A sender that has just started would die of the signal, because it does not handle the signal yet.
         awaitStarts()
         for sender in senders.compactMap(\.self) { sender.signal(SIGTERM) }
         for index in senders.indices {
@@ -349,7 +349,7 @@ final class Fleet {
         }
     }
 
-    /// A sender that meets a cut connection while it starts ends with "try again", as it should.
+    /// Waits until each sender has started or exited. A sender that finds a cut connection at its start exits with 75.
     private func awaitStarts() {
         for sender in senders.compactMap(\.self) {
             let deadline = ContinuousClock.now + Process.longest

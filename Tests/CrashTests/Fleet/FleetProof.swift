@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What the tests of fleets have in common.
+/// Helpers that all tests of fleets use.
 extension Fleet {
     static let testSeed = ProcessInfo.processInfo.environment["FANFARE_FLEET_SEED"].flatMap(UInt64.init) ?? 1
 

@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Three senders on one run, and what becomes of it when they, or the server, are hit.
+/// Three senders on one run, while the senders or the server fail.
 ///
-/// Always on with a few blows. `FANFARE_FLEET_KILLS=300` for many, on 200,000 deliveries; `FANFARE_FLEET_BLOWS=60` for as many
-/// of all kinds, in the order that `FANFARE_FLEET_SEED` gives.
+/// A few blows always run. `FANFARE_FLEET_KILLS=300` kills more often, with 200,000 deliveries.
+/// `FANFARE_FLEET_BLOWS=60` strikes 60 blows of all kinds, in the order of `FANFARE_FLEET_SEED`.
 @Suite(
     .ownThread, .serialized, .timeLimit(.minutes(60)),
     .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
@@ -25,7 +25,7 @@ struct `Several senders` {
     }
 
     @Test func `stopped past the takeover write nothing any more when they go on`() async throws {
-        // All lanes busy all the time: a connection that falls silent is one of the sender that was stopped.
+        // All lanes are always busy, so a silent connection belongs to the stopped sender.
         var scene = Fleet.scene("freeze", devices: 18_000, pace: nil)
         scene.answerDelayMs = 1_000
         try await Fleet.prove(scene, .freeze, blows: 1, apart: 3_000...4_000)
@@ -46,7 +46,7 @@ struct `Several senders` {
         #expect(counts.doubtful == 0)
     }
 
-    /// What the simulator counts is what devices see.
+    /// Devices see what the simulator counts.
     @Test func `keep the silent budget though two of their clocks are ten minutes wrong, and all are killed`()
         async throws
     {

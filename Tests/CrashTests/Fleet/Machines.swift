@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Three daemons on one store, each as on a machine of its own, which may have a slow network to the store or to APNs.
+/// Three daemons on one store, each as on its own machine. A machine may have a slow network to the store or to APNs.
 final class Machines {
-    /// Round trips that a machine has beyond those of the others.
+    /// The additional round-trip times of a machine.
     struct Distance {
         var toStore: Duration?
         var toAPNs: Duration?
@@ -40,7 +40,7 @@ final class Machines {
         }
     }
 
-    /// Gives a machine a configuration of its own, by which it goes through proxies.
+    /// Gives a machine a configuration that uses proxies.
     private func place(_ machine: Int, _ distance: Distance) throws {
         var text = try String(contentsOfFile: "\(installation.folder)/fanfare.yaml", encoding: .utf8)
         if let roundTrip = distance.toStore {
@@ -85,7 +85,7 @@ final class Machines {
         daemons[machine] = nil
     }
 
-    /// A person starts a run, which the daemons take.
+    /// Starts a run as a person does. The daemons send it.
     func run(_ occurrence: Int) throws {
         persons.append(
             try installation.start(
@@ -97,7 +97,7 @@ final class Machines {
 
     func count(_ rows: String) throws -> Int { Int(try sql("SELECT count(*) FROM \(rows)")) ?? -1 }
 
-    /// Returns false, and notes it, if `condition` does not come true in time.
+    /// Returns whether `condition` becomes true in time. Records a violation if not.
     @discardableResult
     func wait(_ what: String, until condition: () throws -> Bool) throws -> Bool {
         let deadline = ContinuousClock.now + Process.longest
@@ -114,13 +114,13 @@ final class Machines {
         try wait("the end of \(runs) runs") { try count("run WHERE state = 'finished'") == runs }
     }
 
-    /// The machine whose daemon has this sender's name.
+    /// Returns the machine whose daemon has this sender name.
     func machine(ofSender name: String) -> Int? {
         let pid = name.split(separator: ":").dropFirst().first.flatMap { pid_t($0) }
         return daemons.firstIndex { $0?.pid == pid && pid != nil }
     }
 
-    /// Ends everything in good order, and holds the store against what APNs saw.
+    /// Stops the commands and the daemons, and compares the store with the requests that the simulator received.
     func prove(exits: Set<Int32> = [0]) throws -> WireLog {
         for person in persons { person.signal(SIGKILL) }
         for person in persons { _ = person.wait() }

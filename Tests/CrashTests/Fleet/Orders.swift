@@ -1,22 +1,23 @@
 import Foundation
 import TestSupport
 
-/// What a person, a timer or one more daemon does beside several senders, and what must hold after it.
+/// Commands of a person or a timer, and additional daemons, next to several senders. Checks what must hold afterwards.
 extension Fleet {
     struct Cancellation {
-        /// Of the run.
+        /// The occurrence of the run.
         var occurrence: Int
-        /// When the command had ended, in milliseconds.
+        /// The time at which the command returned, in milliseconds.
         var returnedAt: Int
     }
 
-    /// A sender that asked just before the cancellation sends for a trust window more. The rest is for slow machines.
+    /// The time after a cancellation without requests, in milliseconds. A sender that checked just before the
+    /// cancellation may send for one trust window. The rest is for slow machines.
     private static let silentAfterMs = 5_000
-    /// In a mixture a command may meet a connection that is cut.
+    /// The maximum number of attempts in a mixture, where a command may meet a cut connection.
     private static let attemptsMax = 5
     private static let passing: [ChildProcess.End] = [.exited(69), .exited(75)]
 
-    /// The server is away for longer than others wait for a sender, and the order is the first thing that it hears.
+    /// Stops the server for longer than the takeover timeout. The order is the first command after its return.
     func comeBack(with order: Order) throws {
         try gather()
         if order == .cancel { try awaitFreeze() }
@@ -25,7 +26,7 @@ extension Fleet {
         wait(.seconds(14))
         try cluster.start()
         try give(order)
-        // Until the last of them must have come back, and would hear that it was taken over.
+        // Waits until the last sender must have reconnected, and would learn of a takeover.
         wait(.seconds(7))
         try examine()
         let lost = try count("sender WHERE lost_at IS NOT NULL")
@@ -34,7 +35,7 @@ extension Fleet {
 
     func give(_ order: Order) throws {
         if order == .serve { return try startAnother() }
-        // In a mixture; the server is there.
+        // Only in a mixture: elsewhere the server may be unavailable here.
         if order == .cancel, isMixed { try awaitFreeze() }
         for command in order.commands("campaign/\(current)") { try say(command) }
         guard order == .cancel, try state(current) == "cancelled" else { return }
@@ -46,7 +47,7 @@ extension Fleet {
         for attempt in 1...Self.attemptsMax {
             let child = try installation.start(command, name: "order", machine: Self.person)
             let end = child.wait(killingAfter: Process.longest)
-            // A run may have ended before the order was heard.
+            // The run may have finished before the command arrived.
             if try end == .exited(0) || isMixed && state(current) == "finished" { return }
             guard isMixed, Self.passing.contains(end), attempt < Self.attemptsMax else {
                 refused("\(command)", "\(end): \(child.errors.suffix(500))")
@@ -55,7 +56,7 @@ extension Fleet {
         }
     }
 
-    /// A run that is cancelled before its audience is written down has fewer deliveries than devices.
+    /// Waits until the audience is frozen. A run that is cancelled before has fewer deliveries than devices.
     private func awaitFreeze() throws {
         let deadline = ContinuousClock.now + Process.longest
         while try count("run WHERE occurrence = '\(current)' AND is_frozen") == 0, ContinuousClock.now < deadline {
@@ -85,7 +86,8 @@ extension Fleet {
         }
     }
 
-    /// In good order. One that heard nothing for too long, as in a mixture, has ended with "try again".
+    /// Stops the additional daemon in order. In a mixture, it may have exited with 75 after losing its connection for
+    /// too long.
     func endAnother() throws {
         guard let daemon = another else { return }
         another = nil
@@ -96,12 +98,13 @@ extension Fleet {
         }
     }
 
-    /// The numbers of the runs that were cancelled.
+    /// Returns the numbers of the cancelled runs.
     func cancelled(in store: StoreRecord) -> Set<Int64> {
         Set(cancellations.compactMap { store.runs["\($0.occurrence)"] })
     }
 
-    /// Nothing of a run is sent once a command has said that the run is cancelled and its senders had time to hear it.
+    /// Returns a violation for each run that sends after its cancellation returned and its senders had time to learn of
+    /// it.
     func lateRequests(_ store: StoreRecord, _ wire: WireLog) -> [String] {
         cancellations.compactMap { cancellation in
             guard let run = store.runs["\(cancellation.occurrence)"] else {

@@ -2,14 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Three senders on one run, and what becomes of it when their server fails, or lacks room.
+/// Three senders on one run, while their server fails or has no room.
 @Suite(
     .ownThread, .serialized, .timeLimit(.minutes(60)),
     .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
 struct `Several senders of a server that fails` {
     @Test(arguments: Nightly.rows([.pause], atNight: Fleet.Order.allCases.filter { $0 != .pause }))
     func `are not taken over by the first order after the server was away`(order: Fleet.Order) async throws {
-        // The run lasts until the order, however long the command takes to start.
+        // The run lasts until the order, even if the command takes long to start.
         let counts = try await Fleet.prove(
             Fleet.scene("serverAway, \(order)", devices: 20_000, pace: 600),
             .serverAwayThen(order), blows: 1, apart: 1_500...2_000, on: try await PostgresCluster.own())
@@ -26,7 +26,7 @@ struct `Several senders of a server that fails` {
         }
     }
 
-    /// A COMMIT waits for the disk here; on a slow disk any does.
+    /// The server delays each COMMIT before the disk, as a slow disk does.
     @Test func `go on when the server forgets commits that were sent, since one of its backends was killed`()
         async throws
     {
@@ -61,7 +61,7 @@ struct `Several senders of a server that fails` {
         let primary = try await PostgresCluster.own()
         let standby = try await PostgresCluster.replica(of: primary)
         try await OwnThread.run {
-            // Whatever was committed is on both.
+            // With this setting, each committed transaction is on both servers.
             try primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'")
             try primary.sql("SELECT pg_reload_conf()")
         }
@@ -72,8 +72,8 @@ struct `Several senders of a server that fails` {
         #expect(counts.doubtful == 0)
     }
 
-    /// What the primary alone had settled is leased again, by senders that have forgotten it: in doubt where the standby has
-    /// the lease, as for the first time where it does not.
+    /// What only the primary had settled is leased again, because the standby does not know it. A delivery whose lease
+    /// is on the standby is in doubt. Any other delivery is sent as for the first time.
     @Test(.nightly) func `bring a run to its end on a standby that was behind, and nobody is lost`() async throws {
         let primary = try await PostgresCluster.own()
         let standby = try await PostgresCluster.replica(of: primary)
@@ -92,7 +92,7 @@ struct `Several senders of a server that fails` {
     ) async throws {
         var options = PostgresCluster.Options()
         options.small = small
-        // What the budget has to hold is written for each push.
+        // Each background push is recorded for the budget, which fills the disk.
         var scene = Fleet.scene("a full disk, \(small)", devices: 10_000, pace: 1_000)
         scene.isSilent = true
         let counts = try await Fleet.prove(

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Three senders of which one is killed, slow, cut off or late, and what the others make of it.
+/// Three senders, one of which is killed, slow, disconnected or late.
 @Suite(
     .ownThread, .serialized, .timeLimit(.minutes(20)),
     .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
@@ -34,16 +34,17 @@ struct `Senders that are not alike` {
             })
     }
 
-    /// The machine that comes back stands still for four seconds when it has declared its former sender dead and begins to
-    /// look at what that left.
+    /// The restarted machine stops for four seconds, after it has declared its former sender dead and before it
+    /// recovers that sender's leases.
     @Test func `a sender that is killed and back at once is recovered by its machine, with its journal`() async throws {
-        // So slow that the first run still goes on when the last one has begun, however long the four commands take to start.
+        // The runs are so slow that the first one still runs when the last one has started, even if the commands start
+        // slowly.
         try await with(scene("held restart", devices: 2_500, delayMs: 1_000, runs: 4, .skip)) { machines in
             try machines.startAll()
             for number in 1...4 { try machines.run(number) }
             try machines.wait("four runs") { try machines.count("run WHERE state = 'running'") == 4 }
             let busiest = "SELECT owner FROM lease GROUP BY owner ORDER BY count(DISTINCT run_id) DESC, owner LIMIT 1"
-            // The leases that were found may have been settled when somebody looks again.
+            // The leases found may be settled before a second query.
             var found: Int?
             try machines.wait("leases") {
                 found = try machines.machine(ofSender: machines.sql(busiest))
@@ -101,13 +102,13 @@ struct `Senders that are not alike` {
         }
     }
 
-    /// 200 requests at a time, a second and a half each: what it leases lasts for half a minute.
+    /// The slow sender has 200 requests in flight, each for 1.5 s. Its leases last for half a minute.
     @Test(.nightly) func `a sender that is slow to send gives back at the end of a run what it has not started`()
         async throws
     {
         let far = [2: Machines.Distance(toAPNs: .milliseconds(1_500))]
         try await with(scene("slow end", devices: 16_000), far: far) { machines in
-            // It is known by its connections, which are open before the others start.
+            // The slow sender is identified by its connections, which are open before the others start.
             try machines.start(2)
             try machines.awaitStart(2)
             try machines.run(1)
@@ -129,7 +130,7 @@ struct `Senders that are not alike` {
     }
 
     @Test(.nightly) func `a sender that starts again joins what is left of a run`() async throws {
-        // What is left lasts longer than a machine takes to start.
+        // The rest of the run takes longer than the start of a machine.
         try await with(scene("joined late", devices: 4_500, pace: 150)) { machines in
             try machines.startAll()
             try machines.run(1)
@@ -154,7 +155,8 @@ struct `Senders that are not alike` {
             try machines.startAll()
             try machines.run(1)
             try machines.wait("all three at the run") { try machines.count("run_sender") >= 3 }
-            // The person's command has started when the machine falls silent, and is not late, however slow starting is.
+            // The person's command has already started when the machine is stopped, so it is not late on a slow
+            // machine.
             let stop = try machines.installation.start(
                 ["stop", "--all", "--reason", "wrong text"], name: "stop", machine: "person",
                 environment: KillPoint.at(.stopping, 1).freezing)
@@ -163,14 +165,14 @@ struct `Senders that are not alike` {
             stop.signal(SIGCONT)
             _ = stop.wait(killingAfter: Process.longest)
             let returned = Int(Date().timeIntervalSince1970 * 1_000)
-            // On a slow machine another one may confirm too late as well.
+            // On a slow machine, another sender may confirm too late as well.
             let deaf = machines.daemons[2].map { ":\($0.pid) has not confirmed the stop:" } ?? "no process"
             for words in [deaf, "It starts nothing more"]
             where !stop.output.contains(words) {
                 machines.violations.append("no \"\(words)\": \(stop.output)\(stop.errors)")
             }
             machines.daemons[2]?.signal(SIGCONT)
-            // On a slow machine the others have declared it dead, so that it ends.
+            // On a slow machine, the other senders have declared it dead, so it exits.
             try machines.wait("its word, or its end") {
                 try machines.count("run_sender") == 0 || machines.daemons[2]?.hasEnded == true
             }
