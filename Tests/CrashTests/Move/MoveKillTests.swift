@@ -2,9 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A store goes to another place while `fanfare move` is killed again and again.
+/// Moves a store while `fanfare move` is killed repeatedly.
 ///
-/// `FANFARE_MOVES=50` for as many moves each way; for each change one, and one more that sends.
+/// `FANFARE_MOVES=50` makes 50 moves in each direction. By default there is one move, and one more whose store then
+/// sends.
 @Suite(
     .ownThread, .serialized, .timeLimit(.minutes(30)),
     .enabled(if: PostgresCluster.isAvailable, PostgresCluster.missing))
@@ -25,7 +26,7 @@ struct `A move that is killed` {
         let cluster = try await PostgresCluster.shared
         let counts = try await OwnThread.run {
             let trial = try MoveTrial(scene(toServer: toServer), on: cluster, toServer: toServer, seed: 3)
-            // A fast machine has moved before a kill by the clock meets it.
+            // A fast machine may finish the move before a kill by the clock.
             for number in 1..<Self.moves * 5 where number < Self.moves || !isShown(trial.counts) { try trial.execute() }
             try trial.execute(isLast: true)
             return trial.counts
@@ -35,7 +36,7 @@ struct `A move that is killed` {
         #expect(isShown(counts))
     }
 
-    /// Enough was killed to say something.
+    /// Returns whether there were enough kills for a meaningful result.
     private func isShown(_ counts: MoveTrial.Counts) -> Bool { counts.kills > Self.moves && counts.neither > 0 }
 
     @Test(arguments: Nightly.rows([true], atNight: [false])) func `can be given up, and made to another place`(

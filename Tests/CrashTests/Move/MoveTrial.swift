@@ -2,11 +2,11 @@ import Foundation
 import Model
 import TestSupport
 
-/// `fanfare move`, killed at a point of chance and run again until it is done, from a copy of one store each time.
+/// Moves a copy of a store. Kills `fanfare move` at random points, and starts it again until it has finished.
 final class MoveTrial {
     struct Counts {
         var kills = 0
-        /// What could be sent from after a kill: the old store, neither, the new one.
+        /// The number of kills after which the old store, neither store or the new store could send.
         var old = 0, neither = 0, new = 0
         var violations: [String] = []
 
@@ -16,7 +16,7 @@ final class MoveTrial {
         }
     }
 
-    /// Starts of one move, until it must be done.
+    /// The maximum number of starts until a move must have finished.
     private static let startsMax = 30
     private static let calls = [KillPoint.Call.asked, .told, .wal, .unsynced, .synced]
 
@@ -26,7 +26,7 @@ final class MoveTrial {
     private let toServer: Bool
     private var jitter: SeededGenerator
     private var copies = 0
-    /// A store on the server to copy, where the move is one from there.
+    /// The database to copy if the move begins on the server.
     private var source = ""
     private(set) var counts = Counts()
 
@@ -46,7 +46,7 @@ final class MoveTrial {
         }
     }
 
-    /// - Parameter isLast: what was moved sends once more, and is held against the simulator's log.
+    /// - Parameter isLast: whether the moved store sends once more and is compared with the simulator's log.
     func execute(isLast: Bool = false) throws {
         let (old, new) = (try copy(), try empty())
         let before = try facts(old)
@@ -72,12 +72,12 @@ final class MoveTrial {
         if isLast { try send(new) }
     }
 
-    /// Killed in the middle, and taken back.
+    /// Kills a move in the middle, and gives it up.
     func giveUp() throws {
         let (old, new) = (try copy(), try empty())
         var point = 8
         while point < 100_000, try move(old, new, killedAt: .at(.told, point)).end != .exited(0) {
-            // The new place has the move on record, too: it is refused as one where a move arrives.
+            // The new store also records the move. It refuses to send while a move to it is unfinished.
             if try !isUsable(old), try fanfare(["resume", "1"], new).end == .exited(78) { break }
             point *= 2
         }
@@ -107,8 +107,8 @@ final class MoveTrial {
         }
     }
 
-    /// Whether it would send what is in it: it refuses this because the run is over, not because of a move. One that was
-    /// made and holds nothing yet does not count.
+    /// Returns whether a store could send: it refuses `resume` because the run is finished, not because of a move. A
+    /// new store that is still empty cannot send.
     private func isUsable(_ store: TrialStore) throws -> Bool {
         let asked = try fanfare(["resume", "1"], store)
         if ![.exited(65), .exited(66), .exited(78)].contains(asked.end) { violate("resume: \(asked)") }
@@ -117,7 +117,7 @@ final class MoveTrial {
 
     private func nextPoint() -> KillPoint? {
         switch jitter.next() % 6 {
-        // Some get through.
+        // Some moves are not killed.
         case 0: return nil
         case 1: return .after(milliseconds: 50 + Int(jitter.next() % 600))
         default:
@@ -170,13 +170,13 @@ final class MoveTrial {
 
     private func facts(of store: TrialStore) throws -> StoreRecord { try store.record(isWhole: true) }
 
-    /// Every delivery, in their order.
+    /// Returns a description of each delivery, sorted.
     private func facts(_ store: TrialStore) throws -> [String] {
         try facts(of: store).deliveries.map { "\($0)" }.sorted()
     }
 
     private func address(_ store: TrialStore) -> String { store.address(through: nil, standby: nil) }
-    /// As messages name it.
+    /// Returns the address as messages show it.
     private func shown(_ store: TrialStore) -> String { String(address(store).prefix { $0 != "?" }) }
 
     private func expect(_ end: ChildProcess.End, _ what: String) {
