@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Stops that come at any step of a run, from commands that are killed, to senders that are.
+/// Stops at each step of a run. The command that stops and the sender may be killed.
 @Suite(.ownThread, .timeLimit(.minutes(20))) struct `A stop that is killed` {
     private static func cases(onServer: Bool) -> [StopCase] {
         let steps = onServer ? stepsOnServer : steps
@@ -17,7 +17,7 @@ import Testing
             StopCase(frozenAt: steps.recovery, after: .at(.received, 5), lift: lifted[3]),
             StopCase(frozenAt: steps.recovery, after: .at(.received, 5), sender: .isKilled, stop: file[1]),
         ]
-        // For each change the file, the record and the lifting once each, one of them in a recovery.
+        // `.ci/run` tests the file, the record and the lifting once each, one of them during a recovery.
         return Nightly.isOn ? cases : [cases[3], cases[5], cases[6]]
     }
 
@@ -31,8 +31,8 @@ import Testing
         recovery: KillPoint.from("DELETE FROM lease WHERE run_id", .asked, 1)
     )
 
-    /// Of the file before and behind its making; of the record before and behind its commit; and of the lifting, where the
-    /// record goes first.
+    /// Returns the points before and after the stop file is created, before and after the record's commit, and during
+    /// the lifting. The lifting removes the record first.
     private static func commands(_ onServer: Bool) -> (file: [KillPoint], record: [KillPoint], lifted: [KillPoint]) {
         let (reason, remedy) = (StopTrial.reason, StopTrial.remedy)
         let ends: [KillPoint] = [.at(.lifting, 1), .at(.lifted, 1)]

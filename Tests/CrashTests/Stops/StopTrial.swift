@@ -1,26 +1,26 @@
 import Foundation
 import TestSupport
 
-/// A run is stopped at a chosen point, by a command that may be killed, with a sender that may be; started again while the
-/// stop is in force; lifted by a command that may be killed; and sent to its end.
+/// A case in which a run is stopped at a point, started again under the stop, lifted and finished. The commands and the
+/// sender may be killed.
 struct StopCase: CustomStringConvertible {
-    /// What becomes of the sender once the stop is there.
+    /// The sender's fate after the stop.
     enum Sender {
         case goesOn, isKilled
     }
 
-    /// Where the sender stands still when it is stopped.
+    /// The point at which the sender is halted before the stop.
     var frozenAt: KillPoint
-    /// A sender before it was killed here: it is in the recovery of what that one left.
+    /// The point at which an earlier sender was killed. The halted sender then recovers its leases.
     var after: KillPoint?
     var sender = Sender.goesOn
-    /// Where the command is killed that stops.
+    /// The point at which the command that stops is killed.
     var stop: KillPoint?
-    /// Where the one is killed that lifts.
+    /// The point at which the command that lifts is killed.
     var lift: KillPoint?
-    /// The sender goes on only when the stop is on record as well.
+    /// Whether the sender continues only after the store has recorded the stop.
     var waitsForRecord = false
-    /// The file is taken away once the stop is on record.
+    /// Whether the stop file is removed after the store has recorded the stop.
     var losesFile = false
 
     var description: String {
@@ -43,7 +43,7 @@ final class StopTrial {
         }
     }
 
-    /// Words that stand in what is told to the store, and nowhere else.
+    /// Texts that occur only in the messages to the store about the stop and its lifting.
     static let reason = "wrong words"
     static let remedy = "put right"
 
@@ -52,15 +52,15 @@ final class StopTrial {
     private let cases: [StopCase]
     private let installation: Installation
     private var name = ""
-    /// When nothing may have been asked for, in milliseconds.
+    /// The intervals without permitted requests, in milliseconds.
     private var silences: [(name: String, interval: ClosedRange<Int>)] = []
 
-    /// - Parameter cases: each with a run of its own.
+    /// - Parameter cases: the cases, each with its own run.
     init(_ cases: [StopCase], on cluster: PostgresCluster? = nil) throws {
         self.cases = cases
         var scene = Scene(name: "stops")
         (scene.devices, scene.runs) = (400, cases.count)
-        // So that a run has not ended before it has heard of its stop.
+        // At this pace a run cannot finish before it learns of its stop.
         (scene.pace, scene.answerDelayMs) = (600, 10)
         scene.isOnServer = cluster != nil
         self.scene = scene
@@ -82,16 +82,16 @@ final class StopTrial {
         return counts
     }
 
-    /// Stopped from another machine, while the sender stands still for so long that others may take its work over.
+    /// Stops the run from another machine, while the sender is halted for longer than the takeover timeout.
     func executeTakeover() throws -> Counts {
         name = "takeover"
         expect(try installation.fanfare("devices", "import", "\(installation.folder)/devices.csv").end, 0, "import")
         let taken = try start(1, KillPoint.at(.received, 8).freezing, machine: "first")
         defer { taken.signal(SIGKILL) }
         try wait("a sender that stands still") { Self.state(of: taken.pid) == "T" || taken.hasEnded }
-        // It waits for that sender, for longer than others do.
+        // The command waits for that sender for longer than the takeover timeout.
         expect(try installation.fanfare("stop", "--all", "--reason", Self.reason).end, 0, "stop")
-        // What the sender had written before it stood still has been read by now.
+        // The simulator has by now received what the sender had written before it was halted.
         let quiet = Self.milliseconds()
         try refuse(1, machine: "second")
         try examine()
@@ -110,14 +110,14 @@ final class StopTrial {
         return counts
     }
 
-    /// Returns when it is in force and nobody sends.
+    /// Stops the run. Returns when the stop is in force and no process sends.
     private func stop(_ one: StopCase, run: Int, _ file: String) throws {
         if let before = one.after { expectKilled(try start(run, before.environment).wait(), before) }
         let sender = try start(run, one.frozenAt.freezing)
         try wait("a sender that stands still") { Self.state(of: sender.pid) == "T" || sender.hasEnded }
         let command = try installation.start(
             ["stop", "--all", "--reason", Self.reason], name: "stop", environment: one.stop?.environment ?? [:])
-        // It may have to wait for a transaction in which the sender stands still.
+        // The command may have to wait for a transaction of the halted sender.
         let patience = ContinuousClock.now + (one.waitsForRecord ? .seconds(2) : .zero)
         try wait("the stop") {
             command.hasEnded || ContinuousClock.now > patience && FileManager.default.fileExists(atPath: file)
@@ -128,7 +128,7 @@ final class StopTrial {
         }
         sender.signal(SIGCONT)
         let end = command.wait()
-        // A sender that goes on may have put it on record first.
+        // A sender that continues may have recorded the stop before the command did.
         if let point = one.stop, one.sender == .isKilled || end != .exited(0) {
             expectKilled(end, point)
         } else {
@@ -145,7 +145,7 @@ final class StopTrial {
         }
     }
 
-    /// Nothing that is started meanwhile sends, recovers or counts anything.
+    /// Checks that a start under the stop sends, recovers and counts nothing.
     private func hold(_ one: StopCase, run: Int, _ file: String) throws {
         try refuse(run)
         if one.losesFile {
@@ -163,11 +163,11 @@ final class StopTrial {
             expectKilled(try installation.start(words, name: "lift", environment: point.environment).wait(), point)
             try examine()
             if try isInForce(file) {
-                // Half lifted: the same command does the rest.
+                // The stop is only partly lifted. The same command completes the lifting.
                 try refuse(run)
                 until = Self.milliseconds()
                 let again = try installation.fanfare("stop", "--all", "--lift", "--reason", Self.remedy).end
-                // Once it is on record that it was lifted, whoever sends next does the rest.
+                // If the lifting is already recorded, the next sender completes it.
                 if again != .exited(65) { expect(again, 0, "lift again") }
             }
         } else {
@@ -196,7 +196,7 @@ final class StopTrial {
     private func start(
         _ run: Int, _ environment: [String: String], machine: String = "machine"
     ) throws -> ChildProcess {
-        // The errors of one that stands still are looked at later.
+        // The test reads the errors of a halted sender later, so they have their own file.
         let name = environment.isEmpty ? "run" : "sender"
         return try installation.start(
             ["run", "campaign", "--occurrence", "\(run)", "--yes"], name: name, machine: machine,
@@ -238,7 +238,7 @@ final class StopTrial {
         }
     }
 
-    /// `T` for one that stands still.
+    /// Returns the state of a process, which is `T` if the process is stopped.
     private static func state(of process: pid_t) -> String {
         let facts = (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? ""
         return facts.split(separator: ")").last?.split(separator: " ").first.map(String.init) ?? ""
