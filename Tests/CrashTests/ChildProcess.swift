@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A program of its own, started without a shell and with its output in files.
+/// A child process, started without a shell, with its output in files.
 struct ChildProcess {
     enum End: Hashable {
         case exited(Int32)
@@ -34,13 +34,14 @@ struct ChildProcess {
         kill(pid, number)
     }
 
-    /// It still has to be waited for.
+    /// Whether the process has exited. The caller must still wait for it.
     var hasEnded: Bool {
         var info = siginfo_t()
         return waitid(P_PID, id_t(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_signo == SIGCHLD
     }
 
-    /// How long a test waits for the end of a child: none takes that long, and one that hangs must not hold up the rest.
+    /// The maximum time that a test waits for a child. No child takes that long, and a hanging one must not block the
+    /// rest.
     static let longest: DispatchTimeInterval = .seconds(400)
 
     /// Waits for the end of the child, and kills it after ``longest``.
@@ -53,7 +54,7 @@ struct ChildProcess {
         return Self.end(status)
     }
 
-    /// Kills it when it has not ended within this time.
+    /// Waits for the end of the child, and kills it after `limit`.
     func wait(killingAfter limit: Duration) -> End {
         let deadline = ContinuousClock.now + limit
         var status: Int32 = 0

@@ -1,6 +1,7 @@
 import TestSupport
 
-/// Runs in stages and under frequency caps, killed at each step of what guards them; for each change at a few steps.
+/// Scenes with stages and frequency caps, killed at each step that protects them. `.ci/run` runs only a few of the
+/// steps.
 extension Scene {
     private typealias Kill = ScriptedKill
 
@@ -13,11 +14,12 @@ extension Scene {
             Scene(
                 name: "stages", stages: [seeds, sample], devices: 400,
                 script: (Nightly.isOn ? steps : few(steps)).map { [Kill(point: $0)] }),
-            // Between a verdict and what follows of it.
+            // Kills between a stage's verdict and the start of the next stage.
             Scene(
                 name: "stages that hold", stages: [seeds, "{share: 25%, tolerate: 10%, hold: 200ms}"], devices: 400,
                 script: (onServer ? heldOnServer : held).map { [Kill(point: $0)] }),
-            // The answer for one of the first stage is lost each time, and nobody asks again: a person has to look.
+            // A response of the first stage is lost each time. The policy `skip` leaves the outcome unknown, so a
+            // person must decide.
             Scene(
                 name: "stages that wait for a person", stages: [seeds, sample], restNeedsApproval: true,
                 onUnknown: .skip, devices: 400,
@@ -32,18 +34,18 @@ extension Scene {
         return (Nightly.isOn ? scenes : [scenes[0]]).map { $0.placed(onServer: onServer) }
     }
 
-    /// Every fourth.
+    /// Returns every fourth step.
     private static func few(_ steps: [KillPoint]) -> [KillPoint] {
         steps.indices.filter { $0 % 4 == 2 }.map { steps[$0] }
     }
 
     static func capped(onServer: Bool) -> [Scene] {
-        // The last run is over the cap.
+        // The last run exceeds the cap, and is not killed.
         let script = (onServer ? slotsOnServer : slots).map { [Kill(point: $0)] } + [[]]
         let scenes = [
             Scene(name: "a cap for each device", cap: Cap(limit: 5), devices: 400, script: script),
             Scene(name: "a cap for each user", cap: Cap(limit: 9, isOfUser: true), devices: 400, script: script),
-            // What is refused unseen gives its slot back.
+            // A push that APNs refuses without processing releases its slot.
             Scene(
                 name: "caps, faults and kills", cap: Cap(limit: 2), devices: 600, runs: 4,
                 faults: [
@@ -65,17 +67,17 @@ extension Scene {
         return scene
     }
 
-    /// Of the device 50.
+    /// The token of device 50.
     private static let staffToken = String(repeating: "ab", count: 28) + "00000032"
 
     private static let steps: [KillPoint] = [
-        // While the audience, and who is in which stage, is written down.
+        // While the audience and the stage of each delivery are stored.
         .from("run_claimed", .wal, 30), .from("run_claimed", .unsynced, 2),
-        // The first stage begins: not on record, in the log, leased and nothing sent.
+        // At the start of the first stage: before it is recorded, in the write-ahead log, and leased with nothing sent.
         .from("stage 1 (", .wal, 1), .from("stage 1 (", .unsynced, 1), .from("stage 1 (", .synced, 1),
-        // Its answers are here, or half recorded.
+        // When its responses have arrived, and while they are recorded.
         .from("stage 1 (", .received, 1), .from("stage 1 (", .wal, 12), .from("stage 1 (", .wal, 25),
-        // Its verdict, and the next one begins with it.
+        // At its verdict, with which the next stage starts.
         .from("stage 1 (seeds) passed", .wal, 1), .from("stage 1 (seeds) passed", .unsynced, 1),
         .from("stage 2 (", .synced, 1), .from("stage 2 (", .received, 2), .from("stage 2 (", .wal, 18),
         .from("stage 3 (", .wal, 1), .from("stage 3 (", .synced, 1), .from("stage 3 (", .received, 1),
@@ -101,7 +103,7 @@ extension Scene {
         .from("stage 3 (", .asked, 1), .from("stage 3 (", .told, 2),
     ]
 
-    /// What the person says, and what the run's own record of it was: half said, and said but not heard.
+    /// Kills around the run's pause and the person's answer: before each is recorded completely, and after.
     private static let persons: [[ScriptedKill]] = [
         [Kill(point: .from("run_paused", .wal, 1))], [Kill(point: .from("run_paused", .unsynced, 1))],
         [Kill(command: .resume, point: .from("run_running", .wal, 1))],
@@ -118,7 +120,7 @@ extension Scene {
         [Kill(command: .approve, point: .from("approved by", .told, 2))],
     ]
 
-    /// Slots reserved in a lease, settled, and given back at the recovery.
+    /// Kills when slots are reserved with a lease, settled, and released during recovery.
     private static let slots: [KillPoint] = [
         .at(.synced, 1), .from("run_claimed", .synced, 1), .at(.received, 6), .from("run_claimed", .wal, 70),
         .at(.unsynced, 3),

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A folder with everything a scene needs, and the simulator in a process of its own.
+/// A folder with everything that a scene needs, and the simulator as a separate process.
 final class Installation {
     var store: TrialStore
     private let sample: SampleInstallation
@@ -12,14 +12,14 @@ final class Installation {
     private var isSimulatorRunning = true
 
     /// - Parameters:
-    ///   - cluster: for a scene on PostgreSQL.
-    ///   - proxy: by which senders reach it.
+    ///   - cluster: the server of a scene on PostgreSQL.
+    ///   - proxy: the proxy through which senders reach the server.
     init(
         _ scene: Scene, seed: UInt64, on cluster: PostgresCluster? = nil, through proxy: CuttingProxy? = nil,
         standby: PostgresCluster? = nil
     ) throws {
         self.scene = scene
-        // One in forty was uninstalled long after its registration: 410.
+        // One device in forty was uninstalled long after its registration, so APNs answers 410.
         sample = try SampleInstallation(devices: scene.devices, key: try SigningKey.generatedPEM()) {
             $0 % 40 == 7 ? 1_790_000_000_000 : nil
         }
@@ -45,21 +45,21 @@ final class Installation {
 
     var folder: String { sample.directory.path }
 
-    /// Completes the request log.
+    /// Stops the simulator, which completes the request log.
     func stopSimulator() {
         isSimulatorRunning = false
         simulator.signal(SIGTERM)
         _ = simulator.wait()
     }
 
-    /// Runs a command to its end, without a kill, and returns its exit code.
+    /// Runs a command to its end, without a kill. Returns its exit and its output.
     func fanfare(_ arguments: String...) throws -> (end: ChildProcess.End, output: String, errors: String) {
         let child = try start(arguments, name: "command")
         return (child.wait(), child.output, child.errors)
     }
 
-    /// - Parameter machine: where it keeps what is a machine's own; senders of one name are of one machine. It goes by
-    ///   `fanfare-MACHINE.yaml` where there is one.
+    /// - Parameter machine: the name of the folder with the machine's own state. Senders with the same name run on the
+    ///   same machine. If `fanfare-MACHINE.yaml` exists, it is the configuration.
     func start(
         _ arguments: [String], name: String, machine: String = "machine", environment: [String: String] = [:]
     ) throws -> ChildProcess {
@@ -71,7 +71,7 @@ final class Installation {
             arguments + ["--config", configuration], folder: folder, name: name, environment: environment)
     }
 
-    /// Whose each device is, and which are of the staff.
+    /// Adds the user of each device, and the tag of the staff.
     private static func addColumns(to path: String) throws {
         let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
         let wider = lines.dropFirst().enumerated().map { device, line in

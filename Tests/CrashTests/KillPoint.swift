@@ -1,21 +1,21 @@
 import Model
 import TestSupport
 
-/// Where a run is killed; see the kill switch for what each system call stands for.
+/// The point at which a run is killed. The kill switch defines the system call of each case.
 enum KillPoint: Hashable, CustomStringConvertible {
     enum Call: String, CaseIterable {
         case wal, unsynced, synced, send, received, asked, told, stopping, stopped, lifting, lifted
     }
 
-    /// In the n-th call, from 1.
+    /// At the n-th call, counted from 1.
     case at(Call, Int)
-    /// The same, among the first writes of a start that has something to recover.
+    /// At the n-th call of a start that first recovers open leases.
     case recovering(Call, Int)
-    /// The same, counted from where the store is told something that holds this text.
+    /// At the n-th call, counted from the first message to the store that contains this text.
     case from(String, Call, Int)
     case after(milliseconds: Int)
 
-    /// For the preloaded kill switch; empty where the clock decides.
+    /// The environment for the preloaded kill switch. Empty if the clock decides.
     var environment: [String: String] {
         switch self {
         case .at(let call, let number), .recovering(let call, let number): Self.armed(call, number)
@@ -24,7 +24,7 @@ enum KillPoint: Hashable, CustomStringConvertible {
         }
     }
 
-    /// The same, with a process that stands still there until it is continued.
+    /// The environment with which the process is stopped at this point until it is continued.
     var freezing: [String: String] { environment.merging(["KILL_SIGNAL": "stop"]) { $1 } }
 
     private static func armed(_ call: Call, _ number: Int) -> [String: String] {
@@ -40,7 +40,7 @@ enum KillPoint: Hashable, CustomStringConvertible {
         }
     }
 
-    /// For a summary.
+    /// The name of this kind of point in a summary.
     var kind: String {
         switch self {
         case .at(let call, _): call.rawValue
@@ -54,7 +54,7 @@ enum KillPoint: Hashable, CustomStringConvertible {
         .after(milliseconds: apart.lowerBound + Int(jitter.next() % UInt64(apart.count)))
     }
 
-    /// Small numbers are likelier than large ones: much happens at the start.
+    /// Returns a random point. Small numbers are more likely than large ones, because much happens at the start.
     static func random(
         hasOpenLeases: Bool, isOnServer: Bool, using jitter: inout SeededGenerator
     ) -> KillPoint {
@@ -88,9 +88,9 @@ enum KillPoint: Hashable, CustomStringConvertible {
     }
 }
 
-/// A command that belongs to a run, and where it is killed.
+/// A command of a run, and the point at which it is killed.
 struct ScriptedKill {
-    /// What is called for next: `approve` and `resume` are a person's, who was asked.
+    /// The command to run next. A person runs `approve` and `resume` if the run waits for that.
     enum Command: String {
         case run, resume, approve
     }

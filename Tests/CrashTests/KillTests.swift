@@ -2,13 +2,13 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Real processes, killed where it hurts, and the store held against what APNs' side saw.
+/// Kills real processes at critical points, and compares the store with the requests that the simulator received.
 ///
-/// Always on with a few scenes and kills. `FANFARE_LONG_TESTS=1` for all scenes, `FANFARE_CRASH_KILLS=200` for many kills,
-/// `FANFARE_CRASH_SEED=7` for others.
+/// A few scenes and kills always run. `FANFARE_LONG_TESTS=1` runs all scenes, `FANFARE_CRASH_KILLS=200` kills more
+/// often, and `FANFARE_CRASH_SEED=7` chooses other points.
 @Suite(.ownThread, .timeLimit(.minutes(60))) struct `After a crash` {
     private static let killsPerTrial = 6
-    /// A SQLite file, and PostgreSQL where there is one.
+    /// A SQLite file, and PostgreSQL if a server is installed.
     static let stores = PostgresCluster.isAvailable ? [false, true] : [false]
 
     private static func number(_ name: String, default value: Int) -> Int {
@@ -25,14 +25,14 @@ import Testing
         try await OwnThread.run { try Self.prove(Nightly.isOn ? Scene.onServer : Scene.fewOnServer, on: cluster) }
     }
 
-    /// Kills at each step: frozen, begun, leased, answered, judged, released, approved.
+    /// Kills at each step of a stage: frozen, started, leased, evaluated, released and approved.
     @Test(arguments: stores)
     func `each stage has proved itself before anybody of the next one is asked`(onServer: Bool) async throws {
         let cluster = onServer ? try await PostgresCluster.shared : nil
         try await OwnThread.run { try Self.prove(Scene.staged(onServer: onServer), on: cluster) }
     }
 
-    /// Kills at each step: slots reserved, settled, given back.
+    /// Kills at each step of a slot: reserved, settled and released.
     @Test(arguments: stores)
     func `nobody has got more than the frequency cap allows, nor lost a slot to what never left`(
         onServer: Bool

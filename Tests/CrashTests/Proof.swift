@@ -1,11 +1,11 @@
-/// Holds the store against what APNs' side saw.
+/// Compares the store with the requests that the simulator received.
 struct Proof {
     private(set) var violations: [String] = []
-    /// Accepted twice, by right.
+    /// The number of deliveries that were accepted more than once, permitted or not.
     private(set) var doubles = 0
     private(set) var budgetViolations = 0
 
-    /// - Parameter cancelled: runs that were cancelled in the middle.
+    /// - Parameter cancelled: the runs that were cancelled while they were sending.
     init(_ scene: Scene, _ store: StoreRecord, _ wire: WireLog, cancelled: Set<Int64> = []) {
         let expected = scene.devices * scene.runs
         if store.deliveries.count != expected {
@@ -35,7 +35,8 @@ struct Proof {
         violations += outOfOrder(store, wire)
     }
 
-    /// Who was refused for the budget or the cap must have had it: pushes that arrived or may have, not such as never left.
+    /// Returns the devices or users whose pushes were refused for the budget or the cap too early. Only pushes that
+    /// arrived, or may have arrived, use up a slot.
     private func slotsEaten(
         _ store: StoreRecord, _ wire: WireLog, _ limit: Int, _ reason: String,
         of subject: (StoreRecord.Delivery) -> String
@@ -50,7 +51,8 @@ struct Proof {
         }
     }
 
-    /// Nobody of a stage is asked before it began, nor before somebody of a stage before it.
+    /// Returns a violation for each stage whose first request came before the stage started, or before a delivery of an
+    /// earlier stage was first requested. A stage without any request is a violation, too.
     private func outOfOrder(_ store: StoreRecord, _ wire: WireLog) -> [String] {
         let asked = wire.firstAsked
         let deliveries = Dictionary(grouping: store.deliveries, by: \.run)
@@ -77,11 +79,11 @@ struct Proof {
             "state \(delivery.state), \(delivery.attempts) attempts, \(delivery.doubts) doubts, \(accepted) accepted"
         switch delivery.state {
         case 1 where accepted == 0, 0: violations.append("\(name): no end, or one that is not true: \(facts)")
-        // In doubt is who may have been accepted; nobody else is, without our knowledge.
+        // A delivery that was accepted and ended otherwise must have been in doubt.
         case 2 where accepted > 0 && delivery.doubts == 0, 4 where accepted > 0 && delivery.doubts == 0:
             violations.append("\(name): sent all the same: \(facts)")
         case 3 where delivery.doubts == 0: violations.append("\(name): unknown without a doubt: \(facts)")
-        // What is in doubt when a run is cancelled is not sent again.
+        // A delivery that is in doubt when its run is cancelled is not sent again.
         case 3 where scene.onUnknown == .resend && delivery.attempts < Scene.attemptsMax && !isCancelled:
             violations.append("\(name): unknown with attempts left: \(facts)")
         default: break

@@ -1,12 +1,12 @@
 import Testing
 
-/// The proof itself finds what it is there to find.
+/// Tests that the proof finds the violations that it looks for.
 struct `The proof` {
     struct Row: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var state = 1
         var doubts = 0
-        /// When APNs accepted it, in milliseconds.
+        /// The times at which APNs accepted the push, in milliseconds.
         var accepted = [0]
         var scene = Scene(name: "", devices: 1)
         var isCancelled = false
@@ -76,7 +76,7 @@ struct `The proof` {
 
     @Test func `counts a push within the window of the budget, and none behind it`() {
         let wire = WireLog([0, 10, 1_009, 1_000].map { WireLog.Entry(time: $0, token: "ab", id: "x", status: 200) })
-        // The third leaves 1,000 after the first, the fourth 999 after the second.
+        // The third push follows the first after 1,000 ms, and the fourth follows the second after 999 ms.
         #expect(wire.budgetViolations(limit: 2, windowMs: 1_000) == 1)
     }
 }

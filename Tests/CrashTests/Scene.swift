@@ -1,4 +1,4 @@
-/// What is tried: a campaign under a policy, against a service with or without faults, with or without kills.
+/// A scenario: a campaign with a policy, an APNs simulator with or without faults, and kills or none.
 struct Scene: CustomStringConvertible {
     enum OnUnknown: String {
         case resend, skip
@@ -6,62 +6,65 @@ struct Scene: CustomStringConvertible {
 
     var name: String
     var isSilent = false
-    /// The frequency cap of its alerts.
+    /// The frequency cap of the campaign's alerts.
     var cap: Cap?
-    /// As in its campaign file, before the rest.
+    /// The stages as in the campaign file, without the last one.
     var stages: [String] = []
     var restNeedsApproval = false
-    /// Of how many people a run needs the signatures.
+    /// The number of signatures that a run needs.
     var signatures = 0
     var onUnknown = OnUnknown.resend
     var devices = 2_500
-    /// One after the other, for the same devices.
+    /// The number of runs for the same devices, one after another.
     var runs = 1
     var lanes = 2
-    /// Leases of a quarter of a second each; nil: of 1,000.
+    /// The devices per second. A lease then contains the devices of 250 ms. `nil` means leases of 1,000 devices.
     var pace: Int?
     var answerDelayMs = 0
     var transport = "native"
-    /// On PostgreSQL, else on a SQLite file.
+    /// Whether the store is on PostgreSQL, not in a SQLite file.
     var isOnServer = false
-    /// Its server may lose the last seconds: what was settled then may go again.
+    /// Whether the server may lose its last seconds. Deliveries that were settled then may be sent again.
     var mayForget = false
-    /// For `fanfare simulator --script`.
+    /// The rules for `fanfare simulator --script`.
     var faults: [String] = []
     var isKilled = true
-    /// Kills follow one another so many milliseconds apart, and then it is left alone; nil: at points of their own.
+    /// The range of milliseconds between the kills of a burst. After the burst, the run is not disturbed. `nil` means
+    /// kills at random points.
     var burst: ClosedRange<Int>?
-    /// Of a burst.
+    /// The number of kills of a burst.
     var kills = 0
-    /// Of each run: where its commands are killed, one after the other, each of which must be met; in place of chance.
+    /// The kills of each run, one after another, instead of random ones. The run must reach each of them.
     var script: [[ScriptedKill]] = []
 
     var description: String { name }
 
-    /// At most so many within ``budget``'s window, for each device or for all devices of a user together.
+    /// The maximum number of pushes within the window of ``budget``, for each device or for all devices of a user
+    /// together.
     struct Cap {
         var limit: Int
         var isOfUser = false
 
-        /// Whose pushes are counted together.
+        /// Returns the device or the user whose pushes are counted together.
         func subject(of token: String) -> String {
             isOfUser ? Scene.user(Int(token.suffix(8), radix: 16) ?? 0) : token
         }
     }
 
-    /// Two neighbours are of one user.
+    /// Returns the user of a device. Two neighbouring devices belong to the same user.
     static func user(_ device: Int) -> String { "user-\(device / 2)" }
-    /// Who is in the first stage, where it is for `tag("staff")`.
+    /// Whether a device has the tag `staff`, which selects the first stage.
     static func isStaff(_ device: Int) -> Bool { device % 50 == 0 }
 
-    /// Requests that a connection may have on the wire at once.
+    /// The maximum number of concurrent requests on a connection.
     static let streams = 100
     static let attemptsMax = 5
 
-    /// Of background pushes per device; longer than any push lives, so that nothing waits for its slot.
+    /// The budget of background pushes for each device. Its window is longer than any push lives, so no push waits for
+    /// its slot.
     static let budget = (limit: 2, windowMs: 3_600_000)
 
-    /// Shorter than any deadline of ours, so that a scene takes seconds.
+    /// Faults that cost less than any deadline, so that a scene takes seconds.
     private static let troubles = [
         "{rate: 0.2%, answer_lost: close}",
         "{number: 700, goaway: {last_stream: middle, reason: Shutdown}}",
@@ -71,17 +74,18 @@ struct Scene: CustomStringConvertible {
         "{number: 1500, close: true}",
     ]
 
-    /// Costs a pause of seconds at a first attempt and of a minute at a second one: not for runs that are killed.
+    /// A fault that costs a pause of seconds after a first attempt, and of a minute after a second one. Runs that are
+    /// killed do not use it.
     private static let refusals = ["{after: 300, times: 60, answer: {status: 503, reason: ServiceUnavailable}}"]
 
-    /// For each change: the budget, faults, and kills in a row.
+    /// The scenes of `.ci/run`: the budget, faults, and kills in a row.
     static let few = [
         all[1], all[3],
         Scene(name: "alerts, resend, killed 5 times in a row", devices: 4_000, burst: 20...200, kills: 5),
     ]
     static let fewOnServer = onServer([all[1], all[3]])
 
-    /// The same promises on a server.
+    /// Scenes that prove the same guarantees on a server.
     static let onServer = onServer([all[0], all[1], all[3], all[5], all[8]])
 
     private static func onServer(_ scenes: [Scene]) -> [Scene] {

@@ -4,36 +4,37 @@ import GRDB
 import Platform
 import TestSupport
 
-/// What the store says, read with SQL of its own from a copy of its files, as a kill left them.
+/// The contents of the store as a kill left them. They are read with the tests' own SQL, for SQLite from a copy of the
+/// files.
 struct StoreRecord {
     struct Delivery {
         var run: Int64
         var device: Int64
         var token: String
-        /// As stored: 0 pending, 1 accepted, 2 rejected, 3 unknown, 4 suppressed.
+        /// The stored state: 0 pending, 1 accepted, 2 rejected, 3 unknown, 4 suppressed.
         var state: Int
         var reason: String?
-        /// Nil: the last one, or the run has none.
+        /// `nil` means the last stage, or a run without stages.
         var stage: Int?
         var attempts: Int
         var doubts: Int
-        /// The one it is sent under.
+        /// The `apns-id` of its requests.
         var id: String
     }
 
-    /// A stage of a run that has some.
+    /// A stage of a run.
     struct Stage: Decodable {
         var run: Int64
         var stage: Int
-        /// When it began, in milliseconds.
+        /// The time at which the stage started, in milliseconds.
         var openedAt: Int?
     }
 
-    /// A plan that waits for signatures, or did.
+    /// A plan that waits for signatures, or waited for them.
     struct Approval: Decodable {
         struct Signature: Decodable {
             var identity: String
-            /// In milliseconds.
+            /// The time of the signature, in milliseconds.
             var signedAt: Int
         }
 
@@ -45,17 +46,19 @@ struct StoreRecord {
     var deliveries: [Delivery] = []
     var stages: [Stage] = []
     var approvals: [Approval] = []
-    /// By their occurrences.
+    /// The numbers of the runs, by occurrence.
     var runs: [String: Int64] = [:]
-    /// Sentences about accounts that do not close.
+    /// Descriptions of counts that do not balance.
     var problems: [String] = []
-    /// A stop of everything or of a campaign is on record.
+    /// Whether the store records a stop of everything or of a campaign.
     var isStopped = false
     var leased = 0
-    /// The most that one process of one run has. On a server the next one takes part before the last one is taken over.
+    /// The largest number of deliveries that one process has leased of one run. On a server, the next process may join
+    /// before the leases of the last one are recovered.
     var leasedByOne = 0
     var hasOpenLeases: Bool { leased > 0 }
-    /// The leases are those of a process before the one that has the run: it was killed before it could recover them.
+    /// Whether the leases belong to an earlier process than the run's owner. The owner was killed before it recovered
+    /// them.
     var isBeforeRecovery = false
 
     init(_ deliveries: [Delivery], stages: [Stage] = []) {
@@ -63,9 +66,9 @@ struct StoreRecord {
         self.stages = stages
     }
 
-    /// Of a SQLite store.
+    /// Reads a SQLite store.
     ///
-    /// - Parameter isWhole: with the deliveries one by one.
+    /// - Parameter isWhole: whether to read each delivery.
     init(folder: String, isWhole: Bool = false) throws {
         let files = FileManager.default
         let path = "\(folder)/fanfare.sqlite"
@@ -73,7 +76,7 @@ struct StoreRecord {
         guard files.fileExists(atPath: path) else { return }
         for suffix in ["", "-wal", "-shm"] {
             try? files.removeItem(atPath: copy + suffix)
-            // The log is read afresh: what a process kept in shared memory died with it.
+            // The log is read again, because the killed process's shared memory is lost.
             if suffix != "-shm", files.fileExists(atPath: path + suffix) {
                 try files.copyItem(atPath: path + suffix, toPath: copy + suffix)
             }
@@ -87,7 +90,7 @@ struct StoreRecord {
         try queue.close()
     }
 
-    /// Of a store on PostgreSQL, by its own client: one statement, so one moment.
+    /// Reads a store on PostgreSQL with `psql`. The counts come from one statement, so they belong to the same moment.
     init(_ cluster: PostgresCluster, _ database: String, isWhole: Bool = false) throws {
         let accounts = try cluster.sql(Self.accountsSQL, database: database)
         try examine(JSONDecoder().decode(Accounts.self, from: Data(accounts.utf8)))
@@ -133,7 +136,7 @@ struct StoreRecord {
                 SELECT run_id, sum(open) AS open, owner FROM lease GROUP BY run_id, owner) AS summed), '[]'))
         """
 
-    /// What the accounts of the runs say, and what the rows do.
+    /// The counts that the runs store, and the counted rows.
     private struct Accounts: Decodable {
         struct Run: Decodable {
             var id: Int64
@@ -142,7 +145,7 @@ struct StoreRecord {
             var audience: Int
             var pending: Int
             var leased: Int
-            /// Accepted, rejected, unknown, suppressed.
+            /// The accepted, rejected, unknown and suppressed deliveries.
             var ended: [Int]
         }
         struct Count: Decodable {

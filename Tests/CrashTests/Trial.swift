@@ -2,32 +2,32 @@ import Foundation
 import Model
 import TestSupport
 
-/// One scene from its first start to its last, and what was counted on the way.
+/// Runs one scene from its first start to its end, and counts what happens.
 final class Trial {
     struct Counts {
         var kills = 0
         var killsDuringRecovery = 0
         var restarts = 0
         var deliveries = 0
-        /// Ever in doubt.
+        /// The deliveries that were ever in doubt.
         var doubtful = 0
         var unknown = 0
         var doubles = 0
         var budgetViolations = 0
-        /// The most that one kill left in doubt.
+        /// The maximum number of deliveries that one kill left in doubt.
         var doubtsMax = 0
         var points: [String: Int] = [:]
         var violations: [String] = []
     }
 
-    /// Starts of one run, until it must have come to its end.
+    /// The maximum number of starts until a run must have finished.
     private static let startsMax = 40
     private(set) var counts = Counts()
     private let scene: Scene
     private let installation: Installation
     private var jitter: SeededGenerator
     private var killsLeft: Int
-    /// The stage that the last start waited for.
+    /// The stage whose approval the last start requested.
     private var stage: String?
 
     init(_ scene: Scene, seed: UInt64, killsMax: Int, on cluster: PostgresCluster? = nil) throws {
@@ -48,7 +48,7 @@ final class Trial {
         let verified = try installation.fanfare("verify")
         if verified.end != .exited(0) { _ = refused("verify", verified.output + verified.errors) }
         let audit = try installation.fanfare("audit")
-        // The journal of a process that was killed is there, on the machine that recovers it.
+        // The journal of a killed process must be available on the machine that recovers its run.
         if audit.output.contains("are in doubt, because") {
             _ = refused("a recovery without its journal", audit.output)
         }
@@ -65,7 +65,7 @@ final class Trial {
         return counts
     }
 
-    /// Starts the run again and again until it says that it is done.
+    /// Starts the run repeatedly until it reports that it has finished.
     private func finish(_ run: Int, killingDownTo killsKept: Int) throws -> Bool {
         var hasOpenLeases = false
         var command = ScriptedKill.Command.run
@@ -84,7 +84,7 @@ final class Trial {
                 killsLeft -= isScripted ? 0 : 1
                 hasOpenLeases = try examine(point)
                 command = .run
-            // Paused by a breaker, or asked to be run again.
+            // A circuit breaker paused the run, or the process asks to be started again.
             case .exited(69), .exited(75):
                 counts.restarts += 1
                 command = .run
@@ -117,7 +117,7 @@ final class Trial {
         return (child.wait(killingAfter: .milliseconds(milliseconds)), child.errors)
     }
 
-    /// Looks at the store as a kill left it; whether deliveries are in flight in it.
+    /// Examines the store as a kill left it. Returns whether deliveries are in flight.
     private func examine(_ point: KillPoint?) throws -> Bool {
         counts.kills += 1
         counts.restarts += 1
@@ -133,7 +133,7 @@ final class Trial {
         return record.hasOpenLeases
     }
 
-    /// Without faults, a kill costs what was on the wire, and nothing else.
+    /// Returns a violation if a scene without faults has more requests in doubt than were on the wire at its kills.
     private func wireBound(_ store: StoreRecord) -> [String] {
         let doubts = store.deliveries.reduce(0) { $0 + $1.doubts }
         let most = counts.kills * scene.lanes * Scene.streams
@@ -141,7 +141,7 @@ final class Trial {
             ? ["\(doubts) requests in doubt after \(counts.kills) kills, at most \(most) were on the wire"] : []
     }
 
-    /// False.
+    /// Records a violation. Always returns `false`.
     private func refused(_ what: String, _ why: String) -> Bool {
         counts.violations.append("\(what): \(why)")
         return false

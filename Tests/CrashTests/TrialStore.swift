@@ -1,21 +1,21 @@
 import Foundation
 import TestSupport
 
-/// Where the store of a trial is, and how its rows are read from outside.
+/// The location of a trial's store, and how the test reads its rows.
 enum TrialStore {
     case file(folder: String)
     case server(PostgresCluster, database: String)
 
-    /// A database of its own.
+    /// Creates a new database on the cluster.
     static func made(in cluster: PostgresCluster) throws -> TrialStore {
         let name = "trial_" + UUID().uuidString.lowercased().replacing("-", with: "")
         try cluster.sql("CREATE DATABASE \(name) TEMPLATE template0 \(cluster.place)")
         return .server(cluster, database: name)
     }
 
-    /// For the configuration.
+    /// Returns the store's address for the configuration.
     ///
-    /// - Parameter standby: a server that may take over, named behind the other.
+    /// - Parameter standby: a server that may take over, which the address names second.
     func address(through proxy: CuttingProxy?, standby: PostgresCluster?) -> String {
         switch self {
         case .file(let folder): return "\(folder)/fanfare.sqlite"
@@ -28,7 +28,7 @@ enum TrialStore {
         }
     }
 
-    /// - Parameter isWhole: with the deliveries one by one.
+    /// - Parameter isWhole: whether to read each delivery.
     func record(isWhole: Bool = false) throws -> StoreRecord {
         switch self {
         case .file(let folder): try StoreRecord(folder: folder, isWhole: isWhole)

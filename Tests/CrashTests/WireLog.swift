@@ -1,6 +1,6 @@
 import Foundation
 
-/// What APNs' side saw, from the simulator's request log.
+/// The requests that the simulator received, from its request log.
 struct WireLog {
     struct Entry: Decodable {
         var time: Int
@@ -28,25 +28,26 @@ struct WireLog {
             .map { try decoder.decode(Entry.self, from: Data($0.utf8)) }
     }
 
-    /// How often each push was accepted, whether or not the answer arrived.
+    /// The number of times that each push was accepted, whether or not the sender received the response.
     var acceptances: [String: Int] {
         Dictionary(entries.filter { $0.status == 200 }.map { ($0.id, 1) }, uniquingKeysWith: +)
     }
 
-    /// When each push was asked for first, whatever the answer.
+    /// The time of the first request of each push, whatever the response.
     var firstAsked: [String: Int] { Dictionary(entries.map { ($0.id, $0.time) }, uniquingKeysWith: min) }
 
-    /// Requests within these milliseconds.
+    /// Returns the number of requests in this interval of milliseconds.
     func requests(within interval: ClosedRange<Int>) -> Int { entries.count { interval.contains($0.time) } }
 
-    /// How often the service failed over each push, which may have arrived all the same.
+    /// The number of 5xx responses for each push, which may have arrived nevertheless.
     var troubles: [String: Int] {
         Dictionary(entries.filter { $0.status >= 500 }.map { ($0.id, 1) }, uniquingKeysWith: +)
     }
 
-    /// Requests over connections on which nothing came while their sender was stopped, although there was before.
+    /// Returns the number of requests, after a sender was continued, on connections that were active before it was
+    /// stopped and silent in between.
     func requests(of stopped: Int, after continued: Int) -> Int {
-        // What stood in the kernel's buffers when it was stopped still arrives.
+        // Requests that were in the kernel's buffers when the sender was stopped still arrive.
         let settled = stopped + 1_000
         return Dictionary(grouping: entries, by: \.connection).values.reduce(0) { sum, entries in
             let times = entries.map(\.time)
@@ -56,9 +57,9 @@ struct WireLog {
         }
     }
 
-    /// Pushes that reached a device while the window before them held `limit` others already.
+    /// Returns the number of accepted pushes whose preceding window already contained `limit` others.
     ///
-    /// - Parameter subject: by token, whose pushes are counted together.
+    /// - Parameter subject: returns, for a token, the subject whose pushes are counted together.
     func budgetViolations(limit: Int, windowMs: Int, of subject: (String) -> String = { $0 }) -> Int {
         let times = Dictionary(grouping: entries.filter { $0.status == 200 }) { subject($0.token ?? "") }
             .mapValues { $0.map(\.time).sorted() }
@@ -67,10 +68,10 @@ struct WireLog {
         }
     }
 
-    /// Pushes that first reached a device while the window before them held `limit` others already. The copies of one delivery
-    /// are one push: they take each other's place on the screen.
+    /// Returns the number of pushes whose first acceptance followed `limit` other pushes within the window. The copies
+    /// of one delivery are one push, because they replace each other on the screen.
     ///
-    /// - Parameter subject: by token, whose pushes are counted together.
+    /// - Parameter subject: returns, for a token, the subject whose pushes are counted together.
     func capViolations(limit: Int, windowMs: Int, of subject: (String) -> String) -> Int {
         Dictionary(grouping: entries.filter { $0.status == 200 }) { subject($0.token ?? "") }.values.reduce(0) {
             sum, entries in
