@@ -1,15 +1,15 @@
 import Foundation
 import Synchronization
 
-/// Stands between a client and a cluster's Unix socket, hands on every byte, and cuts the connection where it is told to.
+/// A proxy to a cluster's Unix socket. It forwards every byte, and cuts the connection as a test requests.
 package final class CuttingProxy: Sendable {
-    /// Once, at the first message of a client that holds the text.
+    /// A cut that happens once, at the first client message that contains the text.
     package enum Cut: Sendable {
-        /// The server never hears of it.
+        /// The server does not receive the message.
         case before(String)
-        /// The server has done it; its answer stays on the way.
+        /// The server processes the message, and its response is lost.
         case beforeAnswer(to: String)
-        /// As the latter, and nobody is told: the connection stays open in silence.
+        /// Like `beforeAnswer`, but the connection stays open and silent.
         case silence(after: String)
 
         fileprivate var text: String {
@@ -29,7 +29,7 @@ package final class CuttingProxy: Sendable {
 
     private struct State {
         var cut: Cut?
-        /// Has to be heard first.
+        /// The text that must arrive before the cut is armed.
         var awaited: String?
         var cuts = 0
         var links: [Int: Link] = [:]
@@ -38,11 +38,11 @@ package final class CuttingProxy: Sendable {
     private let directory: TemporaryDirectory
     private let listener: Int32
     private let target: String
-    /// What the server says, and what the client hears instead, as long.
+    /// The server's text to replace, and its replacement of the same length.
     private let falsehood: (said: Data, heard: Data)?
     private let state = Mutex(State())
 
-    /// - Parameter falsehood: what the server says in one piece, and what the client hears instead, as long.
+    /// - Parameter falsehood: a text that the server sends in one piece, and its replacement of the same length.
     package init(to cluster: PostgresCluster, falsehood: (said: String, heard: String)? = nil) throws {
         self.falsehood = falsehood.map { (Data($0.said.utf8), Data($0.heard.utf8)) }
         directory = try TemporaryDirectory()
@@ -55,15 +55,17 @@ package final class CuttingProxy: Sendable {
 
     package func url(_ database: String) -> String { "postgres://postgres@/\(database)?host=\(directory.path)" }
 
-    /// - Parameter text: nothing is cut before this was heard; nil: at once.
+    /// Requests a cut.
+    ///
+    /// - Parameter text: the text that must arrive before the cut is armed. `nil` arms it immediately.
     package func cut(_ cut: Cut, behind text: String? = nil) {
         state.withLock { ($0.cut, $0.awaited) = (cut, text) }
     }
 
-    /// How often it was done.
+    /// The number of cuts so far.
     package var cuts: Int { state.withLock { $0.cuts } }
 
-    /// Every connection at once.
+    /// Cuts all connections now.
     package func cutAll() {
         for link in state.withLock({ Array($0.links.values) }) { Self.shut(link) }
     }
@@ -103,8 +105,8 @@ package final class CuttingProxy: Sendable {
         }.start()
     }
 
-    /// One of the two threads of a connection is at its end. The files stay open until both are: their numbers would be
-    /// somebody else's.
+    /// Ends one of the two threads of a connection. The files stay open until both have ended, because the kernel may
+    /// reuse their numbers.
     private func end(_ number: Int) {
         let link = state.withLock { state in
             state.links[number]?.ended += 1
@@ -120,7 +122,7 @@ package final class CuttingProxy: Sendable {
 
     private enum Verdict { case pass, drop, cut }
 
-    /// Until either side is closed, or the verdict is to cut.
+    /// Forwards bytes until either side closes, or the verdict is to cut.
     private func pass(from source: Int32, to sink: Int32, client: Int32, _ judge: ([UInt8]) -> Verdict) {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {

@@ -2,29 +2,30 @@ import Foundation
 import Synchronization
 package import Testing
 
-/// A PostgreSQL server of the tests' own in a temporary folder, reached over a Unix socket. A watcher ends it and removes
-/// the folder when it is no longer needed, or when this process is gone, however it went.
+/// A PostgreSQL server that belongs to the tests, in a temporary folder and reached over a Unix socket. A watcher stops
+/// the server and removes the folder when the server is no longer needed, or when this process has exited.
 ///
-/// Its calls wait for processes: to be made on a thread of its own (``OwnThread``).
+/// Its methods wait for processes, so call them on a separate thread (``OwnThread``).
 package final class PostgresCluster: Sendable {
     package struct Options: Sendable {
-        /// What of a server lies on a ``SmallDisk``.
+        /// The part of a server that is on a ``SmallDisk``.
         package enum Small: String, Sendable { case wal, tables }
 
-        /// Off, it is faster, and a power failure might cost it everything.
+        /// Whether the server waits for the disk. Without this it is faster, and a power failure may destroy its data.
         package var hasFsync = true
-        /// A loopback port besides the socket.
+        /// A loopback port in addition to the socket.
         package var port: Int?
-        /// Lines of postgresql.conf.
+        /// Settings in postgresql.conf.
         package var settings: [String: String] = [:]
-        /// Lines of pg_hba.conf that come before "everybody over the socket".
+        /// Lines of pg_hba.conf before the line that admits all users over the socket.
         package var access: [String] = []
         package var small: Small?
 
         package init() {}
     }
 
-    /// `.ci/run` installs a server and says so: one that is missing then fails the tests.
+    /// Whether the tests may use a server. `.ci/run` installs one and sets `POSTGRES_TESTS`, so that a missing server
+    /// fails the tests.
     package static let isAvailable =
         ProcessInfo.processInfo.environment["POSTGRES_TESTS"] != nil || PostgresCommand.folder != nil
     package static let missing: Comment = "no PostgreSQL server is installed; `.ci/run` does it: left out"
@@ -42,24 +43,24 @@ package final class PostgresCluster: Sendable {
         }
     }
 
-    /// One for all suites of the process, started for the first that asks; each makes a database of its own in it.
+    /// The server that all suites of the process share. The first use starts it. Each suite creates its own database.
     package static var shared: PostgresCluster {
         get async throws { try await starting.value }
     }
 
-    /// For a test that stops, breaks or sets up the server.
+    /// Creates a server for a test that stops, breaks or configures it.
     package static func own(_ options: Options = Options()) async throws -> PostgresCluster {
         try await OwnThread.run { try PostgresCluster(options) }
     }
 
-    /// A streaming replica, which takes in what `primary` writes and can be promoted.
+    /// Creates a streaming replica of `primary`, which can be promoted.
     package static func replica(of primary: PostgresCluster) async throws -> PostgresCluster {
         try await OwnThread.run { try PostgresCluster(Options(), replicaOf: primary) }
     }
 
     private init(_ options: Options, replicaOf primary: PostgresCluster? = nil) throws {
         self.options = options
-        // Short: the path of a socket has about 100 bytes.
+        // The name is short, because the path of a socket has at most about 100 bytes.
         folder =
             FileManager.default.temporaryDirectory.appending(path: "fanfare-pg-\(UUID().uuidString.prefix(13))").path
         try FileManager.default.createDirectory(
@@ -71,7 +72,7 @@ package final class PostgresCluster: Sendable {
         let isSmall = options.small != nil
         disk = isSmall ? try SmallDisk(at: "\(folder)/disk", megabytes: options.small == .wal ? 24 : 48) : nil
         if let primary {
-            // Also writes down whom it follows, in the file that configure() leaves alone.
+            // pg_basebackup also records the primary, in a file that configure() does not change.
             let port = "\(primary.options.port ?? Self.socketPort)"
             try PostgresCommand.run(
                 "pg_basebackup",
@@ -97,13 +98,13 @@ package final class PostgresCluster: Sendable {
 
     package var data: String { "\(folder)/data" }
 
-    /// Makes a file of a test's the server's own, which asks that of a key.
+    /// Makes the server's user the owner of a test's file, which the server requires of a key.
     package static func give(_ path: String) throws {
         guard let owner = PostgresCommand.owner else { return }
         try PostgresCommand.run("/usr/bin/env", ["chown", owner, path])
     }
 
-    /// For a database, as the cluster's administrator.
+    /// Returns the URL of a database, by default for the administrator.
     package func url(_ database: String, user: String = "postgres") -> String {
         "postgres://\(user)@/\(database)?host=\(folder)&port=\(options.port ?? Self.socketPort)"
     }
@@ -114,23 +115,23 @@ package final class PostgresCluster: Sendable {
             within: disk?.words ?? [], log: "\(folder)/start")
     }
 
-    /// Behind the name of a database that is made.
+    /// The clause that follows the name in `CREATE DATABASE`.
     package var place: String { options.small == .tables ? "TABLESPACE small" : "" }
 
-    /// Whether its first process is there; it ends by itself when it cannot recover.
+    /// Whether the server's first process exists. It exits if it cannot recover.
     package var isRunning: Bool { (try? processID).map(Self.isAlive) ?? false }
 
-    /// Ends it as an administrator does: sessions are cut, everything is on disk.
+    /// Stops the server as an administrator does. It disconnects all sessions, and writes all data to disk.
     package func stop() throws {
         try PostgresCommand.run("pg_ctl", asOwner: ["-D", data, "-w", "-t", "60", "-m", "fast", "stop"])
     }
 
-    /// Takes no new session, and ends with the last one.
+    /// Starts to stop the server. It accepts no new session, and exits after the last one.
     package func beginStop() throws {
         try PostgresCommand.run("pg_ctl", asOwner: ["-D", data, "-W", "-m", "smart", "stop"])
     }
 
-    /// A setting of the next start.
+    /// Changes a setting for the next start.
     package func set(_ name: String, _ value: String) throws {
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(data)/postgresql.conf"))
         try file.seekToEnd()
@@ -138,12 +139,12 @@ package final class PostgresCluster: Sendable {
         try file.close()
     }
 
-    /// Makes a replica a server that may be written to.
+    /// Makes a replica writable.
     package func promote() throws {
         try PostgresCommand.run("pg_ctl", asOwner: ["-D", data, "-w", "-t", "60", "promote"])
     }
 
-    /// A replica takes in nothing more of what its primary writes.
+    /// Makes a replica ignore everything that its primary writes from now on.
     package func stopReceiving() throws {
         try sql("ALTER SYSTEM SET primary_conninfo = ''")
         try sql("SELECT pg_reload_conf()")
@@ -153,7 +154,7 @@ package final class PostgresCluster: Sendable {
         }
     }
 
-    /// `kill -9` of every process of it.
+    /// Kills all processes of the server with SIGKILL.
     package func crash() throws {
         let pid = try processID
         let children = try String(contentsOfFile: "/proc/\(pid)/task/\(pid)/children", encoding: .utf8)
@@ -162,13 +163,13 @@ package final class PostgresCluster: Sendable {
         for process in [pid] + children {
             while kill(process, 0) == 0, Self.isAlive(process) { usleep(2_000) }
         }
-        // Whoever is slow to ask for the dead process makes it look alive to the server that starts next.
+        // Until a parent has waited for the dead process, it looks alive to the server that starts next.
         for file in ["\(data)/postmaster.pid", "\(folder)/.s.PGSQL.\(options.port ?? Self.socketPort).lock"] {
             try FileManager.default.removeItem(atPath: file)
         }
     }
 
-    /// A killed process stays as a zombie until somebody asks for it.
+    /// Returns whether a process exists. A killed process stays a zombie until its parent waits for it.
     private static func isAlive(_ process: pid_t) -> Bool {
         let facts = (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? ""
         return !facts.isEmpty && !facts.contains(") Z ")
@@ -181,8 +182,8 @@ package final class PostgresCluster: Sendable {
         }
     }
 
-    /// SQL by PostgreSQL's own client, as administrator; its rows, unaligned. Of a server that has just crashed it waits for the
-    /// end of its recovery.
+    /// Runs SQL with `psql` as the administrator, and returns the unaligned rows. If the server has just crashed, waits
+    /// for the end of its recovery.
     @discardableResult
     package func sql(_ text: String, database: String = "postgres") throws -> String {
         let words = ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url(database), "-c", text]
@@ -201,14 +202,14 @@ package final class PostgresCluster: Sendable {
 
     private static let recoveryLooksMax = 600
 
-    /// What PostgreSQL tells a client while it recovers from a crash.
+    /// Parts of the messages with which a server refuses clients only for a while, such as during its recovery.
     private static let recoveryMessages = [
         " is in recovery mode", " is not yet accepting connections", " is starting up",
-        // Others have taken all that it has, for a while.
+        // Other sessions use all of the memory for locks for a while.
         "out of shared memory",
     ]
 
-    /// An empty database of a name of its own, or a copy of another one that nobody uses.
+    /// Creates a database with a new name. It is empty, or a copy of a database that is not in use.
     package func makeDatabase(template: String = "template0") async throws -> String {
         let name = "test_\(Self.databases.add(1, ordering: .relaxed).newValue)"
         try await OwnThread.run { _ = try self.sql("CREATE DATABASE \(name) TEMPLATE \(template)") }
@@ -216,7 +217,7 @@ package final class PostgresCluster: Sendable {
     }
 
     private static let databases = Atomic(0)
-    /// The name of the socket has it, and each cluster has a folder of its own.
+    /// The port in the socket's name. Each cluster has its own folder, so all can use the same port.
     private static let socketPort = 5432
 
     private func configure() throws {
@@ -233,7 +234,7 @@ package final class PostgresCluster: Sendable {
             options.access + ["local all all trust", "local replication all trust"], to: "\(data)/pg_hba.conf")
     }
 
-    /// Into a file that is there: it stays its owner's.
+    /// Overwrites an existing file, which keeps its owner.
     private static func write(_ lines: [String], to path: String) throws {
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
         try file.truncate(atOffset: 0)
@@ -242,8 +243,8 @@ package final class PostgresCluster: Sendable {
     }
 }
 
-/// A shell that waits for the end of a socket whose other end only this process has, and then tidies up: it needs nobody to
-/// tell it, so that a killed test process leaves nothing behind. In a session of its own, where no Ctrl-C reaches it.
+/// A shell that stops the server and cleans up when this process closes its end of a socket. This also happens if the
+/// process is killed. The shell has its own session, so that Ctrl-C does not reach it.
 private final class Watcher: Sendable {
     private static let script = """
         trap '' INT TERM HUP
@@ -263,7 +264,7 @@ private final class Watcher: Sendable {
 
     init(_ folder: String) throws {
         var ends: [Int32] = [0, 0]
-        // Closed in every other process that this one starts, from the beginning.
+        // The files are created with close-on-exec, so that no other child process inherits them.
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
         }

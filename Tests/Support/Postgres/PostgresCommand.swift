@@ -1,13 +1,14 @@
 import Foundation
 
-/// PostgreSQL's own programs, where they are installed.
+/// The programs of an installed PostgreSQL.
 enum PostgresCommand {
     struct Failed: Error {
         let arguments: [String]
         let output: String
     }
 
-    /// Debian keeps a folder for each version; the newest is taken. Nil: no server is installed.
+    /// The folder of the newest installed version, because Debian has a folder for each. `nil` if no server is
+    /// installed.
     static let folder: String? = {
         let versions = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql")) ?? []
         let debian = versions.sorted { $0.compare($1, options: .numeric) == .orderedDescending }
@@ -19,7 +20,7 @@ enum PostgresCommand {
         }
     }()
 
-    /// What the server itself runs as: it refuses root.
+    /// The user that runs the server, which refuses to run as root. `nil` means the current user.
     static let owner: String? = geteuid() == 0 ? "postgres" : nil
 
     @discardableResult
@@ -27,7 +28,7 @@ enum PostgresCommand {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = arguments
-        // Where the server's user may stand, too.
+        // The server's user may not be allowed to enter the current directory.
         process.currentDirectoryURL = URL(fileURLWithPath: "/")
         process.standardInput = FileHandle.nullDevice
         let pipe = Pipe()
@@ -41,7 +42,8 @@ enum PostgresCommand {
         return text
     }
 
-    /// Foundation's own gives up when a signal comes, as it does when some other child ends.
+    /// Reads a file to its end. Foundation's method fails if a signal interrupts it, for example when another child
+    /// exits.
     private static func everything(from file: Int32) -> Data {
         var output = Data()
         var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -51,13 +53,13 @@ enum PostgresCommand {
         }
     }
 
-    /// - Parameter words: what leads to where it is to run, see ``SmallDisk/words``.
+    /// - Parameter words: the command that enters the place to run in, see ``SmallDisk/words``.
     @discardableResult
     static func run(_ name: String, asOwner arguments: [String], within words: [String] = []) throws -> String {
         try run("/usr/bin/env", words + ownersWords(name, arguments))
     }
 
-    /// The same for a program that leaves a server behind and ends: Foundation's `Process` would wait for the server.
+    /// Runs a program that starts a server and exits. Foundation's `Process` would wait for the server.
     static func runStarter(
         _ name: String, asOwner arguments: [String], within place: [String] = [], log: String
     ) throws {
@@ -68,7 +70,8 @@ enum PostgresCommand {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
         posix_spawn_file_actions_adddup2(&actions, 1, 2)
-        // A program that is started at this moment counts as running for as long as somebody has the other end of its socket.
+        // A `Process` that starts now would count as running for as long as the server holds the other end of its
+        // socket.
         for file in 3..<Int32(min(sysconf(Int32(_SC_OPEN_MAX)), 4_096)) {
             posix_spawn_file_actions_addclose(&actions, file)
         }

@@ -1,7 +1,7 @@
 import Foundation
 
-/// A file system of a few megabytes for a test to fill: a tmpfs in a name space of its own, which nobody else sees and which
-/// goes with the last process in it. No rights are needed where the kernel lets users have such name spaces.
+/// A file system of a few megabytes for a test to fill. It is a tmpfs in a separate mount namespace, and disappears
+/// with the last process in it. It needs no privileges if the kernel allows unprivileged user namespaces.
 package final class SmallDisk: Sendable {
     package static let isPossible: Bool = {
         do {
@@ -17,11 +17,11 @@ package final class SmallDisk: Sendable {
     private static let isRoot = geteuid() == 0
 
     private let path: String
-    /// Holds the name space for as long as this object lives.
+    /// The process that keeps the namespace while this object exists.
     private let holder: pid_t
     private let writeEnd: Int32
 
-    /// - Parameter path: a folder to be made, which is the disk for those in the name space and empty for all others.
+    /// - Parameter path: the folder to create. It is the disk inside the namespace, and empty outside it.
     package init(at path: String, megabytes: Int) throws {
         self.path = path
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
@@ -51,15 +51,15 @@ package final class SmallDisk: Sendable {
 
     deinit { close(writeEnd) }
 
-    /// Runs the words behind them where the disk is seen.
+    /// The command that runs the words after it inside the namespace.
     var words: [String] {
         ["nsenter", "-t", "\(holder)", "--mount"] + (Self.isRoot ? [] : ["--user", "--preserve-credentials"])
     }
 
-    /// How the rest of the world reaches a file on it.
+    /// Returns the path of a file on the disk for processes outside the namespace.
     func outside(_ name: String) -> String { "/proc/\(holder)/root\(path)/\(name)" }
 
-    /// Until nothing more fits.
+    /// Fills the disk completely.
     package func fill() throws {
         let file = open(outside("filler"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }

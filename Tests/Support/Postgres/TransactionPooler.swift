@@ -1,13 +1,13 @@
 import Foundation
 import Synchronization
 
-/// Stands between clients and a cluster's Unix socket as a pooler in transaction mode does: each transaction gets whichever
-/// of a few connections has rested longest, so that nothing of a session outlives a transaction.
+/// A pooler in transaction mode, between clients and a cluster's Unix socket. Each transaction gets the least recently
+/// used of a few connections, so that no session state survives a transaction.
 package final class TransactionPooler: Sendable {
     private static let connectionsMax = 4
 
     private struct Pool {
-        /// What the server says to whoever connects.
+        /// The server's response to a new connection.
         var greeting: [UInt8] = []
         var free: [Int32] = []
         var count = 0
@@ -16,7 +16,7 @@ package final class TransactionPooler: Sendable {
     private let directory: TemporaryDirectory
     private let listener: Int32
     private let target: String
-    /// By what clients say when they connect.
+    /// The pools, by the startup message of their clients.
     private let pools = Mutex<[[UInt8]: Pool]>([:])
     private let taken = Atomic(0)
 
@@ -45,7 +45,7 @@ package final class TransactionPooler: Sendable {
 
     package func url(_ database: String) -> String { "postgres://postgres@/\(database)?host=\(directory.path)" }
 
-    /// How many transactions got a connection.
+    /// The number of transactions that got a connection.
     package var transactions: Int { taken.load(ordering: .relaxed) }
 
     private func serve(_ client: Int32) {
@@ -81,7 +81,7 @@ package final class TransactionPooler: Sendable {
             let (server, mayOpen) = pools.withLock { pools -> (Int32?, Bool) in
                 guard var pool = pools[startup] else { return (nil, false) }
                 defer { pools[startup] = pool }
-                // As many as there may be first: the next transaction is to find another one.
+                // First opens as many connections as allowed, so that the next transaction gets another one.
                 if pool.count < Self.connectionsMax {
                     pool.count += 1
                     return (nil, true)
@@ -112,15 +112,15 @@ package final class TransactionPooler: Sendable {
         return nil
     }
 
-    /// One client has one connection, until its transaction is over.
+    /// Gives a client one connection until its transaction is over.
     private final class Exchange: Sendable {
         private struct State {
-            /// Answers that end with "ready" are still to come.
+            /// The number of outstanding responses that end with ReadyForQuery.
             var awaited = 0
-            /// Sent without a Sync behind it.
+            /// Whether a message was sent without a Sync after it.
             var isOpen = false
             var isInTransaction = false
-            /// A message of the client is here, and belongs to this transaction.
+            /// Whether a message of the client has arrived that belongs to this transaction.
             var isReading = false
             var hasFailed = false
             var isOver: Bool { awaited == 0 && !isOpen && !isInTransaction && !isReading }
@@ -135,10 +135,10 @@ package final class TransactionPooler: Sendable {
             self.server = server
         }
 
-        /// False: one of the two is gone.
+        /// Returns `false` if the client or the server is gone.
         func run(_ first: [UInt8]) -> Bool {
             note(first)
-            // In both directions at once: neither side reads while it cannot write.
+            // Both directions run at the same time, because neither side reads while it cannot write.
             Thread { [self] in answer() }.start()
             var message = first
             while PostgresSocket.write(message, to: server) {
@@ -163,7 +163,7 @@ package final class TransactionPooler: Sendable {
             }
         }
 
-        /// Of the client; empty once the transaction is over, nil when somebody is gone.
+        /// Returns the client's next message. It is empty once the transaction is over, and `nil` if a side is gone.
         private func nextMessage() -> [UInt8]? {
             while true {
                 var wanted = pollfd(fd: client, events: Int16(POLLIN), revents: 0)
@@ -180,7 +180,7 @@ package final class TransactionPooler: Sendable {
 
         private func answer() {
             while let message = PostgresSocket.message(server) {
-                // Handed on first: what the client says next belongs to the next transaction.
+                // The message is forwarded first. What the client sends next belongs to the next transaction.
                 guard PostgresSocket.write(message, to: client) else { break }
                 guard message[0] == UInt8(ascii: "Z") else { continue }
                 let isOver = state.withLock { state in
@@ -195,7 +195,7 @@ package final class TransactionPooler: Sendable {
     }
 }
 
-/// What is said over a PostgreSQL connection, message by message.
+/// Reads and writes the messages of a PostgreSQL connection.
 enum PostgresSocket {
     static func listen(_ path: String) throws -> Int32 {
         let file = make()
@@ -212,7 +212,7 @@ enum PostgresSocket {
         return nil
     }
 
-    /// The first message of a client, which has no type; nil for a cancel request and at the end.
+    /// Returns the first message of a client, which has no type. Returns `nil` for a cancel request and at the end.
     static func startup(_ file: Int32) -> [UInt8]? {
         while let message = sized(file, []) {
             switch message.count < 8 ? 0 : number(message[4..<8]) {
@@ -224,7 +224,7 @@ enum PostgresSocket {
         return nil
     }
 
-    /// Type, length and contents; nil at the end.
+    /// Returns a message with its type, length and contents, or `nil` at the end.
     static func message(_ file: Int32) -> [UInt8]? { read(file, 1).flatMap { sized(file, $0) } }
 
     static func write(_ bytes: [UInt8], to file: Int32) -> Bool {
