@@ -1,7 +1,7 @@
 package import Logging
 import Synchronization
 
-/// What was logged, in memory.
+/// Collects log messages in memory.
 package final class CollectedLines: Sendable {
     package struct Line: Sendable {
         package var level: Logger.Level
@@ -15,7 +15,7 @@ package final class CollectedLines: Sendable {
 
     package var all: [Line] { lines.withLock(\.self) }
 
-    /// A logger that collects here, whatever the level.
+    /// Returns a logger that collects messages of all levels here.
     package func logger() -> Logger {
         var logger = Logger(label: "test") { _ in Handler(lines: self) }
         logger.logLevel = .trace

@@ -26,7 +26,7 @@ package final class PipelineScene: Sendable {
         [UInt8](repeating: 7, count: 28) + withUnsafeBytes(of: UInt32(number).bigEndian) { Array($0) }
     }
 
-    /// The number a token was made from.
+    /// Returns the number from which a token was created.
     package static func number(_ token: [UInt8]) -> Int {
         token.suffix(4).reduce(0) { $0 << 8 | Int($1) }
     }
@@ -62,7 +62,7 @@ package final class PipelineScene: Sendable {
         return RunDefinition(campaign: campaign, template: template, variables: [:], plannedAt: clock.now)
     }
 
-    /// A run as it is when everything was asked and approved; one that is there already stays as it is.
+    /// Creates a run as after all confirmations and approvals. Returns an existing run unchanged.
     package func start(_ definition: RunDefinition, occurrence: String = "o") async throws -> Run {
         try await store.createRun(definition, occurrence: occurrence, now: clock.now, by: "test").run
     }
@@ -80,14 +80,14 @@ package final class PipelineScene: Sendable {
             store: store, sender: sender, clock: clock.clock, jitter: { 0 }, logger: Logger(label: "test"))
     }
 
-    /// Carries out a run with nobody watching.
+    /// Executes a run without a watcher.
     package func execute(
         _ run: Run, _ transport: any Transport, owner: String = "test", leaseMax: Int = 1000
     ) async throws -> RunEnd {
         try await pipeline(transport, leaseMax: leaseMax).execute(run, as: Actor(owner)) { _, _ in }
     }
 
-    /// The report, once the sums were counted again and close.
+    /// Returns the report, after it has recounted the counts and checked that they balance.
     package func report(_ run: Run, sourceLocation: SourceLocation = #_sourceLocation) async throws -> Report {
         let check = try await store.check(run.id)
         #expect(check.problems.isEmpty, "\(check.problems)", sourceLocation: sourceLocation)
@@ -105,7 +105,7 @@ extension ManualClock {
 }
 
 extension RunEnd {
-    /// Whether every delivery has an end, whatever it is.
+    /// Whether every delivery has a final state.
     package var isFinished: Bool {
         switch self {
         case .finished, .noDeviceReached, .unsuccessful: true

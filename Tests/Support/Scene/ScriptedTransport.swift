@@ -2,7 +2,7 @@ package import APNs
 import Synchronization
 import TestSupport
 
-/// Lanes that answer from a script instead of a network, and remember what they were asked to send.
+/// Lanes that respond from a script instead of a network, and record the pushes they got.
 package final class ScriptedTransport: Transport {
     package struct Seen: Sendable {
         package var lane: String
@@ -10,7 +10,7 @@ package final class ScriptedTransport: Transport {
         package var headers: PushHeaders
     }
 
-    /// The answer to a push, and how often the same token was seen before (0 = first).
+    /// Returns the response to a push, given how often its token was seen before.
     package typealias Script = @Sendable (Push, Int) -> PushResult
 
     private let script: Script
@@ -77,7 +77,8 @@ private final class ScriptedLane: Lane {
 
     func send(_ batch: PushBatch) async -> Bool {
         await state.untilUncancelled { $0.ready.count < 2000 || $0.hasEnded }
-        // Taken or not in one step: what a lane took must be answered, also when it ends just now.
+        // The lane takes the batch or refuses it in one step. A batch that it takes must be answered, even if the lane
+        // ends now.
         return state.change { [answer] state in
             guard !state.hasEnded else { return false }
             state.ready += answer(batch)

@@ -1,15 +1,15 @@
 package import APNs
 package import TestSupport
 
-/// Lanes that accept everything, a few at a time, and take any number of batches: nothing but the caller holds back.
+/// Lanes that accept all pushes, a few at a time. They take any number of batches, so that only the caller limits them.
 package final class SlowTransport: Transport {
     private let answersAtOnce: Int
     private let result: PushResult
     private let look: @Sendable () async throws -> Void
-    /// The collapse ids of what lanes held that were told to end before their work was done.
+    /// The collapse ids of the pushes that lanes held when they were told to end.
     package let cutOff = Watched<[String]>([])
 
-    /// - Parameter look: called before each answer.
+    /// - Parameter look: called before each response.
     package init(
         answersAtOnce: Int, result: PushResult = ScriptedTransport.accepted,
         look: @escaping @Sendable () async throws -> Void
@@ -69,12 +69,12 @@ private final class SlowLane: Lane {
 
     func completions() async -> [PushCompletion]? {
         await state.untilUncancelled { !$0.open.isEmpty || $0.hasEnded }
-        // Whoever feeds the lane may go on meanwhile, as long as it likes to.
+        // Lets the task that feeds the lane continue for a while.
         for _ in 0..<20 { await Task.yield() }
         do {
             try await look()
         } catch {
-            // The lane ends and gives back what it holds. Otherwise its run would wait for the answers for ever.
+            // The lane ends and returns what it holds. Otherwise its run would wait for the responses for ever.
             let held = state.change { state in
                 defer { (state.open, state.hasEnded) = ([], true) }
                 return state.open.map(\.tag)

@@ -4,13 +4,14 @@ import Store
 import Testing
 import TestSupport
 
-// Runs that follow each device's own clock. It is 2027-01-15T08:00 in UTC: 17:00 in Tokyo, 9 in Berlin, 3 in New York.
+// Runs that follow each device's clock. The time is 2027-01-15T08:00 UTC: 17:00 in Tokyo, 9:00 in Berlin, 3:00 in New
+// York.
 extension PipelineScene {
     package static let zones = [
         "Asia/Tokyo", "Europe/Berlin", "Europe/Paris", "America/New_York", "Pacific/Apia", nil,
     ]
 
-    /// With a device in each of ``zones``, numbered as they stand.
+    /// Creates a scene with a device in each of ``zones``, numbered in that order.
     package static func inZones() async throws -> PipelineScene {
         let scene = try PipelineScene()
         let records = try zones.enumerated().map { number, zone in
@@ -23,7 +24,7 @@ extension PipelineScene {
         return scene
     }
 
-    /// A run at five in the afternoon by each device's clock.
+    /// Returns a run at 17:00 by each device's clock.
     package func definitionInZones(
         _ missed: Schedule.MissedZone, unknown: Schedule.UnknownZone = .named("Asia/Kolkata"),
         quiet: Schedule.QuietHours? = nil
