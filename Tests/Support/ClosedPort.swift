@@ -1,6 +1,7 @@
 import Glibc
 
-/// A loopback port that nobody else can take and that refuses every connection: bound, not listening.
+/// A loopback port that refuses every connection. It is bound, so that no other process can use it, and does not
+/// listen.
 package final class ClosedPort {
     package struct Failed: Error {
         package let code: Int32

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Stands between a client and a server, and hands on every byte later: a network with a long round trip.
+/// A proxy that forwards every byte late, as a network with a long round-trip time does.
 package final class DelayingProxy: Sendable {
     package enum Server: Sendable {
         /// The socket of a PostgreSQL cluster in this folder.
@@ -13,7 +13,8 @@ package final class DelayingProxy: Sendable {
         package let code: Int32
     }
 
-    /// What came from one side, and when it is due at the other; `nil`: that side has closed.
+    /// The bytes from one side, with the times at which the other side gets them. `nil` bytes mean that the side has
+    /// closed.
     private struct Line: Sendable {
         private let entries = Shared()
         private let ready = DispatchSemaphore(value: 0)
@@ -40,10 +41,10 @@ package final class DelayingProxy: Sendable {
     private let delay: Duration
     private let listener: Int32
     private let directory: TemporaryDirectory
-    /// Of a proxy to a loopback port.
+    /// The port of a proxy to a loopback port, or 0.
     package let port: UInt16
 
-    /// - Parameter roundTrip: half of it is added in each direction.
+    /// - Parameter roundTrip: the additional round-trip time. Each direction gets half of it.
     package init(to server: Server, roundTrip: Duration) throws {
         self.server = server
         delay = roundTrip / 2
@@ -72,7 +73,7 @@ package final class DelayingProxy: Sendable {
         return (file, port)
     }
 
-    /// With the address of a loopback port; the port is what the address holds afterwards.
+    /// Calls the body with the address of a loopback port. Then sets `port` to the port of the address.
     private static func withLoopback(
         _ port: inout UInt16, _ body: (UnsafeMutablePointer<sockaddr>, socklen_t) -> Int32
     ) -> Int32 {
@@ -112,7 +113,7 @@ package final class DelayingProxy: Sendable {
                     close(client)
                     continue
                 }
-                // The files are closed by whichever direction ends last.
+                // The direction that ends last closes both files.
                 let open = Countdown(2)
                 for (source, sink) in [(client, far), (far, client)] {
                     let line = Line()

@@ -1,22 +1,22 @@
 import Foundation
 
-/// Tells that files of a folder were written, by inotify(7): what tests wait for when another process is to do something.
+/// Reports writes to the files of a folder by inotify(7). Tests use it to wait for another process.
 package final class FileChanges: Sendable {
     package struct Failed: Error {
         package let code: Int32
     }
 
-    /// What a test waited for did not come.
+    /// The error of a wait that reached its deadline.
     package struct Overdue: Error {}
 
     private let events: Int32
-    /// Both ends of a pipe: what is raised by hand.
+    /// Both ends of the pipe that ``raise()`` writes to.
     private let raised: (read: Int32, write: Int32)
     private let names: Set<String>
 
-    /// From now on: what is written before the first ``wait()`` is not lost.
+    /// Starts to watch. A write before the first wait is not lost.
     ///
-    /// - Parameter names: of the files that matter, whether they are there yet or not.
+    /// - Parameter names: the names of the watched files, which need not exist yet.
     package init(folder: String, names: Set<String>) throws {
         self.names = names
         events = inotify_init1(Int32(IN_CLOEXEC))
@@ -32,13 +32,13 @@ package final class FileChanges: Sendable {
         for file in [events, raised.read, raised.write] { close(file) }
     }
 
-    /// Lets go of whoever waits, now or next.
+    /// Ends the current wait, or the next one.
     package func raise() {
         _ = [UInt8(1)].withUnsafeBytes { write(raised.write, $0.baseAddress, 1) }
     }
 
-    /// Returns when one of the files was written since the last call, when ``raise()`` was called. Throws ``Overdue`` at the
-    /// deadline.
+    /// Returns if one of the files was written since the last call, or if ``raise()`` was called. Throws ``Overdue`` at
+    /// the deadline.
     package func wait(until deadline: ContinuousClock.Instant) throws {
         while ContinuousClock.now < deadline {
             var files = [events, raised.read].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
@@ -54,7 +54,8 @@ package final class FileChanges: Sendable {
         throw Overdue()
     }
 
-    /// Each event is 16 bytes, the last four the length of the name that follows, padded with zeros.
+    /// Returns the names in inotify events. An event has 16 bytes. The last four are the length of the name that
+    /// follows, which is padded with zeros.
     private static func names(in buffer: ArraySlice<UInt8>) -> [String] {
         var names: [String] = []
         var rest = buffer

@@ -1,23 +1,23 @@
 import Foundation
 import Model
 
-/// Holds a function over text of others to a cost that grows with the text's size and no faster.
+/// Checks that a function over untrusted text has a cost that is linear in the text's size.
 ///
-/// It compares the processor time of this thread for a text and for one eight times as large: a function of linear cost
-/// takes about 8 times as long, one of quadratic cost 64 times. Other work of the machine does not count, and the smallest of
-/// several measurements is taken, so that a slow or busy machine changes nothing.
+/// It compares the processor time of this thread for a text and for one that is eight times as large. A function of
+/// linear cost takes about 8 times as long, one of quadratic cost 64 times. It counts no work of other threads and uses
+/// the smallest of several measurements, so that a slow or busy machine does not matter.
 package enum LinearCost {
     private static let growth = 8
-    /// Between 8 and 64.
+    /// The maximum factor of a linear function, between 8 and 64.
     private static let growthMax = 24.0
-    /// A shorter time says nothing: it is that of the first page of memory, or of a cache.
+    /// The minimum time of a measurement. A shorter one depends on the first memory page and on caches.
     private static let secondsMin = 0.02
-    /// Far above what any parser needs in a debug build.
+    /// The maximum time per byte, far above that of any parser in a debug build.
     private static let secondsPerByteMax = 100e-6
     private static let repeats = 5
     private static let bytes = 2048
 
-    /// A text as it is repeated: `head`, `unit` until there are enough bytes, `tail`.
+    /// A text that consists of `head`, repetitions of `unit` up to a size, and `tail`.
     package struct Pattern: Sendable, CustomStringConvertible {
         var head: String
         var unit: String
@@ -27,7 +27,7 @@ package enum LinearCost {
             (self.head, self.unit, self.tail) = (head, unit, tail)
         }
 
-        /// Made of a few fragments by chance, the same for the same seed.
+        /// Combines random fragments. The same seed gives the same pattern.
         package init(of fragments: [String], seed: UInt64, head: String = "", tail: String = "") {
             var random = SeededGenerator(seed: seed)
             let count = Int.random(in: 1...5, using: &random)
@@ -42,7 +42,8 @@ package enum LinearCost {
         package var description: String { String(reflecting: head + unit + "…" + tail) }
     }
 
-    /// Ten seeds; with `FANFARE_FUZZ_SECONDS` in the environment more, for as many seconds in each test.
+    /// Calls the body with ten seeds. `FANFARE_FUZZ_SECONDS` in the environment adds more seeds, for this time in each
+    /// test.
     package static func seeds(_ body: (UInt64) throws -> Void) rethrows {
         let extra = ProcessInfo.processInfo.environment["FANFARE_FUZZ_SECONDS"].flatMap(Double.init) ?? 0
         let end = Date(timeIntervalSinceNow: extra)
@@ -53,10 +54,10 @@ package enum LinearCost {
         }
     }
 
-    /// What is wrong with the cost of a function for a pattern; `nil` if nothing is.
+    /// Returns a description of a cost that is not linear, or `nil` if it is linear.
     ///
-    /// - Parameter bytesMax: the most that the function is ever given. A cost that is too small to be measured is looked at for
-    ///   twice as much text, up to this.
+    /// - Parameter bytesMax: the maximum size of the function's input. If a cost is too small to measure, the text is
+    ///   doubled up to this size.
     package static func fault(
         of pattern: Pattern, upTo bytesMax: Int = 16_384, _ body: (String) -> Void
     ) -> String? {

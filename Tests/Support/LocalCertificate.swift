@@ -1,12 +1,12 @@
 import COpenSSL
 import Foundation
 
-/// A certificate for 127.0.0.1 that nobody trusts but who is told to.
+/// A certificate for 127.0.0.1. Only clients that are configured to trust it do so.
 package final class LocalCertificate: Sendable {
-    /// The file (PEM) to trust.
+    /// The path of the certificate to trust (PEM).
     package let path: String
     private let directory: TemporaryDirectory
-    /// Counts its own references; any thread may make sessions of it.
+    /// The TLS context. It counts its own references, and any thread may create sessions with it.
     private nonisolated(unsafe) let context: OpaquePointer
 
     package struct Failed: Error {}
@@ -37,12 +37,12 @@ package final class LocalCertificate: Sendable {
     }
 }
 
-/// A connection, plain or TLS; used by one thread, closed with its last reference.
+/// A connection with or without TLS. One thread uses it, and its last reference closes it.
 final class ByteStream {
     private let file: Int32
     private let tls: OpaquePointer?
 
-    /// Nil when the client does not agree with the TLS of the certificate.
+    /// Returns `nil` if the TLS handshake with the client fails.
     init?(_ file: Int32, _ certificate: LocalCertificate?) {
         self.file = file
         guard let certificate else {
@@ -61,7 +61,7 @@ final class ByteStream {
         close(file)
     }
 
-    /// Nil when the client has closed.
+    /// Returns the next bytes, or `nil` if the client has closed.
     func read() -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let count = tls.map { Int(SSL_read($0, &buffer, Int32(buffer.count))) } ?? recv(file, &buffer, buffer.count, 0)

@@ -1,14 +1,14 @@
 import Foundation
 import Synchronization
 
-/// A web server on a free loopback port, for tests of what talks to one: HTTP/1.1, one request a connection, answered
-/// by a closure and remembered.
+/// An HTTP/1.1 server on a free loopback port, for tests of clients. It takes one request on each connection, responds
+/// by a closure, and records the request.
 package final class LocalServer: Sendable {
     package struct Request: Hashable, Sendable {
         package var method: String
-        /// With the query.
+        /// The path with the query.
         package var path: String
-        /// Names in lower case.
+        /// The headers, with names in lower case.
         package var headers: [String: String]
         package var body: [UInt8]
 
@@ -19,9 +19,9 @@ package final class LocalServer: Sendable {
         package var status: Int
         package var headers: [String: String]
         package var body: [UInt8]
-        /// Without a length the end of the body is the end of the connection.
+        /// Whether the response has a `Content-Length`. Otherwise the body ends when the connection closes.
         package var saysLength = true
-        /// Never answered: the connection stays open until the client gives up.
+        /// Whether no response is sent. The connection then stays open until the client closes it.
         package var isWithheld = false
 
         package init(_ status: Int, headers: [String: String] = [:], body: some Sequence<UInt8> = [UInt8]()) {
@@ -48,8 +48,8 @@ package final class LocalServer: Sendable {
     private let seen = Mutex<[Request]>([])
 
     /// - Parameters:
-    ///   - certificate: to speak TLS with; nil: plain HTTP.
-    ///   - respond: called on the connection's thread; the request is in ``requests`` already.
+    ///   - certificate: the certificate for TLS, or `nil` for plain HTTP.
+    ///   - respond: returns the response, on the connection's thread. ``requests`` already contains the request.
     package init(certificate: LocalCertificate? = nil, respond: @escaping @Sendable (Request) -> Reply) throws {
         (listener, port) = try Self.listen()
         self.respond = respond
@@ -69,13 +69,13 @@ package final class LocalServer: Sendable {
     }
 
     deinit {
-        // The thread that accepts wakes up and closes it.
+        // This wakes the accepting thread, which closes the listener.
         shutdown(listener, Int32(SHUT_RDWR))
     }
 
     package var url: String { "\(scheme)://127.0.0.1:\(port)" }
 
-    /// Everything asked so far, oldest first.
+    /// All requests so far, oldest first.
     package var requests: [Request] { seen.withLock { $0 } }
 
     private func reply(to request: Request) -> Reply {

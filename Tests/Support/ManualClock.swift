@@ -3,17 +3,17 @@ import Foundation
 package import Model
 import Synchronization
 
-/// Time that stands still until a test moves it, as a wall clock and as one that nobody can set, by which sleepers sleep.
-/// Tests wait for a sleeper, never for the machine's own clock.
+/// A wall clock and a monotonic clock that stand still until a test advances them. Sleepers use the monotonic clock.
+/// Tests wait for a sleeper, never for the machine's clock.
 ///
-/// A clock that no test moves any more is abandoned: from then on it runs by itself, so that what sleeps by it ends and its
-/// test fails, instead of waiting for ever. The clock is abandoned when a task is cancelled while it waits for a sleeper, as
-/// by the time limit of its test, and when nobody has used it for ``stallMax``.
+/// An abandoned clock advances automatically. Its sleepers then wake, and the test fails instead of waiting for ever.
+/// The clock is abandoned if a task is cancelled while it waits for a sleeper, for example by the test's time limit.
+/// The clock is also abandoned if it was not used for ``stallMax``.
 package final class ManualClock: Sendable {
     private struct Sleeper {
-        /// By the clock that nobody can set.
+        /// The time of the monotonic clock at which the sleeper wakes.
         var deadline: Duration
-        /// What the wall clock is to show then.
+        /// The time of the wall clock at which the sleeper wakes.
         var moment: Timestamp
         var duration: Duration
         var continuation: CheckedContinuation<Void, Never>
@@ -32,13 +32,14 @@ package final class ManualClock: Sendable {
         var watchers: [Watcher] = []
         var isReleased = false
         var isAbandoned = false
-        /// How often somebody fell asleep.
+        /// The number of sleeps that have begun.
         var sleeps = 0
-        /// By the machine's clock.
+        /// The time of the last use, by the machine's clock.
         var usedAt = ContinuousClock.now
     }
 
-    /// Longer than a test works without a look at the clock, shorter than a test may take.
+    /// The time without a use after which the clock is abandoned. It is longer than a test works without the clock, and
+    /// shorter than a test may take.
     private static let stallMax: Duration = .seconds(300)
 
     private let state: Mutex<State>
@@ -58,16 +59,16 @@ package final class ManualClock: Sendable {
         }
     }
 
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock, without advancing the monotonic clock.
     package func setWall(by step: Duration) {
         used { $0.now = $0.now + step }
     }
 
     package func advance(by duration: Duration) { _ = wake(by: duration) }
 
-    /// Moves on, and returns once as many fell asleep again as it woke: a loop has then done what it does between two sleeps,
-    /// however slow the machine is. Whoever ends instead of sleeping again is waited for in vain, so long by the machine's
-    /// clock.
+    /// Advances both clocks. Returns when as many sleeps have begun as it ended, or after `patience`. A loop has then
+    /// finished its work between two sleeps, however slow the machine is. A sleeper that exits instead of sleeping
+    /// again makes the method wait for the whole of `patience`, by the machine's clock.
     package func advance(by duration: Duration, settlingWithin patience: Duration) async {
         let asleep = wake(by: duration)
         let end = ContinuousClock.now + patience
@@ -76,7 +77,7 @@ package final class ManualClock: Sendable {
         }
     }
 
-    /// Returns what the count of sleeps is when all whom it woke sleep again.
+    /// Advances both clocks. Returns the number of sleeps at which all woken sleepers sleep again.
     private func wake(by duration: Duration) -> Int {
         let (due, asleep) = used { state -> ([CheckedContinuation<Void, Never>], Int) in
             Self.move(&state, by: duration)
@@ -89,23 +90,22 @@ package final class ManualClock: Sendable {
         return asleep
     }
 
-    /// Returns once somebody sleeps for at least this long.
+    /// Returns when a task sleeps for at least this duration.
     package func sleeper(atLeast duration: Duration) async {
         await sleeper { $0.duration >= duration }
     }
 
-    /// Moves on second by second, each time once somebody sleeps for just one: as a heartbeat does, which has looked
-    /// around by then. Until ``release()``.
+    /// Advances by one second whenever a task sleeps for exactly one second, as a heartbeat does, until ``release()``.
     package func runBySeconds() async {
         while true {
             await sleeper { $0.duration == .seconds(1) }
             if isOver { return }
-            // Whoever works for longer than a heartbeat is waited for as well: its time must not run away meanwhile.
+            // A task that works for longer than a heartbeat needs time as well, so the clock must not run ahead of it.
             await advance(by: .seconds(1), settlingWithin: .seconds(1))
         }
     }
 
-    /// Moves on by `step` whenever somebody sleeps for less than a second, as whoever waits for a pace does, until
+    /// Advances by `step` whenever a task sleeps for less than a second, as a task that waits for its pace does, until
     /// ``release()``.
     package func run(inShortStepsOf step: Duration, _ moved: @Sendable () -> Void) async {
         while true {
@@ -116,7 +116,7 @@ package final class ManualClock: Sendable {
         }
     }
 
-    /// Returns once somebody sleeps until just then.
+    /// Returns when a task sleeps until exactly this time.
     package func sleeper(until moment: Timestamp) async {
         await sleeper { $0.moment == moment }
     }
@@ -139,7 +139,7 @@ package final class ManualClock: Sendable {
 
     private var isOver: Bool { state.withLock { $0.isReleased || $0.isAbandoned } || Task.isCancelled }
 
-    /// Moves on by `step` whenever a task sleeps for at least `shortest`, until ``release()``.
+    /// Advances by `step` whenever a task sleeps for at least `shortest`, until ``release()``.
     package func run(inStepsOf step: Duration, forSleepsOf shortest: Duration = .seconds(1)) async {
         while true {
             await sleeper(atLeast: shortest)
@@ -148,7 +148,7 @@ package final class ManualClock: Sendable {
         }
     }
 
-    /// Lets go of those who wait for a sleeper that does not come any more, now and later.
+    /// Ends all current and later waits for a sleeper.
     package func release() {
         let watchers = state.withLock { state in
             state.isReleased = true
@@ -158,7 +158,7 @@ package final class ManualClock: Sendable {
         for watcher in watchers { watcher.continuation.resume() }
     }
 
-    /// Wakes the sleepers and those who wait for one.
+    /// Wakes all sleepers and all tasks that wait for one.
     private func abandon() {
         let woken = state.withLock { state in
             state.isAbandoned = true
@@ -170,7 +170,7 @@ package final class ManualClock: Sendable {
         for continuation in woken { continuation.resume() }
     }
 
-    /// Takes some real time, so that a loop that sleeps leaves the processor to others.
+    /// Sleeps on an abandoned clock. It takes 10 ms of real time, so that a loop leaves the processor to other tasks.
     private func sleepByItself(_ duration: Duration) async {
         try? await Task.sleep(for: .milliseconds(10))
         state.withLock { Self.move(&$0, by: duration) }
@@ -181,7 +181,7 @@ package final class ManualClock: Sendable {
         state.uptime += duration
     }
 
-    /// On a queue of its own: the threads that tests share may all be blocked.
+    /// The queue of the stall checks. The threads that tests share may all be blocked.
     private static let stalls = DispatchQueue(label: "stalled-clocks")
 
     private func abandonWhenStalled(after wait: Duration) {
@@ -203,7 +203,7 @@ package final class ManualClock: Sendable {
         abandon()
     }
 
-    /// Returns when the clock was moved so far, or the task is cancelled.
+    /// Returns when the clock has advanced by this duration, or when the task is cancelled.
     package func sleep(_ duration: Duration) async {
         if state.withLock({ $0.isAbandoned }) { return await sleepByItself(duration) }
         let id = state.withLock { state in

@@ -1,25 +1,25 @@
 import Synchronization
 
-/// A wall clock and a monotonic clock that stand still until told.
+/// A wall clock and a monotonic clock that stand still until a test advances them.
 package final class ManualTime: Sendable {
     private let state: Mutex<(wall: Int64, uptime: Duration)>
 
-    /// - Parameter milliseconds: of the wall clock, since 1970.
+    /// - Parameter milliseconds: the time of the wall clock, in milliseconds since 1970.
     package init(milliseconds: Int64 = 1_780_000_000_000) {
         state = Mutex((wall: milliseconds, uptime: .seconds(100)))
     }
 
-    /// The wall clock, as a function of the time.
+    /// A function that returns the time of the wall clock.
     package var now: @Sendable () -> Int64 { { self.state.withLock { $0.wall } } }
     package var uptime: @Sendable () -> Duration { { self.state.withLock { $0.uptime } } }
 
-    /// Of the wall clock, since 1970.
+    /// The time of the wall clock, in milliseconds since 1970.
     package var milliseconds: Int64 {
         get { state.withLock { $0.wall } }
         set { state.withLock { $0.wall = newValue } }
     }
 
-    /// Both clocks go on.
+    /// Advances both clocks.
     package func advance(by duration: Duration) {
         state.withLock { state in
             state.wall += Int64(duration / .milliseconds(1))
@@ -27,7 +27,7 @@ package final class ManualTime: Sendable {
         }
     }
 
-    /// Somebody sets the wall clock.
+    /// Sets the wall clock, without advancing the monotonic clock.
     package func setWall(by duration: Duration) {
         state.withLock { $0.wall += Int64(duration / .milliseconds(1)) }
     }

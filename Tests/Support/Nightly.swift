@@ -5,7 +5,7 @@ package import Testing
 package enum Nightly {
     package static let isOn = ProcessInfo.processInfo.environment["FANFARE_LONG_TESTS"] != nil
 
-    /// Returns the rows for each change, and at night the others as well.
+    /// Returns the rows of `.ci/run`, and at night also the others.
     package static func rows<Row>(_ always: [Row], atNight others: [Row]) -> [Row] { isOn ? always + others : always }
 }
 

@@ -1,12 +1,13 @@
 import Foundation
 
-/// The service manager's end of `sd_notify(3)`: a bound datagram socket that waits for one notice at a time.
+/// The service manager's end of `sd_notify(3)`: a bound datagram socket, from which the test reads one message at a
+/// time.
 package final class NoticeSocket {
     package let name: String
     private let file: Int32
     private let directory: TemporaryDirectory
 
-    /// - Parameter isAbstract: in the abstract name space instead of a folder of its own.
+    /// - Parameter isAbstract: whether the socket has an abstract name instead of a file.
     package init(isAbstract: Bool = false) throws {
         directory = try TemporaryDirectory()
         name = isAbstract ? "@fanfare/\(UUID().uuidString)" : directory.file("notify")
@@ -28,7 +29,7 @@ package final class NoticeSocket {
         close(file)
     }
 
-    /// The next datagram; waits for it, a minute at most.
+    /// Returns the next datagram. Waits for it for at most a minute.
     package func next() throws -> String {
         var buffer = [UInt8](repeating: 0, count: 4096)
         let count = recv(file, &buffer, buffer.count, 0)
@@ -36,7 +37,7 @@ package final class NoticeSocket {
         return String(decoding: buffer[..<count], as: UTF8.self)
     }
 
-    /// Those up to the first that begins so, this one included.
+    /// Returns the messages up to the first one that begins with this text, including that one.
     package func notices(through beginning: String) throws -> [String] {
         var notices: [String] = []
         while notices.last?.hasPrefix(beginning) != true { notices.append(try next()) }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The `openssl` command line: a second implementation to check ours against.
+/// The `openssl` command line, a second implementation to compare ours with.
 package enum OpenSSLCommand {
     package struct Failed: Error {
         package let arguments: [String]
@@ -23,7 +23,7 @@ package enum OpenSSLCommand {
         return text
     }
 
-    /// A new .p8 file as Apple gives it out.
+    /// Creates a .p8 file in the format of Apple's.
     package static func makeSigningKey(at path: String) throws {
         try run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", path)
     }

@@ -1,22 +1,23 @@
 import Foundation
 package import Testing
 
-/// A thread for work that waits for processes: the few threads that tests share go on with other tests.
+/// Performs work that waits for processes on a separate thread. The few threads that tests share then continue with
+/// other tests.
 ///
-/// The work stays part of its task, so what it expects is recorded under the test that it belongs to.
+/// The work stays part of its task, so that its test gets its failed expectations.
 package enum OwnThread {
     package static func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withTaskExecutorPreference(ThreadPerJob.shared) { try await work(body) }
     }
 
-    /// Runs where the task prefers to.
+    /// Runs on the executor that the task prefers.
     @concurrent private static func work<Value: Sendable>(_ body: @Sendable () throws -> Value) async throws -> Value {
         try body()
     }
 }
 
-/// Runs each test of a suite on threads of its own. A test that waits for a process would otherwise hold one of the few
-/// threads that all tests share: a machine with two processors has two.
+/// Runs each test of a suite on its own threads. A test that waits for a process would otherwise block one of the few
+/// threads that all tests share: two on a machine with two processors.
 package struct OwnThreadTrait: SuiteTrait, TestTrait, TestScoping {
     package var isRecursive: Bool { true }
 

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// What a test waits for that no signal tells of.
+/// Waits for conditions that no signal reports.
 package enum Patience {
-    /// Looks again and again until the condition holds. Throws after the limit, with the reason.
+    /// Checks the condition repeatedly until it holds. Throws after the limit.
     package static func wait(
         for what: @autoclosure () -> String, limit: Duration = Process.longest, until condition: () throws -> Bool
     ) throws {

@@ -5,19 +5,19 @@ package struct SampleInstallation: Sendable {
     package static let topic = "com.example.wendercast"
     package static let keyID = "TESTKEY001"
     package static let teamID = "TESTTEAM01"
-    /// The columns of `devices.csv` that every device has.
+    /// The columns that `devices.csv` always has.
     private static let columns = "token,environment,topic,installation_id,registered_at"
 
     package let directory: TemporaryDirectory
-    /// In hex, by the device's number.
+    /// The tokens in hexadecimal, by the device's number.
     package let tokens: [String]
 
     /// Writes `key.p8`, `registry.jsonl` and `devices.csv`.
     ///
     /// - Parameters:
     ///   - key: a signing key as PEM.
-    ///   - columns: more columns, each with the value that every device has in it.
-    ///   - goneSince: when a device was uninstalled, in milliseconds since 1970.
+    ///   - columns: additional columns, each with the value for all devices.
+    ///   - goneSince: returns the time at which a device was uninstalled, in milliseconds since 1970.
     package init(
         devices: Int, key: String, columns: KeyValuePairs<String, String> = [:],
         goneSince: (Int) -> Int64? = { _ in nil }
@@ -43,14 +43,14 @@ package struct SampleInstallation: Sendable {
     }
 }
 
-/// The `fanfare` that was built with the tests, beside them.
+/// The `fanfare` program that was built with the tests.
 package enum BuiltProgram {
-    /// The one beside the tests, or the one that `TESTED_PROGRAM` names: an optimized build may do what no other does.
+    /// The program next to the tests, or the one that `TESTED_PROGRAM` names, such as an optimized build.
     package static let url =
         ProcessInfo.processInfo.environment["TESTED_PROGRAM"].map { URL(fileURLWithPath: $0) }
         ?? beside.appending(path: "fanfare")
 
-    /// The library that a program under test may be loaded with (`LD_PRELOAD`); what it does stands in its source.
+    /// The library that a tested program may preload (`LD_PRELOAD`). Its source describes its effects.
     package static let killSwitch = beside.appending(path: "libKillSwitch.so").path
 
     private static let beside = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()

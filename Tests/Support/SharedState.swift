@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Tells other tasks of a test that it is over.
+/// A flag that tells other tasks of a test that the test is over.
 package final class Flag: Sendable {
     private let state = Mutex(false)
 
@@ -11,7 +11,7 @@ package final class Flag: Sendable {
     package func raise() { state.withLock { $0 = true } }
 }
 
-/// What a callback was given, or what happened, in order, from several tasks.
+/// A list that several tasks append to, for example the arguments of a callback, in order.
 package final class Collected<Element: Sendable>: Sendable {
     private let elements = Mutex<[Element]>([])
 
@@ -23,7 +23,7 @@ package final class Collected<Element: Sendable>: Sendable {
     package var all: [Element] { elements.withLock { $0 } }
 }
 
-/// A state that can be waited for.
+/// A state that tasks can wait for.
 package final class Watched<State: Sendable>: Sendable {
     private struct Content {
         var state: State
@@ -37,7 +37,7 @@ package final class Watched<State: Sendable>: Sendable {
         content = Mutex(Content(state: state))
     }
 
-    /// Everybody who waits looks again.
+    /// Changes the state. All waiting tasks then check their conditions again.
     @discardableResult package func change<Value: Sendable>(_ body: @Sendable (inout State) -> Value) -> Value {
         let (value, woken) = content.withLock { content in
             let value = body(&content.state)
@@ -48,7 +48,7 @@ package final class Watched<State: Sendable>: Sendable {
         return value
     }
 
-    /// Returns when the condition holds, or the task is cancelled: a test that its time limit ends must not wait for ever.
+    /// Returns when the condition holds, or when the task is cancelled, so that a test's time limit can end it.
     package func until(_ condition: @Sendable (State) -> Bool) async {
         let waiter = nextWaiter()
         while !Task.isCancelled, !content.withLock({ condition($0.state) }) {
@@ -62,7 +62,8 @@ package final class Watched<State: Sendable>: Sendable {
         }
     }
 
-    /// The same for a task that must not return early, such as a lane whose run is to stop.
+    /// Returns when the condition holds, even if the task is cancelled. A lane whose run is about to stop must not
+    /// return early.
     package func untilUncancelled(_ condition: @Sendable (State) -> Bool) async {
         let waiter = nextWaiter()
         while !content.withLock({ condition($0.state) }) {

@@ -1,12 +1,13 @@
 import Foundation
 import Synchronization
 
-/// How much time a machine gave to nobody, or not to this process: what a thread that only sleeps has slept too long.
+/// Measures the time in which the machine ran no process, or not this one. A thread that only sleeps counts how much it
+/// overslept.
 ///
-/// For promises in seconds, which no program can keep on a machine that stands still.
+/// Tests subtract this time from limits in seconds, which no program can keep on a stalled machine.
 package final class StalledTime: Sendable {
     private static let nap: Duration = .milliseconds(20)
-    /// A shorter one is how a busy machine is.
+    /// The minimum delay that counts. A shorter one is normal on a busy machine.
     private static let least: Duration = .milliseconds(200)
 
     private struct State {
@@ -14,7 +15,7 @@ package final class StalledTime: Sendable {
         var stalled: Duration = .zero
         var isOver = false
 
-        /// Takes the nap that ends now into account.
+        /// Counts the sleep that ends now.
         mutating func wake() {
             let now = ContinuousClock.now
             let late = now - sleepsSince - StalledTime.nap
@@ -25,7 +26,7 @@ package final class StalledTime: Sendable {
 
     private let state = Mutex(State())
 
-    /// From now on.
+    /// Starts to measure.
     package init() {
         Thread { [weak self] in
             repeat { usleep(20_000) } while self?.isToGoOn() == true
@@ -40,7 +41,7 @@ package final class StalledTime: Sendable {
         }
     }
 
-    /// Until now, also of a nap that goes on; nothing is counted any more.
+    /// Stops measuring. Returns the total, including the current sleep.
     package func end() -> Duration {
         state.withLock { state in
             if !state.isOver { state.wake() }

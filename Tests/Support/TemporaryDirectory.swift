@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A directory of its own for one test, gone with its last reference.
+/// A directory for one test. Its last reference removes it.
 package final class TemporaryDirectory: Sendable {
     package let url: URL
 
@@ -19,10 +19,10 @@ package final class TemporaryDirectory: Sendable {
 
     package var path: String { url.path }
 
-    /// The path of a file in it, whether there is one or not.
+    /// Returns the path of a file in the directory, whether or not the file exists.
     package func file(_ name: String) -> String { url.appending(path: name).path }
 
-    /// Returns the path. Makes the folders on the way to it.
+    /// Writes a file and creates its parent folders. Returns the path.
     @discardableResult
     package func write(_ text: String, to name: String) throws -> String {
         try write(Array(text.utf8), to: name)
@@ -41,7 +41,7 @@ package final class TemporaryDirectory: Sendable {
         try String(contentsOf: url.appending(path: name), encoding: .utf8)
     }
 
-    /// An empty file of a new name, for the output of a process.
+    /// Creates an empty file with a new name, for the output of a process.
     package func newFile() throws -> URL {
         let file = url.appending(path: ".captured-\(UUID().uuidString)")
         try Data().write(to: file)

@@ -4,7 +4,7 @@ package import Senders
 package import Sending
 package import Store
 
-/// A ``Pipeline`` whose runs each have lanes of their own, so that a test or a benchmark needs nothing beside it.
+/// A ``Pipeline`` whose runs each have their own lanes, for tests and benchmarks that need no other parts.
 package struct LonePipeline: Sendable {
     private let store: any SendingStore
     private let sender: SendingSetup
