@@ -58,13 +58,13 @@ extension ClientCertificate {
     }
 }
 
-/// A parsed certificate with its key, for checking them. It owns both.
+/// A parsed certificate with its key, for checking them. The pair owns both.
 final class CertificatePair {
     private let certificate: OpaquePointer
     private let key: OpaquePointer
     private let certificatePath: String
     private let keyPath: String
-    /// A STACK_OF(X509). `nil` if the file has none.
+    /// The chain, a STACK_OF(X509). `nil` for PEM, and for an archive without one.
     private let chain: OpaquePointer?
 
     /// Reads PEM. If the key has no path, it is read from the certificate's file.
@@ -129,7 +129,7 @@ final class CertificatePair {
         fanfare_x509_stack_free(chain)
     }
 
-    /// Returns the pair as PEM, in memory.
+    /// Returns the pair and its chain as PEM, in memory.
     func identity() throws(CredentialError) -> TLSIdentity {
         let chained = fanfare_x509_stack_count(chain)
         let certificates = try text { memory in
@@ -212,7 +212,7 @@ enum AppleTopics {
     private static let sequence: UInt8 = 0x30
     private static let text: UInt8 = 0x0C
 
-    /// Returns the topics. The result is empty if the bytes are no such list.
+    /// Returns the listed topics, or an empty array if the bytes are no such list.
     static func names(in bytes: [UInt8]) -> [String] {
         guard let list = element(bytes[...]), list.tag == sequence else { return [] }
         var names: [String] = []
@@ -224,7 +224,7 @@ enum AppleTopics {
         return names
     }
 
-    /// Returns the first element of DER. `nil` if the element is incomplete.
+    /// Returns the first element of DER, or `nil` if it is incomplete.
     private static func element(
         _ bytes: ArraySlice<UInt8>
     ) -> (tag: UInt8, content: ArraySlice<UInt8>, rest: ArraySlice<UInt8>)? {

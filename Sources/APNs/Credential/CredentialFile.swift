@@ -39,7 +39,7 @@ struct CredentialFile {
     }
 }
 
-/// PEM text, to find out its contents and to parse them with OpenSSL.
+/// PEM text. It identifies its contents, and parses them with OpenSSL.
 struct PEMText {
     let bytes: [UInt8]
 

@@ -34,14 +34,15 @@ extension ProviderToken {
         try ProviderToken(signedWith: key, teamID: teamID, keyID: keyID, at: moment, generation: 1).text
     }
 
-    /// Identifiers are ten letters and digits. Any other text stays valid JSON, and APNs rejects it.
+    /// Returns the text as a JSON string, without quotes, backslashes and control characters. Identifiers have ten
+    /// letters and digits; APNs rejects any other text.
     private static func quoted(_ text: String) -> String {
         let safe = text.unicodeScalars.filter { $0.value >= 0x20 && $0 != "\"" && $0 != "\\" }
         return "\"\(String(String.UnicodeScalarView(safe)))\""
     }
 }
 
-/// A provider token as the processes of a store share it.
+/// A provider token as the store records it for all processes.
 package struct SharedProviderToken: Hashable, Sendable {
     /// As ``ProviderToken/authorization``.
     package var authorization: String
@@ -49,8 +50,9 @@ package struct SharedProviderToken: Hashable, Sendable {
     package var signedAt: Int64
     /// The time before which no process signs another token, by the same clock.
     package var heldUntil: Int64
-    /// The machine boot during which the token was signed, and the time since that boot.
+    /// The id of the machine boot during which the token was signed.
     package var bootID: String
+    /// The time of signing, counted from that boot.
     package var sinceBoot: Duration
 
     package init(authorization: String, signedAt: Int64, heldUntil: Int64, bootID: String, sinceBoot: Duration) {
@@ -67,10 +69,10 @@ package struct SharedProviderToken: Hashable, Sendable {
 
 /// The shared storage of one key's provider token, for all processes that send with the key.
 package protocol ProviderTokenSharing: Sendable {
-    /// Returns the recorded token. `nil` if none was signed yet.
+    /// Returns the recorded token, or `nil` if none was signed yet.
     func current() async throws -> SharedProviderToken?
 
-    /// Records `new`, unless another process has changed the record since `known` was read. Returns the record as it is
-    /// afterwards.
+    /// Records `new`, unless another process has changed the record since `known` was read. Returns the resulting
+    /// record.
     func replace(_ known: SharedProviderToken?, with new: SharedProviderToken) async throws -> SharedProviderToken
 }

@@ -4,8 +4,8 @@ import Synchronization
 /// Shares one token among all processes. A process that finds the token due signs the next one and records it, unless
 /// another process was faster. The other processes read the record.
 extension ProviderTokenSource {
-    /// Gets the shared token, or signs the first one. While the work runs, it renews the token before its end and on
-    /// request. Any number of tasks may call this.
+    /// Fetches the shared token or signs the first one, then runs the work. While the work runs, renews the token
+    /// before it expires and on request. Several tasks may call this at the same time.
     package func keepFresh<Value: Sendable>(during work: () async throws -> Value) async rethrows -> Value {
         guard sharing != nil else { return try await work() }
         await prepare()
@@ -30,7 +30,8 @@ extension ProviderTokenSource {
         }
     }
 
-    /// Ensures that there is a token, even if it is one for this process alone.
+    /// Fetches or signs a token if there is no usable one. If sharing fails, the next caller signs one for this process
+    /// alone.
     func prepare() async {
         guard needsToken else { return }
         await renew()
@@ -42,7 +43,7 @@ extension ProviderTokenSource {
 
     private var needsToken: Bool {
         state.withLock { state in
-            // A token for which the check throws is no reason to sign another one.
+            // If the check throws, another token would not help.
             guard let condition = try? condition(state), case .useless = condition else { return false }
             return true
         }
@@ -77,7 +78,7 @@ extension ProviderTokenSource {
             let shared = try await agree(sharing)
             state.withLock { state in
                 state.isFailing = false
-                // The token in use stays until it is due, even if other processes have agreed on another one.
+                // Keep the token in use until it is due, even if other processes use another one.
                 if isAlone, pendingRenewal(state) == true { return state.isAlone = false }
                 take(shared, into: &state)
             }
@@ -86,8 +87,8 @@ extension ProviderTokenSource {
         }
     }
 
-    /// Returns whether a renewal is due. True means that only the other processes need to learn this process's token.
-    /// `nil` means that nothing is due.
+    /// Returns the kind of the pending renewal, or `nil` if there is none. False means that this process needs the next
+    /// token. True means that only the shared record lacks this process's token.
     private func pendingRenewal(_ state: State) -> Bool? {
         guard let condition = try? condition(state) else { return nil }
         switch condition {
@@ -96,7 +97,7 @@ extension ProviderTokenSource {
         }
     }
 
-    /// Returns the recorded token if it is good, or else records and returns its replacement.
+    /// Returns the recorded token if it is good. Otherwise records a replacement and returns it.
     private func agree(_ sharing: any ProviderTokenSharing) async throws -> SharedProviderToken {
         var known = try await sharing.current()
         while true {
@@ -104,12 +105,13 @@ extension ProviderTokenSource {
             let new = try next()
             let found = try await sharing.replace(known, with: new)
             if found == new { return found }
-            // Another process was faster, or has asked all processes to wait.
+            // Another process was faster, or has extended the time in which no token may be signed.
             known = found
         }
     }
 
-    /// Tells whether the token need not be replaced: it is young, or held and not too old.
+    /// Tells whether the token may stay in use. It must be young enough, or so recent that no process may sign another
+    /// one.
     private func isGood(_ shared: SharedProviderToken) -> Bool {
         guard let age = age(of: shared), age < Self.ageMax else { return false }
         let (isOurs, isExpired, renewalAge) = state.withLock { state in
@@ -145,9 +147,9 @@ extension ProviderTokenSource {
         use(token, age: age(of: shared) ?? .zero, in: &state)
     }
 
-    /// Returns the token's age. It is measured since the boot if the token was signed during the same boot, otherwise
-    /// by the wall clock. Returns `nil` for a token from the future: one of the clocks was wrong, and APNs would reject
-    /// the token.
+    /// Returns the token's age. The clock since boot measures it if the token was signed during the same boot,
+    /// otherwise the wall clock. Returns `nil` for a token from the future: one of the clocks was wrong, and APNs would
+    /// reject the token.
     private func age(of shared: SharedProviderToken) -> Duration? {
         let byWall: Duration = .milliseconds(clock.now() - shared.signedAt)
         guard byWall >= .zero - Self.clockDriftMax else { return nil }
@@ -167,8 +169,8 @@ extension ProviderTokenSource {
         state.withLock { $0.mustShareHold = false }
     }
 
-    /// Handles a failure to share. The token in use stays. If there is none, the next caller gets one for this process
-    /// alone.
+    /// Handles a failure to share. A usable token stays in use. If there is none, the next caller signs one for this
+    /// process alone.
     private func failed(_ error: any Error) {
         let isNews = state.withLock { state in
             if let condition = try? condition(state), case .useless = condition {

@@ -16,7 +16,8 @@ package final class ProviderTokenSource: Sendable {
     package static let renewalIntervalMin: Duration = .seconds(20 * 60)
     /// The maximum age of a usable token, shortly before APNs rejects it.
     static let ageMax: Duration = .seconds(58 * 60)
-    /// The change of the wall clock since signing above which it explains that APNs calls a young token expired.
+    /// The tolerated drift of the wall clock. A greater drift since signing explains why APNs calls a young token
+    /// expired.
     static let clockDriftMax: Duration = .seconds(60)
     /// The time for which a lane without a usable token waits for the shared one.
     static let patience: Duration = .seconds(10)
@@ -39,16 +40,15 @@ package final class ProviderTokenSource: Sendable {
         var mustShareHold = false
         /// The start of the wait for a usable token.
         var waitingSince: Duration?
-        /// Whether a renewal is in progress.
         var isRenewing = false
-        /// Whether the last attempt to share failed, which was logged.
+        /// Whether the last attempt to share failed. Only the first failure in a row is logged.
         var isFailing = false
         /// The streams that wake tasks for a renewal.
         var keepers: [Int: AsyncStream<Void>.Continuation] = [:]
         var nextKeeper = 0
     }
 
-    /// The result of a check of the token.
+    /// The usability of the current token.
     enum Condition {
         case fresh(ProviderToken)
         /// The token is usable and should be renewed.
@@ -93,8 +93,9 @@ package final class ProviderTokenSource: Sendable {
             key: key, teamID: teamID, keyID: keyID, clock: ProviderTokenClock(now: now, uptime: uptime), jitter: jitter)
     }
 
-    /// Returns the current token. Signs one if there is none or the last one is due. Throws `renewalPending` while the
-    /// shared token is being fetched. The caller should then try again a moment later.
+    /// Returns the current token. An unshared source first signs one if there is none or it is due. A shared source
+    /// signs one for this process alone if it can wait no longer. Throws `renewalPending` while the shared token is
+    /// being fetched. The caller should then retry shortly afterwards.
     package func authorization() throws(CredentialError) -> ProviderToken {
         let token = try state.withLock { (state) throws(CredentialError) -> ProviderToken? in
             switch try condition(state) {
@@ -124,7 +125,7 @@ package final class ProviderTokenSource: Sendable {
     }
 
     /// Records that APNs responded with TooManyProviderTokenUpdates. The token stays in use. No token is signed for 20
-    /// minutes, unless the current one becomes too old. Returns whether this is new.
+    /// minutes, unless the current one becomes too old. Returns false if a hold was already in force.
     @discardableResult
     package func holdRenewal() -> Bool {
         let isNew = state.withLock { state in
@@ -138,7 +139,8 @@ package final class ProviderTokenSource: Sendable {
         return isNew
     }
 
-    /// Checks the token. Throws if APNs calls a token expired that cannot be, because a new token would not help.
+    /// Checks the token. Throws `clockWrong` if APNs calls a young token expired although the wall clock did not jump.
+    /// A new token would not help then.
     func condition(_ state: State) throws(CredentialError) -> Condition {
         guard let token = state.token else { return .useless }
         let uptime = clock.uptime()
@@ -174,7 +176,8 @@ package final class ProviderTokenSource: Sendable {
         return drift > Self.clockDriftMax || drift < .zero - Self.clockDriftMax
     }
 
-    /// Tells whether the caller may wait. False after too long a wait, or if no task fetches tokens.
+    /// Tells whether the caller may wait for a shared token. Returns false after ``patience``, or if no task fetches
+    /// tokens.
     private func mayWait(_ state: inout State) -> Bool {
         guard !state.keepers.isEmpty else { return false }
         let uptime = clock.uptime()
@@ -205,7 +208,7 @@ package struct ProviderTokenClock: Sendable {
         self.sleep = sleep
     }
 
-    /// CLOCK_BOOTTIME: monotonic, and it keeps running while a virtual machine is suspended.
+    /// The time by CLOCK_BOOTTIME, which is monotonic and includes the time spent suspended.
     package static let timeSinceBoot: @Sendable () -> Duration = {
         var time = timespec()
         clock_gettime(CLOCK_BOOTTIME, &time)

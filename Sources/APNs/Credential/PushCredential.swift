@@ -9,7 +9,7 @@ package enum PushCredential: Sendable {
 }
 
 extension PushCredential {
-    /// Returns the current provider token. `nil` with a certificate.
+    /// Returns the current provider token, or `nil` for a certificate.
     func token() throws(CredentialError) -> ProviderToken? {
         switch self {
         case .token(let source): try source.authorization()
@@ -25,7 +25,7 @@ extension PushCredential {
         }
     }
 
-    /// Learns from a response about the provider token of this generation (`ProviderProtocol` section 3).
+    /// Tells the token source what a response says about the token of this generation (`ProviderProtocol` section 3).
     ///
     /// - Parameter logger: the lane's logger, which names the environment.
     func heed(_ answer: PushResponse, tokenGeneration: Int, logger: Logger) {
@@ -42,18 +42,18 @@ extension PushCredential {
     }
 }
 
-/// The reason why a key or certificate cannot be used. `origin` is the file's path, or "the key" for text given
-/// directly.
 extension CredentialError {
-    /// Whether the problem may end without action.
+    /// Whether the fault is temporary, so that a retry may succeed.
     package var isPassing: Bool {
         if case .exhausted = self { true } else { false }
     }
 }
 
+/// The reason why a key or certificate cannot be used. `origin` is the file's path, or "the key" for text given
+/// directly.
 package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible {
     case unreadable(path: String, reason: String)
-    /// This process has no descriptors or memory left to read the file. It is no evidence about the file.
+    /// This process has no descriptors or memory left to read the file. The fault is no evidence about the file.
     case exhausted(path: String, reason: String)
     /// `holds` names the actual contents of the file.
     case noPrivateKey(origin: String, holds: String)
@@ -67,7 +67,7 @@ package enum CredentialError: Error, Hashable, Sendable, CustomStringConvertible
     case clockWrong(tokenAgeSeconds: Int64)
 
     case noCertificate(origin: String, holds: String)
-    /// The key of a certificate is not in the certificate's file, and no other file was named.
+    /// The certificate's file contains no key, and no other file was named.
     case certificateWithoutKey(path: String, isArchive: Bool)
     case malformedCertificate(origin: String, reason: String)
     case wrongPassword(path: String, wasGiven: Bool)

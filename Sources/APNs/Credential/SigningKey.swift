@@ -38,7 +38,8 @@ package final class SigningKey: @unchecked Sendable {
         EVP_PKEY_free(key)
     }
 
-    /// Returns the SHA-256 of the public key (SubjectPublicKeyInfo), in hex. It is the same for a key in any file.
+    /// Returns the SHA-256 of the public key (SubjectPublicKeyInfo), in hex. Name and format of the key's file do not
+    /// affect it.
     package func fingerprint() throws(CredentialError) -> String {
         ERR_clear_error()
         var bytes: UnsafeMutablePointer<UInt8>?
@@ -79,7 +80,7 @@ package final class SigningKey: @unchecked Sendable {
         return Array(der.prefix(size))
     }
 
-    /// Returns `RSA`, `ED25519`, or `EC` with its curve.
+    /// Returns the key's kind, such as `RSA`, `ED25519`, or `EC` with its curve.
     private static func kind(of key: OpaquePointer) -> String {
         let name = EVP_PKEY_get0_type_name(key).map { String(cString: $0) } ?? "unknown"
         guard name == "EC" else { return name }

@@ -5,8 +5,8 @@ import HTTP2
 /// One connection of a curl lane: a multi handle whose sockets the lane's event loop watches. libcurl connects with the
 /// first request, and reconnects automatically after the peer closes. Dropping the handle retires the connection.
 ///
-/// It belongs to the lane's thread. libcurl calls back on that thread, inside calls made here, with a pointer to this
-/// object. ``close()`` ends the callbacks before the object is freed.
+/// Only the lane's thread may use it. libcurl calls back on that thread, inside calls made here, with a pointer to this
+/// object. ``close()`` or `deinit` ends the callbacks before the object is freed.
 final class CurlConnection: LaneConnection {
     typealias Slot = CurlSlot
     typealias Headers = HeaderChain
@@ -37,7 +37,7 @@ final class CurlConnection: LaneConnection {
         self.multi = multi
         fanfare_curl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
         fanfare_curl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, 1)
-        // Fanfare's own limit is tighter. libcurl's default of 100 would be mistaken for the peer's.
+        // Only the peer's limit and ``CurlTransport/streamsMax`` are to apply, not libcurl's default of 100.
         fanfare_curl_multi_set_long(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, 1000)
         let context = Unmanaged.passUnretained(self).toOpaque()
         fanfare_curl_multi_set_socket(
@@ -97,7 +97,7 @@ final class CurlConnection: LaneConnection {
 
     func abort(_ summary: String) { close() }
 
-    /// Requests still in flight end because their streams are cancelled.
+    /// Closes the connection. Cancels its streams, so that requests still in flight end.
     func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -129,7 +129,7 @@ final class CurlConnection: LaneConnection {
 // MARK: Sockets and timers of libcurl
 
 extension CurlConnection {
-    /// Starts added requests, and runs libcurl's due timer.
+    /// Runs libcurl's due timer, which also starts added requests.
     func attend(_ now: UInt64) -> UInt64 {
         guard !isClosed else { return .max }
         var hasNews = false
@@ -159,8 +159,8 @@ extension CurlConnection {
         timerDue = milliseconds < 0 ? nil : driver.loop.now() + UInt64(milliseconds) * 1_000_000
     }
 
-    /// Records libcurl's wish for a socket. libcurl changes its wishes several times per request. The kernel is told
-    /// once per round, and only the final wish.
+    /// Records the events that libcurl wants for a socket. libcurl changes them several times per request, so
+    /// ``applyWatches()`` passes only the final ones to the kernel, once per round. A removal takes effect immediately.
     private func watch(_ file: Int32, _ action: Int32) {
         let index = watches.firstIndex { $0.file == file }
         switch (action, index) {
@@ -215,7 +215,7 @@ private final class SocketWatch: EventHandler {
 // MARK: The end of a request
 
 extension CurlConnection {
-    /// Handles finished requests. Returns whether the lane must decide again.
+    /// Handles finished requests and new sockets. Returns whether the lane must decide again.
     private func collect() -> Bool {
         var hasNews = noteNewSockets()
         var left: Int32 = 0
@@ -229,9 +229,9 @@ extension CurlConnection {
         return hasNews
     }
 
-    /// Handles a newly opened socket, which ends all knowledge about the connection. Requests that wait for the socket
-    /// would all start together once it is connected. They are therefore taken back, and one request opens the
-    /// connection alone (`ProviderProtocol` section 9).
+    /// Handles a newly opened socket, which makes everything known about the connection obsolete. Requests that wait
+    /// for the socket would all start together once it is connected. They are therefore queued again, and one request
+    /// opens the connection alone (`ProviderProtocol` section 9).
     private func noteNewSockets() -> Bool {
         guard socketsOpened != socketsSeen else { return false }
         socketsSeen = socketsOpened
@@ -286,8 +286,8 @@ extension CurlConnection {
         }
     }
 
-    /// Tells whether the process was paused during the connect. libcurl's limit counts a pause of the process, and the
-    /// loop's clock does not. The connect then had less time than allowed, and the request restarts.
+    /// Tells whether the process was paused during the connect. libcurl's time limit includes such a pause, and the
+    /// loop's clock does not. The connect then had less time than allowed, so the request restarts.
     private func wasPaused(_ slot: CurlSlot) -> Bool {
         let tolerance: UInt64 = 500_000_000
         return driver.loop.roundStart - slot.startedAt + tolerance < driver.plan.limits.connectDeadline.nanoseconds

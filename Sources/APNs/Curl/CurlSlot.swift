@@ -4,10 +4,10 @@ import Platform
 /// The buffers for one request at a time: an easy handle with options set once, and the memory that it points to. Only
 /// contents change between requests.
 ///
-/// It belongs to the lane's thread. libcurl holds pointers into the slot during a request.
+/// Only the lane's thread may use it. libcurl holds pointers into the slot during a request.
 final class CurlSlot: RequestSlot {
     private static let errorBytes = Int(CURL_ERROR_SIZE)
-    /// The maximum size of an error response. APNs sends a short JSON object, and a larger body is dropped.
+    /// The maximum number of kept bytes of an error response. APNs sends a short JSON object.
     private static let answerBytesMax = 4096
     private static let idPrefix: StaticString = "apns-id: "
 
@@ -18,7 +18,7 @@ final class CurlSlot: RequestSlot {
     private(set) var connection: CurlConnection?
     /// ``CurlConnection/socketsOpened`` at the time when libcurl wrote the request. 0 if not yet written.
     private(set) var writtenOn = 0
-    /// Whether the request was not written because it may no longer start.
+    /// Whether the request was held back, because it was not allowed to start.
     private(set) var isHeldBack = false
     /// The limit for the socket that libcurl opens for this request.
     var unacknowledgedMaxMs: Int32 = 0
@@ -114,7 +114,8 @@ final class CurlSlot: RequestSlot {
         errorText.pointee == 0 ? CurlLibrary.summary(for: code) : String(cString: errorText)
     }
 
-    /// Returns the value of a response header, or an empty array. libcurl keeps headers until the next request.
+    /// Returns the value of a response header, or an empty array if there is none. libcurl keeps headers until the next
+    /// request.
     func header(_ name: String) -> [UInt8] {
         var found: UnsafeMutablePointer<curl_header>?
         guard curl_easy_header(handle, name, 0, UInt32(CURLH_HEADER), -1, &found) == CURLHE_OK,
@@ -181,7 +182,7 @@ extension CurlSlot {
             set(CURLOPT_QUICK_EXIT, 1),
             set(CURLOPT_CONNECTTIMEOUT_MS, max(1, plan.limits.connectDeadline.milliseconds)),
             set(CURLOPT_MAXAGE_CONN, Self.idleConnectionSeconds),
-            // Each connect resolves the name again and takes another address, so that lanes spread (`ProviderProtocol`
+            // Each connect resolves the name again and shuffles the addresses, so that lanes spread (`ProviderProtocol`
             // section 8).
             set(CURLOPT_DNS_CACHE_TIMEOUT, 0),
             set(CURLOPT_DNS_SHUFFLE_ADDRESSES, 1),

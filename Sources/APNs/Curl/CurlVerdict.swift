@@ -9,15 +9,15 @@ enum CurlVerdict {
     case missedDeadline
     /// The request was written, or may have been, and the connection or its stream ended.
     case lost(String)
-    /// The response did not come from APNs, but for example from a proxy in between. APNs may have received the push.
+    /// The response is not HTTP/2, so another party sent it, such as a proxy. APNs may have received the push.
     case notHTTP2
     /// The request was certainly not written: it waited for a stream until its deadline.
     case neverStarted
     /// The request was certainly not written: there is no connection.
     case notConnected(TransportError, isFinal: Bool)
 
-    /// Determines the end of a slot's request that is done, or whose deadline has passed. `isProven` tells whether its
-    /// connection has delivered a response before.
+    /// Determines the end of a slot's request that is done or has missed its deadline. `isProven` tells whether the
+    /// newest socket has received a response before.
     init(_ code: CURLcode, _ slot: CurlSlot, plan: LanePlan, isProven: Bool) {
         let status = fanfare_curl_get_long(slot.handle, CURLINFO_RESPONSE_CODE)
         // A 200 is complete with its headers, even if the stream then failed (`ProviderProtocol` section 12, trap 32).

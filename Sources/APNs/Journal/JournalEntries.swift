@@ -11,7 +11,7 @@ package struct JournalEntry: Hashable, Sendable {
     }
 
     package var state: State
-    /// The locale of the push's text, as given when the entry was made.
+    /// The locale of the push's text, as given when the push was entered.
     package var localeIndex: Int?
 
     package init(state: State, localeIndex: Int? = nil) {
@@ -34,8 +34,8 @@ protocol JournalWords: Sendable {
 ///     4  locale (16) | first 6 bytes of the reason           5 6 7  the rest of it
 ///
 /// The first word is stored last and determines the meaning of the others. If the process ends between two stores, the
-/// entry is either as before or as after. The check is computed from lease and device and is never 0. A lost or
-/// overwritten page therefore fails the check.
+/// entry is unchanged. The check is computed from lease and device and is never 0, so a lost or overwritten page fails
+/// the check.
 struct JournalEntries<Words: JournalWords>: Sendable {
     static var wordsPerEntry: Int { 8 }
     static var byteCount: Int { wordsPerEntry * 8 }
@@ -159,8 +159,8 @@ struct JournalEntries<Words: JournalWords>: Sendable {
     }
 }
 
-/// The one moment that an entry stores, in milliseconds since 1970. It is the time since when the device is gone, or
-/// the end of a pause that the response requests. No response has both.
+/// The one moment that an entry stores, in milliseconds since 1970. It is the timestamp of a 410, or the end of a pause
+/// that the response requests. No response has both.
 extension PushResponse {
     fileprivate static func asksForPause(_ status: Int) -> Bool { status == 429 || status >= 500 }
 

@@ -3,8 +3,8 @@ import Platform
 
 /// The evidence of a sender's journal after the sender has exited.
 package struct JournalEvidence: Hashable, Sendable {
-    /// The entries by lease and device. A delivery of a lease without an entry was not given to a lane, or its outcome
-    /// is recorded.
+    /// The entries by lease and device. A leased delivery without an entry was not given to a lane, or its outcome is
+    /// recorded.
     package var entries: [Int64: [Int64: JournalEntry]]
 
     package init(entries: [Int64: [Int64: JournalEntry]]) { self.entries = entries }
@@ -34,10 +34,10 @@ package struct JournalEvidence: Hashable, Sendable {
     }
 }
 
-/// A live sender's note to other processes while its store accepts no writes. It is for display only and has no
+/// A live sender's note to other processes while its store accepts no writes. The note is for display only and has no
 /// checksum.
 package struct JournalNote: Hashable, Sendable {
-    /// The start of the state, in milliseconds since 1970.
+    /// The start of the noted state, in milliseconds since 1970.
     package var since: Int64
     /// The note's meaning, as writer and reader agree. Not 0.
     package var code: UInt8
@@ -59,7 +59,7 @@ package struct JournalNote: Hashable, Sendable {
 /// The reason why a journal proves nothing. All deliveries that its sender had leased are then in doubt.
 package enum JournalDistrust: Error, Hashable, Sendable, CustomStringConvertible {
     case missing
-    /// The machine was rebooted since, so the contents of its memory are lost.
+    /// The machine has restarted since, so the contents of its memory are lost.
     case otherBoot
     /// The journal belongs to another store or sender.
     case foreign
@@ -102,7 +102,7 @@ struct JournalHeader<Words: JournalWords> {
         words.store(check(), at: Self.checked.upperBound)
     }
 
-    /// Stores the number of entries with its complement. The header's check is computed before entries exist.
+    /// Stores the number of entries. The complement protects the number, because the header's check does not cover it.
     func setEntries(_ count: Int) {
         let number = UInt32(clamping: count)
         words.store(UInt64(~number) << 32 | UInt64(number), at: Self.entries)

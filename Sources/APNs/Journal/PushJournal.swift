@@ -5,11 +5,11 @@ import Synchronization
 
 /// A sender's own record of started requests and received responses: a memory-mapped file that the kernel shares. Its
 /// contents survive any end of the process. They are not guaranteed to survive a power failure. The file names the
-/// kernel's boot and proves nothing after another boot.
+/// kernel's boot and proves nothing after the next one.
 ///
-/// A lane stores a word before the first byte of each request and a word with its response, with no system call. An
-/// entry is freed once the store has recorded the outcome. A sender that takes over therefore knows, for every leased
-/// delivery, whether it was started and what the response was.
+/// A lane records each start before the request's first byte, and each response on arrival, with no system call. An
+/// entry is freed once the store has recorded the outcome. A sender that takes over therefore knows which leased
+/// deliveries were started, and their responses.
 ///
 /// The file grows by segments, one for each lane that is open at the same time.
 package final class PushJournal: Sendable {
@@ -95,8 +95,8 @@ package final class PushJournal: Sendable {
     /// Leaves a note for other processes while the store accepts no writes. `nil` removes the note.
     package func recordNote(_ note: JournalNote?) { JournalHeader(words: header).setNote(note) }
 
-    /// Returns a segment for the next lane's use. A segment with an entry that is not free stays as it is, because an
-    /// outcome could not be recorded.
+    /// Takes back a segment for another lane. A segment with an entry in use is kept as evidence, because an outcome
+    /// could not be recorded.
     package func release(_ segment: JournalSegment) {
         state.withLock { if segment.isFree { $0.spare.append(segment) } }
     }
@@ -108,7 +108,6 @@ package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible 
     var doing: String
     var code: Int32
 
-    /// Whether the disk is full or the quota is used up.
     package var isDiskFull: Bool { code == ENOSPC || code == EDQUOT }
 
     package var description: String {
@@ -134,7 +133,8 @@ package final class JournalSegment: Sendable {
 
     var isFree: Bool { free.withLock { $0.count == count } }
 
-    /// Enters this many pushes of a lease as queued and returns their numbers, for ``Push/entry``. There must be room.
+    /// Enters this many pushes of a lease as queued. Returns the numbers of their entries, for ``Push/entry``. The
+    /// segment must have as many free entries.
     ///
     /// - Parameter push: returns the device and locale of each push, by its row.
     package func enter(

@@ -20,22 +20,23 @@ struct ConnectionState {
     var responses = 0
     /// The number of missed deadlines in a row.
     var missedDeadlines = 0
-    /// The start of the time during which the peer allows no stream although none is open.
+    /// The time since which the peer has allowed no stream although none is open.
     var stalledSince: UInt64?
-    /// Whether its end was requested.
+    /// Whether a close or an abort was requested.
     var isEnding = false
 
-    /// Returns the maximum number of requests on the wire at the same time.
+    /// Returns the maximum number of concurrent requests.
     func streamLimit(_ streamsMax: Int, at now: UInt64) -> Int {
         warmUp.streamLimit(whenWide: min(streamsMax, peerStreamsMax), at: now)
     }
 }
 
-/// The number of streams that a lane may use on its connection (`ProviderProtocol` sections 8 and 9). It is one until
-/// APNs has accepted a request, then as many as allowed. A rejected first push keeps the peer's limit low, so the next
-/// push is also sent alone. Dead tokens alone must not hold a lane back for ever.
+/// The number of streams that a lane may use on its connection (`ProviderProtocol` sections 8 and 9). The number is one
+/// until APNs has accepted a request, then as many as allowed. A rejected first push keeps the peer's limit low, so the
+/// next push is also sent alone. After ``tokenRejectionsMax`` rejected tokens the lane widens, because a list of dead
+/// tokens must not slow it down.
 struct WarmUp {
-    /// The number of rejections of tokens, with no acceptance, after which the lane widens nevertheless.
+    /// The number of rejected tokens after which the lane widens without an accepted push.
     static let tokenRejectionsMax = 10
 
     private enum Phase {
@@ -65,7 +66,7 @@ struct WarmUp {
         return false
     }
 
-    /// Returns the maximum number of requests on the wire. `now` is the time of the event loop's round.
+    /// Returns the maximum number of concurrent requests. `now` is the time of the event loop's round.
     func streamLimit(whenWide wide: Int, at now: UInt64) -> Int {
         switch phase {
         case .cold: min(1, wide)
@@ -108,7 +109,7 @@ struct Liveness {
     private let idleInterval: UInt64
     private let silenceInterval: UInt64
     private let deadline: UInt64
-    /// The time since when the peer should have sent something: the last bytes, or the first request after idling.
+    /// The start of the wait for the peer: the arrival of its last bytes, or the first request after an idle time.
     private var waitingSince: UInt64
     private var pingedAt: UInt64?
     private var isBusy = false

@@ -1,7 +1,7 @@
 import Platform
 
-/// One connection of a lane, as a transport creates it. It carries requests and decides nothing. The lane's thread
-/// only.
+/// One connection of a lane, as a transport creates it. It carries requests and decides nothing. Only the lane's thread
+/// may use it.
 ///
 /// It reports to its ``LaneDriver``:
 ///
@@ -30,19 +30,19 @@ protocol LaneConnection: AnyObject {
     /// Starts a request. Returns false if the connection can start no more requests.
     func start(_ slot: Slot, under headers: Headers) -> Bool
 
-    /// Handles a request that had no response within its deadline. It calls ``LaneDriver/expired(_:isWritten:status:)``
-    /// or ends the request.
+    /// Handles a request that had no response within its deadline: calls ``LaneDriver/expired(_:isWritten:status:)`` or
+    /// ends the request.
     func expire(_ slot: Slot)
 
     func ping()
 
-    /// Says goodbye and ends, together with all open requests.
+    /// Closes the connection gracefully, and ends all open requests.
     func close()
 
     /// Ends immediately. `reason` is for the log.
     func abort(_ reason: String)
 
-    /// Does the work that is due. Returns the time at which more work is due.
+    /// Does the due work. Returns the time at which more work is due.
     func attend(_ now: UInt64) -> UInt64
 }
 
@@ -50,11 +50,11 @@ extension LaneConnection {
     func attend(_ now: UInt64) -> UInt64 { .max }
 }
 
-/// The buffers for one push at a time, reused for later pushes. The lane's thread only.
+/// The buffers for one push at a time, reused for later pushes. Only the lane's thread may use them.
 class RequestSlot {
     /// Its index in the pool.
     final let number: Int
-    /// `nil` if the push has had its response, or if the slot is free.
+    /// The push in the slot. `nil` if the push has been completed or queued again, or if the slot is free.
     final private(set) var entry: BatchQueue.Entry?
     final private(set) var connectionID = 0
     /// The time of the event loop's round.
@@ -68,7 +68,7 @@ class RequestSlot {
         self.number = number
     }
 
-    /// Whether the last byte was written, or may have been, so that the peer may process the request.
+    /// Whether the peer may process the request, because its last byte was or may have been written.
     var isWritten: Bool { false }
 
     final func hold(_ entry: BatchQueue.Entry, on connectionID: Int, tokenGeneration: Int, at now: UInt64) {
@@ -79,10 +79,10 @@ class RequestSlot {
         use += 1
     }
 
-    /// Whether the slot's push may start, if nothing of it has left yet.
+    /// Whether the slot's push may still start. Check it before the first byte leaves.
     final var mayStart: Bool { entry?.batch.mayStart().answer ?? .open == .open }
 
-    /// Takes the entry, for a caller that reports the push's end or queues it again.
+    /// Takes the entry out of the slot. The caller completes the push or queues it again.
     final func takeEntry() -> BatchQueue.Entry? { entry.take() }
 }
 
@@ -104,10 +104,10 @@ struct SlotPool<Slot: RequestSlot> {
     private(set) var all: [Slot] = []
     private var free: [Int] = []
     private var sequence = StartSequence()
-    /// The number of started pushes that have no response.
+    /// The number of started pushes that are not completed.
     var unanswered = 0
 
-    /// Returns a free slot. `nil` if all are in use: create one and add it.
+    /// Returns a free slot, or `nil` if all are in use. The caller then creates one and adds it.
     mutating func acquire() -> Slot? { free.popLast().map { all[$0] } }
 
     mutating func add(_ slot: Slot) { all.append(slot) }
@@ -119,7 +119,7 @@ struct SlotPool<Slot: RequestSlot> {
         unanswered += 1
     }
 
-    /// Returns the slot that has waited longest, if it has exceeded the deadline.
+    /// Returns the slot whose request has waited longest, if the request has missed its deadline.
     mutating func expired(_ deadline: UInt64, at now: UInt64) -> Slot? {
         guard let slot = sequence.oldest(), now >= slot.startedAt + deadline else { return nil }
         return all[slot.number]
@@ -162,8 +162,8 @@ struct StartSequence {
         return nil
     }
 
-    /// Removes ended requests behind an unanswered one at the front, which must not keep thousands of them. Call it
-    /// with the number of open requests.
+    /// Removes ended requests that are queued behind an unanswered one, so that they do not accumulate. `open` is the
+    /// number of unanswered requests.
     mutating func compact(open: Int) {
         guard entries.count - head > 1024 + 2 * open else { return }
         entries = entries[head...].filter { !$0.isOver }
@@ -171,7 +171,7 @@ struct StartSequence {
     }
 }
 
-/// A batch that a lane has accepted. It is a class: each of its pushes refers to it, at the cost of one count.
+/// A batch that a lane has accepted. It is a class, because a reference from each push is cheaper than a copy.
 final class QueuedBatch {
     let headers: PushHeaders
     let pushes: [Push]
@@ -189,8 +189,8 @@ final class QueuedBatch {
         startBefore = batch.startBefore
     }
 
-    /// Tells whether a push of the batch may start now. It reads the clock for each push, because the process may have
-    /// slept.
+    /// Tells whether a push of the batch may start now, and when this was checked. Reads the clock for each push,
+    /// because the process may have been suspended.
     func mayStart() -> (answer: StartGate.Answer, at: UInt64) {
         guard gate != nil || startBefore != BootClock.never else { return (.open, 0) }
         let now = BootClock.now()
@@ -200,7 +200,7 @@ final class QueuedBatch {
     }
 }
 
-// Notifications of the journal. They do nothing if no journal is kept.
+// Notifications to the journal, if there is one.
 extension QueuedBatch {
     fileprivate func started(_ index: Int) {
         if let journal { journal.started(pushes[index].entry) }
@@ -215,7 +215,7 @@ extension QueuedBatch {
     }
 }
 
-/// The pushes that a lane has accepted and not yet started, in order. Returned pushes go first.
+/// The pushes that a lane has accepted and not yet started, in order. Pushes that are queued again go first.
 struct BatchQueue {
     /// The number of refusals by the peer after which a push is given up.
     static let refusalsMax = 8
@@ -246,8 +246,8 @@ struct BatchQueue {
     }
 
     private var returned: [Entry] = []
-    /// A few batches. The first one is being started. A batch without remaining pushes is removed immediately, because
-    /// the queue of a lane with constant supply never becomes empty.
+    /// The batches in order. The first one is being started. A finished batch is removed even while others wait,
+    /// because the queue of a busy lane never becomes empty.
     private var batches: [QueuedBatch] = []
     private var pushIndex = 0
     private(set) var count = 0
@@ -259,7 +259,7 @@ struct BatchQueue {
         }
     }
 
-    /// Returns a push that was certainly not processed. It is sent before the others.
+    /// Queues a push again that was certainly not processed. It is sent before the others.
     mutating func requeue(_ entry: Entry) {
         entry.returned()
         returned.append(entry)

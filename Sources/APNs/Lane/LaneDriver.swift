@@ -4,7 +4,7 @@ import Logging
 import Platform
 
 /// The loop of a lane. It takes batches, carries out the actions of ``LaneStateMachine`` with the connections of its
-/// transport, and collects completions. It lives on the lane's thread. Only mailbox and eventfd are shared.
+/// transport, and collects completions. Only the lane's thread uses it. The mailbox and the eventfd are shared.
 final class LaneDriver<Connection: LaneConnection> {
     let plan: LanePlan
     let context: Connection.Context
@@ -18,7 +18,7 @@ final class LaneDriver<Connection: LaneConnection> {
     private var connections: [Connection] = []
     private var outbox = CompletionBuffer()
     private var status = LaneStatus()
-    /// The last headers. The next push usually has the same ones.
+    /// The headers of the last push. The next push usually has the same.
     private var laidOut: (batch: QueuedBatch, tokenGeneration: Int, headers: Connection.Headers)?
     private let events = LoopEvents()
     private var timerDue: UInt64?
@@ -47,8 +47,8 @@ final class LaneDriver<Connection: LaneConnection> {
             endpoint: plan.endpoint, limits: plan.limits, backOff: plan.backOff, traits: Connection.traits)
     }
 
-    /// Runs a lane. When it returns, every accepted push has its response in the mailbox, except pushes that the
-    /// mailbox still queues.
+    /// Runs a lane until its end. Afterwards every accepted push has its completion in the mailbox, except pushes that
+    /// the mailbox still queues.
     static func run(
         _ plan: LanePlan, _ context: Connection.Context, _ mailbox: LaneMailbox, _ wakeup: EventFD
     ) -> Result<Void, TransportError> {
@@ -60,7 +60,7 @@ final class LaneDriver<Connection: LaneConnection> {
             driver.events.roundIsOver = { driver.pump() }
             guard loop.watch(wakeup.file, for: .readable, driver.events) else { throw .noDescriptor(code: errno) }
             loop.run()
-            // The connections and events refer to the driver, and the driver refers to them.
+            // Break the reference cycles of the driver with its connections and events.
             driver.connections = []
             driver.events.clear()
             return driver.machine.failure.map { .failure($0) } ?? .success(())
@@ -85,7 +85,7 @@ final class LaneDriver<Connection: LaneConnection> {
         schedule(due)
     }
 
-    /// Carries out actions. Returns the time before which there is nothing to do.
+    /// Carries out actions until none is due. Returns the time of the next one.
     private func act(_ now: UInt64) -> UInt64 {
         while true {
             switch machine.next(
@@ -158,8 +158,8 @@ extension LaneDriver {
         }
     }
 
-    /// Returns the next push that may start. A push that may no longer start is reported immediately. If a push must
-    /// wait, the whole lane waits.
+    /// Returns the next push that may start. Reports a push that may no longer start immediately. If a push must wait,
+    /// the whole lane waits.
     private func nextToStart() -> BatchQueue.Entry? {
         while var entry = queue.next() {
             switch entry.mayStart() {
@@ -195,8 +195,7 @@ extension LaneDriver {
         return headers
     }
 
-    /// Ends requests whose deadline has passed. It first reads everything that had arrived by then, from the loop and
-    /// from the library's own buffer.
+    /// Ends requests whose deadline has passed. First lets the connections handle everything that arrived by then.
     private func expireRequests() {
         let deadline = plan.limits.requestDeadline.nanoseconds
         if slots.expired(deadline, at: loop.readUntil) != nil {
@@ -213,7 +212,7 @@ extension LaneDriver {
 // MARK: The end of a push
 
 extension LaneDriver {
-    /// Returns a slot by its number. `nil` if the lane never created it.
+    /// Returns a slot by its number, or `nil` if the lane never created it.
     func slot(_ number: Int) -> Connection.Slot? { slots.all.indices.contains(number) ? slots.all[number] : nil }
 
     /// Records that the request's stream has ended, which frees its slot.
@@ -250,16 +249,16 @@ extension LaneDriver {
             return respond(entry.tag, .answered(answer), startedAt: entry.allowedAt)
         }
         if status != 0 { return respond(cutOff: entry, status) }
-        // The peer did not process a request that was not completely written: its window stays shut, or it does not
-        // read.
+        // The peer cannot have processed a request that was not completely written. The peer's window stayed closed, or
+        // the peer did not read.
         if !isWritten { entry.returned() }
         respond(
             entry.tag, isWritten ? .unknown(.deadline) : .notSent(.deadline),
             startedAt: isWritten ? entry.allowedAt : 0)
     }
 
-    /// Reports an incomplete response. A rejection is certain, but its reason is unknown. A 5xx does not say whether
-    /// the push was accepted.
+    /// Reports an incomplete response. Below 500 the push was certainly rejected, for an unknown reason. A 5xx does not
+    /// say whether the push was accepted.
     private func respond(cutOff entry: BatchQueue.Entry, _ status: Int) {
         if status < 500 { entry.returned() }
         respond(entry.tag, .cutOff(status: status), startedAt: entry.allowedAt)
@@ -297,7 +296,7 @@ extension LaneDriver {
         mailbox.publish(&outbox.completions, status: status)
     }
 
-    /// Reports written requests as unanswered, and returns unwritten ones.
+    /// Completes all remaining pushes and ends the lane. A written push is `unknown`, any other is `notSent`.
     private func finish() {
         phase = .over
         let failure = machine.failure
@@ -383,7 +382,7 @@ extension LaneDriver {
 
     private func takeCommands() {
         wakeup.clear()
-        // Batches that arrive in the round in which the lane ended are answered by the mailbox.
+        // The mailbox completes batches that arrive in the round in which the lane ends.
         if case .over = phase { return }
         let commands = mailbox.takeCommands()
         if !commands.batches.isEmpty { queue.append(commands.batches) }

@@ -2,8 +2,8 @@ import HTTP2
 import Platform
 import Synchronization
 
-/// The exchange between the three parties of a lane. Batches go in and completions come out, bounded by
-/// `outstandingMax`.
+/// The exchange between the three parties of a lane. Batches go in and completions come out. At `outstandingMax`
+/// outstanding pushes the sender waits.
 ///
 /// The sender and the receiver are tasks and suspend here. The lane's thread never waits here, but is woken by an
 /// ``EventFD``. One `Mutex` guards all state, and is held only while whole batches are moved.
@@ -24,7 +24,7 @@ final class LaneMailbox: Sendable {
         var status = LaneStatus()
     }
 
-    /// The news for the lane's thread.
+    /// The batches and commands for the lane's thread.
     struct Commands {
         var batches: [PushBatch]
         var isFinished: Bool
@@ -173,7 +173,7 @@ extension LaneMailbox {
         }
     }
 
-    /// Gives the receiver a batch of completions, wakes it once, and empties `completions`.
+    /// Hands completions to the receiver, wakes the receiver once, and empties `completions`.
     func publish(_ completions: inout [PushCompletion], status: LaneStatus) {
         let receivers = state.withLock { state in
             state.status = status
@@ -209,10 +209,10 @@ extension LaneMailbox {
     }
 }
 
-/// A lane as its three parties see it. Its loop runs on a separate thread, so that it never blocks one of the threads
-/// that Swift's tasks share.
+/// A lane whose loop runs on a separate thread, so that the loop never blocks one of the threads that Swift's tasks
+/// share.
 final class ThreadLane: Lane {
-    /// Returns after the lane has ended. Every accepted push then has its completion in the mailbox. Blocks its thread.
+    /// Runs a lane, and blocks its thread until the lane has ended.
     typealias Loop = @Sendable (LanePlan, LaneMailbox, EventFD) -> Result<Void, TransportError>
 
     private let plan: LanePlan
@@ -268,7 +268,8 @@ final class ThreadLane: Lane {
     }
 }
 
-/// Completions for the receiver. They are delivered when many are ready, or when the first has waited too long.
+/// The completions that the receiver has not got yet. They are due when many are ready, or when the first has waited
+/// too long.
 struct CompletionBuffer {
     static let countMax = 1000
     static let waitMaxNanoseconds: UInt64 = 20_000_000

@@ -17,12 +17,12 @@ struct LanePlan: Sendable {
 
 /// The limits of a lane.
 package struct LaneLimits: Hashable, Sendable {
-    /// The maximum number of pushes whose completions were not yet taken: two leases.
+    /// The number of pushes without a taken completion at which the lane accepts no further batch: two leases.
     package var outstandingMax = 2000
-    /// The maximum number of requests on the wire, whatever the peer allows.
+    /// The maximum number of concurrent requests, even if the peer allows more.
     package var streamsMax = 1000
     /// The maximum time for a response. Like all deadlines of a lane, it counts only time in which the lane could read.
-    /// Data that has arrived is read first, however long the process was stopped.
+    /// After a pause of the process, the lane first reads the data that has arrived.
     package var requestDeadline: Duration = .seconds(20)
     package var connectDeadline: Duration = .seconds(10)
     /// The time for which requests on the wire may still get their responses after a stop. It is as long as
@@ -33,14 +33,14 @@ package struct LaneLimits: Hashable, Sendable {
     /// The idle time after which a connection is probed by PING. Only `native` uses the three PING limits, because
     /// libcurl sends no PING.
     package var idlePingInterval: Duration = .seconds(60)
-    /// The time with no bytes, while responses are awaited, after which a connection is probed by PING.
+    /// The time without received bytes after which a connection with open requests is probed by PING.
     package var silencePingInterval: Duration = .seconds(5)
-    /// The time with no bytes after a PING, after which the connection counts as dead.
+    /// The time after a PING within which bytes must arrive. Otherwise the connection counts as dead.
     package var pingDeadline: Duration = .seconds(5)
     /// The number of attempts to connect before `run()` throws. The back-off between them grows from 1 s to 60 s.
     package var connectAttemptsMax = 3
-    /// The number of attempts to connect after the lane has had a response, if greater. The service existed, so the
-    /// lane waits about two minutes for it.
+    /// The number of attempts to connect after the lane has had a response, if greater than ``connectAttemptsMax``. The
+    /// endpoint is known to exist, so the lane waits about two minutes for it.
     package var reconnectAttemptsMax = 8
     package init() {}
 }
@@ -57,7 +57,7 @@ extension Duration {
             + UInt64(clamping: max(0, components.attoseconds / 1_000_000_000))
     }
 
-    /// Whole milliseconds without the fraction.
+    /// The length in whole milliseconds, rounded towards zero.
     var milliseconds: Int {
         Int(components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000)
     }

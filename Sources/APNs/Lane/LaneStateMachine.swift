@@ -4,8 +4,8 @@ import Platform
 /// opened, widened, probed, retired and replaced. It also decides when the lane backs off after failures, drains, and
 /// gives up. Both transports carry out its decisions.
 ///
-/// It is a plain value with no socket, thread or clock. Mutating methods report events. Call
-/// ``next(_:queued:unanswered:)`` for the next action until it says to wait. Events may arrive inside a library's
+/// It is a plain value with no socket, thread or clock. Its mutating methods record events. Call
+/// ``next(_:readUntil:queued:unanswered:)`` until it returns `wait` or `end`. Events may arrive inside a library's
 /// callbacks, where no action is possible. `now` is nanoseconds of the loop's clock, constant throughout a round.
 ///
 /// A deadline for the peer is compared with `readUntil`, never with `now`. `readUntil` is the moment up to which all
@@ -43,7 +43,7 @@ struct LaneStateMachine {
         case goOn
         /// Nothing more starts on the connection, and another one is opened.
         case retired
-        /// As `retired`, and the next connection has to wait. `failures` counts the failures in a row.
+        /// The connection is retired, and the next one has to wait. `failures` counts the failures in a row.
         case heldOff(failures: Int)
         case gaveUp
     }
@@ -56,7 +56,7 @@ struct LaneStateMachine {
     }
 
     private static let retiringMax = 4
-    /// The interval between checks of a gate that is not open. If it opens, it does so within seconds.
+    /// The interval between checks of a gate that has lapsed. Such a gate usually opens again within seconds.
     private static let lookAgainAfter: UInt64 = 20_000_000
     /// The pause that APNs wants after TooManyProviderTokenUpdates (`ProviderProtocol` section 3).
     private static let tokenUpdatePause: UInt64 = 30_000_000_000
@@ -72,9 +72,9 @@ struct LaneStateMachine {
     private var lastID = 0
     /// The time before which no request and no connection starts.
     private var holdUntil: UInt64 = 0
-    /// The time before which no connection is opened. Opening and closing them fast counts as an attack.
+    /// The time before which no connection is opened. APNs treats rapid reconnects as an attack.
     private var openNotBefore: UInt64 = 0
-    /// The number of connections in a row without a response.
+    /// The number of failed attempts in a row. A response resets it.
     private(set) var failures = 0
     private var refusals = 0
     private var hasEverAnswered = false
@@ -91,7 +91,7 @@ struct LaneStateMachine {
         self.traits = traits
     }
 
-    /// Returns the number of streams that the peer and Fanfare's own limit allow.
+    /// Returns the number of streams that the peer and Fanfare's own limit allow, at least 1.
     func streamLimit(at now: UInt64) -> Int {
         current.map { max(1, connections[$0].streamLimit(limits.streamsMax, at: now)) } ?? 1
     }
@@ -121,8 +121,9 @@ extension LaneStateMachine {
         return .wait(until: due(now, readUntil, queued, unanswered))
     }
 
-    /// Returns how many requests may start. If there is no PING, missed deadlines are the only sign of a dead
-    /// connection. No request starts while others wait there, because it would probably miss its deadline too.
+    /// Returns the number of requests that may start. If the transport sends no PING, a missed deadline is the only
+    /// sign of a dead connection. No request then starts while others wait there, because it would probably miss its
+    /// deadline too.
     private func room(on connection: ConnectionState, _ now: UInt64) -> Int {
         if !traits.sendsPing, connection.missedDeadlines > 0, connection.openStreams > 0 { return 0 }
         return connection.streamLimit(limits.streamsMax, at: now) - connection.openStreams
@@ -135,7 +136,7 @@ extension LaneStateMachine {
         return .open(lastID)
     }
 
-    /// Returns the time at which the next connection may be opened. `nil` if none is wanted.
+    /// Returns the time at which the next connection may be opened, or `nil` if none is wanted.
     private func openDue(_ queued: Int, _ unanswered: Int) -> UInt64? {
         let isWanted = queued > 0 || unanswered > 0 && !isFinished
         guard drainUntil == nil, isWanted, !connections.contains(where: { $0.phase != .retiring }) else { return nil }
@@ -160,7 +161,7 @@ extension LaneStateMachine {
         return nil
     }
 
-    /// Gives up a peer that allows no stream for the duration of ``LaneLimits/requestDeadline``.
+    /// Counts a failed attempt if the peer has allowed no stream for ``LaneLimits/requestDeadline``.
     private mutating func checkStall(_ now: UInt64, _ readUntil: UInt64, _ queued: Int) {
         guard let index = current else { return }
         let isStalled =
@@ -195,7 +196,7 @@ extension LaneStateMachine {
         return isFinished && queued == 0 && unanswered == 0
     }
 
-    /// Returns the nearest time at which there is work without an event.
+    /// Returns the time of the next action that needs no event.
     private func due(_ now: UInt64, _ readUntil: UInt64, _ queued: Int, _ unanswered: Int) -> UInt64 {
         var due = drainUntil ?? openDue(queued, unanswered) ?? .max
         if drainUntil == nil, queued > 0, holdUntil > now { due = min(due, holdUntil) }
@@ -226,7 +227,7 @@ extension LaneStateMachine {
         drainUntil = drainUntil ?? now + limits.drainLimit.nanoseconds
     }
 
-    /// Delays queued pushes for an unknown time. They are checked again shortly.
+    /// Delays all starts, because a gate has lapsed. The gate is checked again after ``lookAgainAfter``.
     mutating func hold(at now: UInt64) {
         holdUntil = max(holdUntil, now + Self.lookAgainAfter)
     }
@@ -241,7 +242,8 @@ extension LaneStateMachine {
 // MARK: Events of a connection
 
 extension LaneStateMachine {
-    /// Records that requests may start on it. `streamLimit` is from the peer's SETTINGS, or `.max` if unseen.
+    /// Records that requests may start on the connection. `streamLimit` is from the peer's SETTINGS, or `.max` if
+    /// unseen.
     mutating func opened(_ id: ConnectionID, streamLimit: Int, at now: UInt64) {
         guard let index = index(of: id), connections[index].phase == .opening else { return }
         retireCurrent()
@@ -250,7 +252,8 @@ extension LaneStateMachine {
         if traits.sendsPing { connections[index].liveness = Liveness(limits, now: now) }
     }
 
-    /// Records that the connection could not be opened. `isFinal` means that another attempt would also fail.
+    /// Records that a connection could not be opened, or cannot be used. `isFinal` means that another attempt would
+    /// also fail.
     @discardableResult
     mutating func openFailed(
         _ id: ConnectionID, _ error: TransportError, isFinal: Bool, at now: UInt64
@@ -283,7 +286,8 @@ extension LaneStateMachine {
         if isCurrent(id) { retireCurrent() }
     }
 
-    /// Records that the peer accepts no new requests on it. `isEnhanceYourCalm` means that the load is too high for it.
+    /// Records that the peer accepts no new requests on the connection. `isEnhanceYourCalm` means that the peer finds
+    /// the load too high.
     @discardableResult
     mutating func goingAway(
         _ id: ConnectionID, _ error: TransportError, isEnhanceYourCalm: Bool, at now: UInt64
@@ -330,8 +334,8 @@ extension LaneStateMachine {
         if answer.retiresConnection { retireCurrent() }
     }
 
-    /// Records that the peer refused the request, so the assumed limit is wrong. Requests go one at a time until the
-    /// peer accepts one.
+    /// Records that the peer refused a request, so the assumed limit is wrong. Requests are then sent one at a time
+    /// until the peer accepts one.
     @discardableResult
     mutating func refused(on id: ConnectionID, at now: UInt64) -> Consequence {
         guard let index = current, connections[index].id == id else { return .goOn }
@@ -342,7 +346,8 @@ extension LaneStateMachine {
         return attemptFailed(.unreachable(endpoint, reason: "it refuses every stream"), now)
     }
 
-    /// Records a missed deadline. Several in a row retire a connection. Before a response, one is a failed connect.
+    /// Records a missed deadline. Several in a row retire a connection. Before the first response, one counts as a
+    /// failed connect.
     @discardableResult
     mutating func missedDeadline(on id: ConnectionID, at now: UInt64) -> Consequence {
         guard failure == nil, let index = current, connections[index].id == id else { return .goOn }
@@ -355,8 +360,8 @@ extension LaneStateMachine {
         return .retired
     }
 
-    /// Records a request that ended without a response. Its connection may also have ended. The transport finds out
-    /// with the next request, which opens another connection and therefore waits like any opening.
+    /// Records a request that ended without a response. Its connection may also have ended. The next request may
+    /// therefore open another connection, so it waits as long as an opening would.
     @discardableResult
     mutating func lost(on id: ConnectionID, _ error: TransportError, at now: UInt64) -> Consequence {
         guard let index = current, connections[index].id == id else { return .goOn }

@@ -1,7 +1,7 @@
 import HTTP2
 
-/// The event loop's callbacks. If the driver itself conformed to the protocols, its generic code would run
-/// unspecialised, several times as slow. These closures are created where the type of the connection is known.
+/// The event loop's callbacks as closures, created where the type of the connection is known. If the driver itself
+/// conformed to the protocols, its generic code would run unspecialised and several times slower.
 final class LoopEvents: EventHandler, TimerTarget {
     var wokenUp: () -> Void = {}
     var timeCame: () -> Void = {}

@@ -3,18 +3,19 @@
 /// Three parties use a lane at the same time: a child task in ``run()``, one sender, one receiver. Batches cross the
 /// thread boundary, not single pushes.
 package protocol Lane: Sendable {
-    /// Connects and works until ``finish()`` was called and every push has its response. After a cancellation, no new
+    /// Connects and works until ``finish()`` was called and every push has its completion. After a cancellation, no new
     /// request starts. Requests on the wire get up to `drainLimit` for their responses, and the rest are `notSent`.
-    /// Throws if the host cannot be reached or trusted, or if a certificate is refused. Every accepted push still gets
-    /// its response.
+    /// Throws if the host cannot be reached or trusted, or if the credential is unusable. Every accepted push still
+    /// gets its completion.
     func run() async throws(TransportError)
 
-    /// Hands over a batch. Suspends while the lane holds `outstandingMax` pushes whose completions were not yet taken
-    /// by ``completions()``. Returns false if the lane has ended and accepted nothing of the batch.
+    /// Hands over a batch. Suspends while at least `outstandingMax` pushes have no completion taken by
+    /// ``completions()``. Returns false if the lane accepts no batch any more. It has then accepted no push of the
+    /// batch.
     func send(_ batch: PushBatch) async -> Bool
 
-    /// Returns the completions since the last call in order of arrival, at least one. Waits for the first. Returns
-    /// `nil` if the lane has ended and every push that was handed over has had its completion.
+    /// Returns the completions since the last call in order of arrival. Waits for the first one. Returns `nil` if the
+    /// lane has ended and all completions were returned.
     func completions() async -> [PushCompletion]?
 
     /// Announces that no more batches will come. Idempotent.
@@ -30,28 +31,28 @@ package protocol Transport: Sendable {
 }
 
 package struct LaneStatus: Sendable, Hashable {
-    /// The number of requests that were written and have no response yet.
+    /// The number of started requests without a response.
     package var inFlight = 0
-    /// The number of pushes that were handed over and not yet written.
+    /// The number of accepted pushes that were not started.
     package var queued = 0
     /// The number of streams that the peer and Fanfare's own limit allow.
     package var streamLimit = 1
     /// The number of connections opened so far.
     package var connects = 0
-    /// The current number of failed attempts to connect in a row.
+    /// The current number of failed attempts in a row.
     package var connectFailures = 0
     /// The service's own reason for ending the last connection. `curl` does not learn it.
     package var goAway: String?
     package init() {}
 }
 
-/// The reason why a push has no response.
+/// The reason why a push has no complete response.
 package enum TransportFault: Hashable, Sendable, CustomStringConvertible {
     case deadline
     /// The connection ended before the response.
     case connectionLost(String)
     case streamRefused
-    /// The lane was stopped before the request was written.
+    /// The request was not written. The lane or its run was stopped, or the credential is unusable.
     case stopped
     case unreachable(String)
     /// The sender exited while the request was on the wire.
@@ -90,7 +91,7 @@ package enum TransportError: Error, Hashable, Sendable, CustomStringConvertible 
         }
     }
 
-    /// Tells whether the process has too many open files, which is unrelated to the host.
+    /// Tells whether the process has too many open files. The host is then not the cause.
     private static func isOwnLimit(_ reason: String) -> Bool {
         reason.contains("file descriptor") || reason.contains("Too many open files")
     }
@@ -105,8 +106,7 @@ extension TransportError {
         }
     }
 
-    /// Returns the error of a connection that ended before any response. A refused client certificate shows up like
-    /// this.
+    /// Returns the error of a connection that the peer ended. A refused client certificate has this effect.
     static func afterConnect(_ plan: LanePlan, _ reason: String) -> TransportError {
         if case .certificate = plan.credential {
             return .credentialUnusable(

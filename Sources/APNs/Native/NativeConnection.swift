@@ -2,8 +2,8 @@ import HTTP2
 import Logging
 import Platform
 
-/// One connection of a native lane. It puts pushes on streams, and reports the peer's actions to the lane. The lane's
-/// thread only.
+/// One connection of a native lane. It puts pushes on streams, and reports the peer's actions to the lane. Only the
+/// lane's thread may use it.
 final class NativeConnection: LaneConnection {
     typealias Slot = NativeSlot
     typealias Headers = RequestFields
@@ -74,7 +74,7 @@ extension NativeConnection: ClientConnectionOwner {
         driver.opened(self, streamLimit: client.streamLimit)
     }
 
-    /// Reports the end of a request. nghttp2 calls it, as it calls ``goingAway(_:_:)``.
+    /// Reports the end of a request. Like ``goingAway(_:_:)``, it may be called inside nghttp2.
     func ended(_ request: ClientRequest, _ end: ClientRequest.End, on client: ClientConnection) {
         guard let slot = driver.slot(request.number) else { return }
         driver.ended(slot, requestEnd(end, slot, client), on: self)
@@ -87,7 +87,7 @@ extension NativeConnection: ClientConnectionOwner {
             let latency = Int64((max(moment, slot.startedAt) - slot.startedAt) / 1000)
             return .answered(slot.answer, latencyMicroseconds: max(1, latency))
         case .cutOff: return .cutOff(status: slot.request.status)
-        // After GOAWAY, or at the end of the connection, the refusal does not concern this push.
+        // After GOAWAY, at the end of the connection, or if the request was held back, the push counts no refusal.
         case .notProcessed: return client.isClosedToRequests || slot.request.isHeldBack ? .notProcessed : .refused
         case .reset(let code): return .lost("the stream was reset with code \(code)")
         case .lost: return .lost(goAway ?? "the connection closed before the response")
@@ -122,7 +122,7 @@ extension NativeConnection: ClientConnectionOwner {
     }
 }
 
-/// The buffers for one push at a time, with its stream's request. The lane's thread only.
+/// The buffers for one push at a time, with its stream's request. Only the lane's thread may use them.
 final class NativeSlot: RequestSlot {
     private static let path = 0
     private static let id = 1
@@ -170,7 +170,8 @@ extension ClientConnectionEnd {
         }
     }
 
-    /// Returns the error of a connection that could not be opened. It is final if another attempt would also fail.
+    /// Returns the error of a connection that could not be opened. The error is final if another attempt would also
+    /// fail.
     fileprivate func error(_ plan: LanePlan) -> (TransportError, isFinal: Bool) {
         switch self {
         case .handshake(.untrusted), .handshake(.notHTTP2): (.untrusted(plan.endpoint, reason: summary), true)

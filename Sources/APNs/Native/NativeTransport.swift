@@ -4,7 +4,7 @@ package import Platform
 import Synchronization
 
 /// Lanes on nghttp2 and OpenSSL: one event loop and one thread each, with exact knowledge of every stream
-/// (`ProviderProtocol` section 8). It supports no proxy: use ``CurlTransport`` for that.
+/// (`ProviderProtocol` section 8). The transport supports no proxy; ``CurlTransport`` does.
 package struct NativeTransport: Transport {
     private let credential: PushCredential
     private let limits: LaneLimits
@@ -24,7 +24,7 @@ package struct NativeTransport: Transport {
             credential: credential, limits: limits, trust: trust, logger: logger, backOff: backOff, firstStream: 1)
     }
 
-    /// - Parameter firstStream: the first stream id. Tests begin near the end of the ids.
+    /// - Parameter firstStream: the first stream id. Tests start near the maximum.
     init(
         credential: PushCredential, limits: LaneLimits, trust: String?, logger: Logger, backOff: Backoff,
         firstStream: Int32
@@ -48,8 +48,8 @@ package struct NativeTransport: Transport {
     }
 }
 
-/// Creates the settings of each connection of one transport. The connections share the TLS context with its sessions,
-/// and each begins with another of the host's addresses. Any thread may use it.
+/// Creates the settings of each connection of one transport. The connections share the TLS context with its sessions.
+/// Each one tries the host's addresses in another order. Any thread may use it.
 final class NativeClientSettings: Sendable {
     private struct State {
         var identity: TLSIdentity?
@@ -68,8 +68,8 @@ final class NativeClientSettings: Sendable {
         self.trust = trust
     }
 
-    /// Returns the settings for the next connection. It reads the client certificate's files again, to use renewed
-    /// ones.
+    /// Returns the settings for the next connection. Reads the client certificate's files again, in case they were
+    /// renewed.
     func settings(for plan: LanePlan) throws(TransportError) -> ClientSettings {
         let endpoint = plan.endpoint
         let identity = try identity(for: endpoint)

@@ -42,8 +42,8 @@ package struct Push: Sendable {
     }
 }
 
-/// The unit that `Sending` hands to a lane: about a thousand pushes under the same headers. Put the pushes that are
-/// most likely to be accepted first, because they warm up a new connection.
+/// The unit that `Sending` hands to a lane: about a thousand pushes under the same headers. Put first the pushes that
+/// are most likely to be accepted, because they warm up a new connection.
 package struct PushBatch: Sendable {
     package var headers: PushHeaders
     package var pushes: [Push]
@@ -62,7 +62,7 @@ package struct PushBatch: Sendable {
     }
 }
 
-/// A header that recurs on its connection. A transport that chooses HPACK forms should index it.
+/// A header that many requests of a connection repeat. A transport that controls HPACK should index it.
 struct RequestHeader: Hashable, Sendable {
     var name: String
     var value: [UInt8]
@@ -93,8 +93,8 @@ extension PushHeaders {
 }
 
 extension RequestHeader {
-    /// Creates a header without control characters, which would end the header or the request. Each is sent as `?`.
-    /// APNs rejects such a value by its own rules, and does not read a second header.
+    /// Creates a header, with `?` in place of each control character. A line break could otherwise inject a second
+    /// header. APNs rejects the resulting value by its own rules.
     fileprivate init(name: String, text: String) {
         self.name = name
         value = text.utf8.map { $0 < 0x20 || $0 == 0x7f ? UInt8(ascii: "?") : $0 }

@@ -10,14 +10,14 @@ package final class StartGate: Sendable {
         case open
         /// The gate was not opened recently.
         case lapsed
-        /// Closed permanently. Pushes that were not started are returned.
+        /// Closed permanently. Pushes that were not started are completed as `notSent`.
         case closed
     }
 
     /// The time until which the gate is open, by ``BootClock``. 0 if closed permanently.
     private let openUntil: Atomic<UInt64>
-    /// The same by the processor's counter, which continues while a virtual machine is paused and its clocks stand
-    /// still.
+    /// The end of the open time by the processor's counter. The counter continues while a virtual machine is paused and
+    /// its clocks stand still.
     private let cyclesUntil = Atomic<UInt64>(.max)
     /// The number of recalls of pushes that were not started.
     private let recalls = Atomic<UInt64>(0)
@@ -62,8 +62,8 @@ package final class StartGate: Sendable {
 
     package func close() { openUntil.store(0, ordering: .releasing) }
 
-    /// Returns the gate's state. It is open only if both clocks say so. After a pause of the machine that its own clock
-    /// did not count, the gate has lapsed until the store's next response.
+    /// Returns the gate's state. The gate is open only by both clocks. After a pause that ``BootClock`` did not count,
+    /// the gate has lapsed until it is opened again.
     package func answer(at now: BootMoment) -> Answer { answer(at: now.nanoseconds, cycles: now.counter) }
 
     func answer(at now: UInt64) -> Answer {

@@ -6,10 +6,10 @@ package struct PushCompletion: Sendable, Hashable {
     /// As given in ``Push/tag``.
     package var tag: Int64
     package var result: PushResult
-    /// The time from the first written byte to the response, in microseconds. 0 without a response.
+    /// The time from the start of the request to the response, in microseconds. 0 without a response.
     package var latencyMicroseconds: Int64
-    /// The time when the push was allowed to start, by ``BootClock``. 0 if it was not started, or if nothing held it
-    /// back.
+    /// The time when the push was allowed to start, by ``BootClock``. 0 if it was not started, or if no check was
+    /// needed.
     package var startedAt: UInt64
 
     package init(tag: Int64, result: PushResult, latencyMicroseconds: Int64 = 0, startedAt: UInt64 = 0) {
@@ -22,12 +22,12 @@ package struct PushCompletion: Sendable, Hashable {
 
 package enum PushResult: Sendable, Hashable {
     case answered(PushResponse)
-    /// The response has this status, which is not 200, and is incomplete, so its reason is unknown. It is no evidence
+    /// The response has this status other than 200, but is incomplete, so its reason is unknown. It is no evidence
     /// about the device, the request or the credential.
     case cutOff(status: Int)
-    /// It may or may not have been processed (`ProviderProtocol` section 8).
+    /// The push may or may not have been processed (`ProviderProtocol` section 8).
     case unknown(TransportFault)
-    /// Certainly not processed: never written, refused, or beyond a GOAWAY's last stream.
+    /// The push was certainly not processed: never completely written, refused, or beyond a GOAWAY's last stream.
     case notSent(TransportFault)
 }
 
@@ -62,7 +62,7 @@ extension PushResponse {
         timestamp = status == 410 ? error.timestamp : nil
     }
 
-    /// Whether the token is at fault, not the request, the credential or the service. Only documented reasons with
+    /// Whether the token is at fault, and not the request, the credential or the service. Only documented reasons with
     /// their documented status count.
     package var isAboutToken: Bool {
         switch reason {
@@ -137,9 +137,8 @@ extension PushReason {
 /// The body of an error response: `{"reason":"...","timestamp":...}` (`ProviderProtocol` section 7). Errors are rare. A
 /// success has no body and is not parsed here.
 ///
-/// A proxy or a broken service may send any body. A body that is no such object names no reason. If a body ends early
-/// after its reason, the text is kept with an ellipsis, so that it matches no reason with a consequence. Other fields
-/// are ignored.
+/// A proxy or a broken service may send any body. A body that is no such object names no reason. If a body is cut off
+/// after its reason, the reason gets an ellipsis, so that it matches no known reason. Other fields are ignored.
 struct ErrorBody: Hashable {
     private static let decoder = JSONDecoder()
 

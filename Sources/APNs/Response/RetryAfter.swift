@@ -6,7 +6,7 @@ package enum RetryAfter: Hashable, Sendable {
     /// A moment, in milliseconds since 1970.
     case moment(Int64)
 
-    /// The maximum wait. A load balancer that asks for a day must not stop everything for a day.
+    /// The maximum wait. A load balancer that requests a day must not stop all sending for a day.
     package static let waitMax: Duration = .seconds(3600)
     /// The maximum length of a value, longer than any date. A longer value is ignored.
     static let bytesMax = 40
