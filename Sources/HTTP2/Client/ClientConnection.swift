@@ -1,8 +1,8 @@
 import CNGHTTP2
 import Glibc
 
-/// The client's side of one connection. It finds the server, negotiates TLS and HTTP/2, and carries requests. The
-/// loop's thread only. The loop keeps it until it has ended.
+/// The client's side of one connection. It finds the server, negotiates TLS and HTTP/2, and carries requests. Only the
+/// loop's thread may use it. The loop retains it until its end.
 package final class ClientConnection {
     enum Phase {
         /// Becomes `connecting` or `ended`.
@@ -16,18 +16,19 @@ package final class ClientConnection {
         case ended
     }
 
-    /// Enough room for the responses of all streams, so that the peer never waits for the client's window.
+    /// The size of the connection's receive window. It holds the responses of all streams, so the peer never waits for
+    /// it.
     static let windowBytes: Int32 = 1 << 20
-    /// The maximum size of the kept debug data of a GOAWAY.
+    /// The maximum number of kept bytes of a GOAWAY's debug data.
     static let debugBytesMax = 1024
 
     let settings: ClientSettings
     let loop: EventLoop
     var phase = Phase.resolving
     private(set) var core: ConnectionCore?
-    /// Released at the end, because owner and connection refer to each other.
+    /// The owner. The reference is released at the end, because owner and connection refer to each other.
     private(set) var owner: (any ClientConnectionOwner)?
-    /// Unretained: the caller that submits a request keeps it until its end.
+    /// The open requests, unretained. The caller that submits a request keeps it until its end.
     var requests: [Unmanaged<ClientRequest>] = []
     private var reason: ClientConnectionEnd?
     private var lookUp: NameResolver.Ticket?
@@ -62,7 +63,8 @@ extension ClientConnection: TimerTarget {
         loop.schedule(afterMilliseconds: settings.connectDeadlineMs, target: self, tag: 0)
         let (host, port) = (settings.peer.host, settings.peer.port)
         if let address = SocketAddress.written(host: host, port: port) { return race([address]) }
-        // The ticket is cancelled at the end. A look-up that hangs then keeps neither this connection nor its loop.
+        // The end of the connection cancels the ticket. A look-up that hangs then retains neither the connection nor
+        // its loop.
         let (me, loop) = (LoopConfined(self), loop)
         lookUp = settings.resolver.resolve(host: host, port: port) { found in
             loop.submit { me.value.resolved(found) }
@@ -125,8 +127,8 @@ extension ClientConnection: TimerTarget {
 // MARK: Actions of the owner
 
 extension ClientConnection {
-    /// Opens a stream for the request, which must have its fields, own values and body. Returns false if there are no
-    /// more stream ids, or if the connection is not open.
+    /// Opens a stream for the request, which must have its fields, own values and body. Returns false if the connection
+    /// can start no request.
     package func submit(_ request: ClientRequest) -> Bool {
         guard case .open = phase, !isClosedToRequests, let session = core?.session else { return false }
         request.begin()
@@ -150,7 +152,7 @@ extension ClientConnection {
         return true
     }
 
-    /// Cancels a request by RST_STREAM. The request ends as usual.
+    /// Cancels a request by RST_STREAM. Its end is reported as usual.
     package func cancel(_ request: ClientRequest) {
         guard request.stream > 0, let session = core?.session else { return }
         nghttp2_submit_rst_stream(
@@ -165,7 +167,8 @@ extension ClientConnection {
         core?.submitted()
     }
 
-    /// Sends GOAWAY and ends. Open requests end as lost.
+    /// Sends GOAWAY and closes the connection. Requests without a response end as `lost`, or as `notProcessed` if they
+    /// are not written.
     package func goodbye() {
         guard case .open = phase, let session = core?.session else { return abort(.local) }
         reason = reason ?? .local
@@ -173,7 +176,7 @@ extension ClientConnection {
         core?.submitted()
     }
 
-    /// Ends immediately, or at the next safe point.
+    /// Ends the connection immediately, or at the next safe point.
     package func abort(_ reason: ClientConnectionEnd) {
         self.reason = self.reason ?? reason
         if let core { core.abort() } else { end(reason) }
@@ -202,13 +205,13 @@ package struct ClientSettings: Sendable {
     package var peer: TLSPeer
     package var tls: TLSContext
     package var resolver = NameResolver.system
-    /// Counts the connections of the whole client. Each connection begins with another of the peer's addresses.
+    /// The number of the connection within its client. It selects the address to try first.
     package var rotation = 0
     /// The limit from the start of the name look-up to the peer's first SETTINGS.
     package var connectDeadlineMs = 10_000
     /// The time for which the kernel waits for an acknowledgement before it ends the connection.
     package var unacknowledgedMaxMs = 20_000
-    /// An odd number. Tests begin near the end of the ids.
+    /// The first stream id, an odd number. Tests start near the maximum.
     package var firstStream: Int32 = 1
 
     package init(peer: TLSPeer, tls: TLSContext) {
@@ -217,8 +220,9 @@ package struct ClientSettings: Sendable {
     }
 }
 
-/// Receives the events of a client connection, on the loop's thread. In calls made inside nghttp2, the owner may submit
-/// frames, and end the connection only by ``ClientConnection/abort(_:)``.
+/// Receives the events of a client connection, on the loop's thread. Calls marked "inside nghttp2" may come during the
+/// reading or writing of frames. The owner may submit frames there, and end the connection only by
+/// ``ClientConnection/abort(_:)``.
 package protocol ClientConnectionOwner: AnyObject {
     /// TLS is established and the peer's first SETTINGS have arrived. Requests may be submitted.
     func opened(_ connection: ClientConnection)
@@ -226,8 +230,8 @@ package protocol ClientConnectionOwner: AnyObject {
     /// A request has ended and may be reused. Each submitted request gets this call once. Inside nghttp2.
     func ended(_ request: ClientRequest, _ end: ClientRequest.End, on connection: ClientConnection)
 
-    /// The peer accepts no new requests. Requests beyond its last stream end next, as not processed. This may come more
-    /// than once. Inside nghttp2.
+    /// The peer accepts no new requests. Requests beyond the last stream of the notice end next, as not processed. The
+    /// call may come several times. Inside nghttp2.
     func goingAway(_ connection: ClientConnection, _ notice: GoAwayNotice)
 
     /// All arrived data was read. Requests submitted now are written together, immediately. The stream limit may have
@@ -253,11 +257,11 @@ package struct GoAwayNotice: Hashable, Sendable {
 }
 
 package enum ClientConnectionEnd: Hashable, Sendable {
-    /// The name has no address, or no address responds in time.
+    /// The name has no address, no address responded, or the connection was not open before the deadline.
     case unreachable(String)
     /// TLS was not established.
     case handshake(HandshakeFault)
-    /// The connection was established, and ended. The text is the reason.
+    /// TLS was established, and the connection ended. The text is the reason.
     case lost(String)
     /// This side ended it.
     case local
@@ -269,7 +273,8 @@ extension ClientConnection: ConnectionRole {
         guard let session = core?.session else { return }
         let entries = [
             nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0),
-            // RFC 9218: without this, nghttp2 would maintain a priority tree of a thousand streams.
+            // This disables the priorities of RFC 7540 (RFC 9218). nghttp2 would maintain a tree of all streams for
+            // them.
             nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES.rawValue), value: 1),
         ]
         nghttp2_session_set_next_stream_id(session, settings.firstStream)
@@ -359,7 +364,7 @@ extension ClientConnection: ConnectionRole {
         owner?.ended(request, end, on: self)
     }
 
-    /// Calls the body without counting references, because this happens several times for each push.
+    /// Calls `body` without reference counting, because this happens several times per push.
     private func withRequest(on stream: Int32, _ body: (ClientRequest) -> Void) {
         guard let session = core?.session else { return }
         guard let user = nghttp2_session_get_stream_user_data(session, stream) else { return }

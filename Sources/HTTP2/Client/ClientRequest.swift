@@ -3,7 +3,7 @@ import Glibc
 
 /// The buffers for one request and its response, reused for later requests. Only contents change between requests.
 ///
-/// It belongs to a loop's thread. nghttp2 refers to it unretained from ``ClientConnection/submit(_:)`` to its end.
+/// Only the loop's thread may use it. nghttp2 refers to it unretained from ``ClientConnection/submit(_:)`` to its end.
 package final class ClientRequest {
     /// The end of a request.
     package enum End: Hashable, Sendable {
@@ -22,7 +22,7 @@ package final class ClientRequest {
         case lost
     }
 
-    /// The maximum number of kept bytes of a response. Responses are short.
+    /// The maximum number of kept bytes of a response's body.
     private static let responseBytesMax = 4096
     private static let wantedBytesMax = 256
     private static let valuesMax = 24
@@ -30,7 +30,7 @@ package final class ClientRequest {
 
     /// The owner's number for the request.
     package let number: Int
-    /// 0 while the request is not on a connection.
+    /// The stream's id. 0 while the request is not on a connection.
     package internal(set) var stream: Int32 = 0
     /// The index in the connection's list.
     var index = 0
@@ -38,9 +38,9 @@ package final class ClientRequest {
     package private(set) var status = 0
     /// The body, which is copied to the connection when the request is written.
     package var body: [UInt8] = []
-    /// Whether the last byte was handed to TLS, so that the peer may process the request.
+    /// Whether nghttp2 has taken the last byte for writing, so that the peer may process the request.
     package private(set) var isWritten = false
-    /// Called before each part of the body is written, because a request may wait long on a slow connection. If it
+    /// The check before each part of the body is written, because a request may wait long on a slow connection. If it
     /// returns false, the request is reset, and the peer does not process it.
     package var mayLeave: () -> Bool = { true }
     package private(set) var isHeldBack = false
@@ -86,7 +86,8 @@ package final class ClientRequest {
     /// The first bytes of the response's body. Valid until the request is reused.
     package var responseBody: UnsafeRawBufferPointer { responseBytes.bytes(from: 0, count: responseBytes.count) }
 
-    /// Sets the shared headers, at most ``valuesMax`` together with the own ones. Set the own ones again afterwards.
+    /// Sets the shared headers. There may be ``valuesMax`` headers, including the own ones. Set the own ones again
+    /// afterwards.
     package func use(_ fields: RequestFields) {
         guard self.fields !== fields else { return }
         precondition(fields.leading.count + ownNames.count + fields.trailing.count <= Self.valuesMax)
@@ -98,7 +99,7 @@ package final class ClientRequest {
         for value in fields.trailing { add(value) }
     }
 
-    /// Sets the value of own header `index`: `fill` writes exactly `count` bytes. Call it after ``use(_:)``.
+    /// Sets the value of own header `index`. `fill` must write exactly `count` bytes. Call this after ``use(_:)``.
     package func setOwn(_ index: Int, count: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) {
         if count > ownValues[index].count {
             ownValues[index].deallocate()
@@ -109,7 +110,7 @@ package final class ClientRequest {
         values[ownStart + index].valuelen = count
     }
 
-    /// Applies each own field's policy. `isFirst` tells whether the request is the first of its connection.
+    /// Applies the indexing of each own header. `isFirst` tells whether the request is the first of its connection.
     func setOwnIndexed(isFirst: Bool) {
         for index in ownIndexing.indices {
             let indexing = ownIndexing[index]
@@ -144,7 +145,7 @@ extension ClientRequest {
         if !wantedValue.isEmpty { wantedValue = [] }
     }
 
-    /// Writes the next part of the body. The result is true with the last part, and `nil` if the part may not be sent.
+    /// Writes the next part of the body. Returns `nil` if the part may not be sent.
     func fill(_ buffer: UnsafeMutableRawBufferPointer) -> (count: Int, isLast: Bool)? {
         isHeldBack = !mayLeave()
         if isHeldBack { return nil }
@@ -167,7 +168,7 @@ extension ClientRequest {
     /// Whether the other headers of the response are needed.
     var wantsFields: Bool { status > 200 && wantedName != nil }
 
-    /// Receives a header of the response that is no pseudo-header. Only the first wanted header counts.
+    /// Receives a header of the response, except pseudo-headers. Only the first wanted header counts.
     func received(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
         guard let wantedName, wantedValue.isEmpty,
             name.elementsEqual(UnsafeBufferPointer(start: wantedName.utf8Start, count: wantedName.utf8CodeUnitCount))
@@ -189,7 +190,7 @@ extension ClientRequest {
         return .reset(code: code)
     }
 
-    /// The request's end if its connection ended.
+    /// The request's end if its connection ends now.
     var endWhenLost: End { answered ?? (isWritten ? .lost : .notProcessed) }
 
     /// The end according to the received part of the response. `nil` before its headers.
@@ -201,16 +202,17 @@ extension ClientRequest {
 
 /// The treatment of a field by HPACK (RFC 7541 section 6.2). The caller knows which values recur.
 package enum FieldIndexing: Hashable, Sendable {
-    /// Enters the peer's header table. Use it for a value that recurs.
+    /// The field enters the peer's header table. Use this for a value that recurs.
     case indexed
-    /// The first request of a connection enters it for its name. Later ones refer to the name and spell out the value.
+    /// The first request of a connection enters the field in the table. Later requests refer to its name, and send only
+    /// their value in full.
     case nameOnly
-    /// Never enters the table. A value that occurs once would only displace others.
+    /// The field never enters the table. A value that occurs once would only displace others.
     case literal
 }
 
 /// The headers that many requests share, laid out once for nghttp2, which refers to them until a request is written. A
-/// request keeps its fields until it is over. Immutable.
+/// request retains its fields until its end. Immutable.
 package final class RequestFields {
     package struct Field {
         package var name: String
@@ -232,7 +234,7 @@ package final class RequestFields {
     }
 
     private let storage: UnsafeMutableRawBufferPointer
-    /// `:method` and similar fields go before a request's own fields, the others after them.
+    /// The pseudo-headers, such as `:method`. They go before a request's own fields, and ``trailing`` goes after them.
     let leading: [nghttp2_nv]
     let trailing: [nghttp2_nv]
 
@@ -262,7 +264,7 @@ package final class RequestFields {
 }
 
 extension nghttp2_nv {
-    /// The bytes must stay valid until the request is over.
+    /// Refers to the bytes, which must stay valid until the request's end.
     init(_ name: UnsafeMutableRawBufferPointer, _ value: UnsafeMutableRawBufferPointer, isIndexed: Bool) {
         self.init(
             name: name.baseAddress?.assumingMemoryBound(to: UInt8.self),
@@ -277,28 +279,26 @@ extension nghttp2_nv {
 }
 
 /// Puts an `authorization` value into the peer's header table if the caller wants it indexed. nghttp2 never does so,
-/// although RFC 7541 section 7.1.3 leaves it to the sender. The value is shared by thousands of requests. Sent in full
-/// each time, it would be the largest part of each request.
+/// although RFC 7541 section 7.1.3 leaves the choice to the sender. Thousands of requests share the value. Sent in
+/// full, it would be the largest part of each request.
 ///
-/// nghttp2 gets a name that it does not know, with as many letters and, in Huffman code, as many bits. The true name is
-/// restored in the outgoing frame. Both sides count the same bytes for the entry, and later requests refer to it by its
-/// number.
+/// nghttp2 gets an unknown name of the same length, also in Huffman code. ``reveal(in:)`` restores the true name in the
+/// outgoing frame. Both sides count the same size for the table entry, and later requests refer to its index.
 enum AuthorizationIndexing {
     static let name = "authorization"
     static let standIn = "authorizatiom"
 
-    /// The stand-in as a new name: 9 bytes in Huffman code, after their count.
+    /// The stand-in as a literal name: the length byte and 9 bytes in Huffman code.
     private static let standInBytes: [UInt8] = [0x89, 0x1d, 0xa9, 0x9c, 0xf6, 0x1b, 0xd8, 0xd2, 0x63, 0xd3]
-    /// The byte before a new name: the literal enters the table, does not, or never may (RFC 7541 section 6.2).
-    /// nghttp2's choice depends on the table's size, which the peer sets. An entry larger than three quarters of the
-    /// table does not enter.
+    /// The byte before a literal name: with, without or never indexing (RFC 7541 section 6.2). nghttp2 chooses by the
+    /// size of the table, which the peer sets. It does not index an entry larger than three quarters of the table.
     private static let representations: [UInt8] = [0x40, 0x00, 0x10]
-    /// The last byte of the true name in Huffman code, the only one that differs.
+    /// The last byte of the true name in Huffman code. The other bytes are those of the stand-in.
     private static let lastByte: UInt8 = 0xd5
     private static let frameHeadBytes = 9
 
-    /// Restores the name in `chunk`, which holds one frame with its head. Only such a literal in a HEADERS frame is
-    /// changed, whatever its effect on the table.
+    /// Restores the name in `chunk`, which holds one frame with its header. Changes nothing but the literal name in a
+    /// HEADERS frame, with any of the ``representations``.
     static func reveal(in chunk: UnsafeMutableRawBufferPointer) {
         guard chunk.count > frameHeadBytes + standInBytes.count, chunk[3] == UInt8(NGHTTP2_HEADERS.rawValue) else {
             return

@@ -2,7 +2,7 @@ import CNGHTTP2
 import Glibc
 
 /// One TLS connection with its HTTP/2 session on an event loop. It moves bytes between socket, TLS and nghttp2, and
-/// calls its role. It owns the socket, the TLS state and the session. The loop's thread only.
+/// calls its role. It owns the socket, the TLS state and the session. Only the loop's thread may use it.
 final class ConnectionCore: EventHandler, TimerTarget {
     enum Side {
         case server, client
@@ -16,8 +16,8 @@ final class ConnectionCore: EventHandler, TimerTarget {
         /// Nothing is written any more, not even PING acknowledgements, and received data is dropped. This simulates a
         /// dead peer on a working network. Becomes `closed` when the other side gives up.
         case silent
-        /// All output is written. The peer's last bytes are read and dropped, so that closing does not destroy the last
-        /// output. Becomes `closed`.
+        /// All output is written. The peer's last bytes are read and dropped, because closing with unread bytes would
+        /// reset the connection and could lose output. Becomes `closed`.
         case lingering
         case closed
     }
@@ -35,24 +35,25 @@ final class ConnectionCore: EventHandler, TimerTarget {
     private var output = OutputBuffer()
     private(set) var session: OpaquePointer?
     private(set) var phase = Phase.handshaking
-    /// Released by ``close()``, because role and core refer to each other.
+    /// The role. ``endRole()`` releases the reference, because role and core refer to each other.
     private var role: (any ConnectionRole)?
     private var interest: Readiness = .readable
     private var isOutputBlocked = false
     private var isAborted = false
     private var isFallingSilent = false
-    /// Whether the connection ends when the output queued now is written.
+    /// Whether the connection ends once all submitted output is written.
     private var isEnding = false
     private var awaitsRoundEnd = false
-    /// Whether data is being read, with writing to follow.
+    /// Whether data is being read. Submitted frames are then written directly afterwards.
     private var isReceiving = false
     private var hasMoreInput = false
     private var end = ConnectionEnd.local
-    /// The time limit of the TLS handshake. Set it before the start.
+    /// The time limit of the TLS handshake. Set it before ``start(_:)``.
     var handshakeLimitMs = 10_000
     /// Edits each chunk of frames before encryption.
     var outputEdit: ((UnsafeMutableRawBufferPointer) -> Void)?
-    /// The stream whose response headers are reported to a client, besides pseudo-headers. 0 for none.
+    /// The stream whose response headers a client receives in full. Of other streams it receives only pseudo-headers. 0
+    /// for none.
     var fieldsWantedOn: Int32 = 0
 
     /// Takes ownership of the socket in every case.
@@ -83,7 +84,7 @@ final class ConnectionCore: EventHandler, TimerTarget {
         if side == .client { handshake() }
     }
 
-    /// `nil` before the handshake is done, or if the peer showed no certificate.
+    /// The peer's certificate. `nil` unless the connection is open and the peer showed one.
     var peerCertificate: PeerCertificate? { phase == .open ? tls?.peerCertificate() : nil }
 
     var isTLSResumed: Bool { tls?.isResumed ?? false }
@@ -95,7 +96,7 @@ final class ConnectionCore: EventHandler, TimerTarget {
         loop.atRoundEnd(self)
     }
 
-    /// Ends the connection with no GOAWAY at the next safe point.
+    /// Ends the connection with no GOAWAY, at the next safe point. A connection that has fallen silent stays open.
     func abort() {
         isAborted = true
         if phase == .handshaking { return close() }
@@ -110,7 +111,7 @@ final class ConnectionCore: EventHandler, TimerTarget {
         submitted()
     }
 
-    /// Begins without output, in place of ``start(_:)``.
+    /// Starts in phase `silent`, in place of ``start(_:)``.
     func startSilent() {
         phase = .silent
         guard loop.watch(socket, for: interest, self) else { return close() }
@@ -197,8 +198,8 @@ extension ConnectionCore {
                 return close()
             case .bytes(let count):
                 let base = loop.scratch.baseAddress?.assumingMemoryBound(to: UInt8.self)
-                // A negative result means no HTTP/2, flooding, or an abort by the role. After a protocol error of the
-                // peer, nghttp2 instead submits a GOAWAY and wants no more input.
+                // A negative result means that the peer does not speak HTTP/2 or floods, or that the role aborted.
+                // After any other protocol error, nghttp2 submits a GOAWAY and wants no more input.
                 guard nghttp2_session_mem_recv(session, base, count) >= 0 else {
                     flush()
                     return close()
@@ -239,7 +240,8 @@ extension ConnectionCore {
         if hasMoreInput { submitted() }
     }
 
-    /// Sets the socket events to wait for. While the output is blocked and too much is queued, it waits only for room.
+    /// Sets the socket events to wait for. While the output is blocked and too many frames are queued, waits only to
+    /// write.
     private func setInterest(_ wanted: Readiness) {
         var wanted = wanted
         let isFull = session.map { nghttp2_session_get_outbound_queue_size($0) > Self.queuedFramesMax } ?? false
@@ -286,8 +288,7 @@ extension ConnectionCore {
         guard phase != .closed else { return }
         let isGoodbyeDue = phase == .open
         phase = .closed
-        // The role is told first, so that it is up to date when the peer sees the connection end. The role may still
-        // query the session.
+        // Notify the role first: it must know of the end before the peer does, and may still query the session.
         endRole()
         if isGoodbyeDue { tls?.sayGoodbye() }
         loop.unwatch(socket)

@@ -27,7 +27,7 @@ protocol ConnectionRole: AnyObject {
     /// only.
     func controlFrame(_ frame: UnsafePointer<nghttp2_frame>)
 
-    /// A submitted request cannot be sent, because the peer is going away. Inside nghttp2.
+    /// A submitted request cannot be sent, for example because the peer is going away. Inside nghttp2.
     func requestNotSent(stream: Int32)
 
     /// All arrived data was read. Frames submitted now are sent immediately.
@@ -51,7 +51,7 @@ package enum ConnectionEnd: Hashable, Sendable {
     case handshake(HandshakeFault)
     /// The peer or the network ended the connection. The text gives the reason, if there is one.
     case peer(String?)
-    /// Both sides have finished: after a GOAWAY, or after a protocol error of the peer.
+    /// All output was written after a GOAWAY, a protocol error of the peer, or ``ConnectionCore/endAfterOutput()``.
     case finished
 }
 
@@ -111,7 +111,7 @@ enum SessionCallbacks {
         }
     }
 
-    /// Calls the core. An aborted connection makes nghttp2 return immediately.
+    /// Calls the core. The result makes nghttp2 return immediately if the connection is aborted.
     @inline(__always) static func call(_ user: UnsafeMutableRawPointer?, _ body: (ConnectionCore) -> Void) -> Int32 {
         guard let user else { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
         // The caller of nghttp2 retains the core.
@@ -189,7 +189,8 @@ struct OutputBuffer: ~Copyable {
 
     var isEmpty: Bool { start == end }
 
-    /// The next write: a whole record, or the rest. A repeated write never gets shorter, as TLS requires.
+    /// The bytes of the next write: a whole record, or the rest. A repeated write never gets shorter, as OpenSSL
+    /// requires.
     var pending: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: storage[start..<min(end, start + Self.recordBytes)])
     }
@@ -202,8 +203,8 @@ struct OutputBuffer: ~Copyable {
         }
     }
 
-    /// Takes frames from the session until a record is full or the session has no more. Returns false if the session is
-    /// broken.
+    /// Takes frames from the session until a record is full or the session has no more. Returns false if the session
+    /// has failed.
     mutating func gather(from session: OpaquePointer, edit: (UnsafeMutableRawBufferPointer) -> Void) -> Bool {
         if storage.baseAddress == nil {
             storage = .allocate(byteCount: Self.recordBytes + Self.frameBytesMax, alignment: 16)

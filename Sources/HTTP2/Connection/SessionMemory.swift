@@ -1,10 +1,10 @@
 import CNGHTTP2
 import Glibc
 
-/// Memory for the nghttp2 sessions of one event loop. Small returned blocks are reused. A request takes a handful of
-/// blocks and returns them a thousand requests later, which costs malloc several times as much.
+/// Memory for the nghttp2 sessions of one event loop. It reuses small blocks. A request allocates a few blocks and
+/// frees them a thousand requests later. malloc is several times slower for this pattern.
 ///
-/// The loop's thread only. It must outlive its sessions.
+/// Only the loop's thread may use it. It must outlive its sessions.
 final class SessionMemory {
     private typealias Block = UnsafeMutableRawPointer
     private typealias Lists = UnsafeMutablePointer<Block?>

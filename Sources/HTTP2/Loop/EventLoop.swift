@@ -5,8 +5,8 @@ import HeapModule
 import Platform
 import Synchronization
 
-/// One thread that waits on epoll for its descriptors and timers and calls their handlers. The state of a loop is used
-/// only on its thread.
+/// One thread that waits on epoll for its descriptors and timers and calls their handlers. Only this thread uses the
+/// loop's state.
 ///
 /// The loop reads before it evaluates deadlines. A timer fires when its time has come and the sockets have been read
 /// since (``readUntil``). A pause of the process does not count (``LoopClock``). A deadline that is a timer, or is
@@ -18,7 +18,7 @@ package final class EventLoop: @unchecked Sendable {
     private struct Inbox {
         var jobs: [@Sendable () -> Void] = []
         var isStopping = false
-        /// Whether jobs are no longer accepted. The caller that submits a job may hold the last reference to the loop.
+        /// Whether the loop has ended, so that new jobs are dropped. References may keep an ended loop in memory.
         var hasEnded = false
     }
 
@@ -28,17 +28,18 @@ package final class EventLoop: @unchecked Sendable {
     private let inbox = Mutex(Inbox())
     private let thread = Mutex<LoopThread?>(nil)
 
-    // From here on: the loop's thread only.
+    // Only the loop's thread may use the following state.
     private var handlers: [Int32: any EventHandler] = [:]
-    /// The timers, nearest deadline first. They cannot be cancelled. A target ignores an unknown tag.
+    /// The timers, nearest deadline first. A timer cannot be cancelled, so its target ignores a tag that it no longer
+    /// expects.
     private var timers = Heap<LoopTimer>()
     private var timersStarted: UInt64 = 0
     private var roundEnds: [any EventHandler] = []
     private var isEnding = false
     private let monotonic: () -> UInt64
     private var clock: LoopClock
-    /// The loop's clock at the start of the current round, in nanoseconds. It is cheap to read and precise enough for
-    /// the round's events.
+    /// The loop's clock at the start of the current round, in nanoseconds. It is cheap to read, and precise enough for
+    /// the events of the round.
     package private(set) var roundStart: UInt64 = 0
     /// The moment of the loop's clock up to which all arrived data has been read. Deadlines are compared with it. It is
     /// no later than ``roundStart``, and advances after all events of a round have been handled.
@@ -76,7 +77,8 @@ package final class EventLoop: @unchecked Sendable {
         thread.withLock { $0 = started }
     }
 
-    /// Ends the loop, abandons its handlers and waits for its thread. Any thread except the loop's own. Idempotent.
+    /// Ends the loop, abandons its handlers and waits for its thread. Any thread may call it. The loop's own thread
+    /// does not wait. Idempotent.
     package func stop() {
         inbox.withLock { $0.isStopping = true }
         wakeup.signal()
@@ -84,8 +86,8 @@ package final class EventLoop: @unchecked Sendable {
         if let running, !running.isCurrent { running.join() }
     }
 
-    /// Runs `job` on the loop's thread, in the order of the calls. Any thread. Jobs that are submitted before
-    /// ``stop()`` are done. Later jobs are dropped.
+    /// Runs `job` on the loop's thread, in the order of the calls. Any thread may call it. Jobs submitted before
+    /// ``stop()`` are run. Later ones may be dropped.
     package func submit(_ job: @escaping @Sendable () -> Void) {
         let isTaken = inbox.withLock { inbox in
             if !inbox.hasEnded { inbox.jobs.append(job) }
@@ -100,7 +102,7 @@ package final class EventLoop: @unchecked Sendable {
     }
 }
 
-/// The loop's thread only.
+/// Only the loop's thread may call these methods.
 extension EventLoop {
     package func watch(_ descriptor: Int32, for interest: Readiness, _ handler: any EventHandler) -> Bool {
         guard fanfare_epoll_change(poller, EPOLL_CTL_ADD, descriptor, interest.rawValue) == 0 else { return false }
@@ -109,7 +111,7 @@ extension EventLoop {
     }
 
     package func change(_ descriptor: Int32, to interest: Readiness) {
-        // Cannot fail for a descriptor that is watched.
+        // This cannot fail for a watched descriptor.
         _ = fanfare_epoll_change(poller, EPOLL_CTL_MOD, descriptor, interest.rawValue)
     }
 
@@ -160,7 +162,8 @@ extension EventLoop {
                     handler.ready(Readiness(rawValue: fanfare_epoll_readiness(events, index)))
                 }
             }
-            // A lane has fewer sockets than one wait can report. A wait that a signal interrupted reports nothing.
+            // One wait reports all sockets of a lane, because a lane has fewer than `capacity`. A wait that a signal
+            // interrupts reports none.
             if count >= 0 { readUntil = waitBegan }
             if isWoken, !takeInbox() { break }
             fireTimers()
@@ -169,7 +172,7 @@ extension EventLoop {
         abandonAll()
     }
 
-    /// Returns the number of events, or a negative number after a signal.
+    /// Waits for events. Returns their number, or a negative number after a signal.
     private func wait(
         from moment: UInt64, for events: UnsafeMutablePointer<epoll_event>, _ capacity: Int
     ) -> Int32 {
@@ -180,7 +183,7 @@ extension EventLoop {
         return count
     }
 
-    /// Ends ``run()`` after this round; the handlers are abandoned.
+    /// Ends ``run()`` after this round, and abandons the handlers.
     package func end() {
         isEnding = true
     }
@@ -214,7 +217,7 @@ extension EventLoop {
         handlers = [:]
         roundEnds = []
         timers = Heap()
-        // Released outside the lock: the jobs may hold objects that submit jobs.
+        // Release the jobs outside the lock, because they may hold objects that submit jobs.
         let dropped = inbox.withLock { inbox in
             inbox.hasEnded = true
             defer { inbox.jobs = [] }
@@ -230,7 +233,7 @@ extension EventLoop {
         return Int32((min(deadline - now, LoopClock.waitMax) + 999_999) / 1_000_000)
     }
 
-    /// Returns the time of the monotonic clock that loops use by default.
+    /// Returns the time of CLOCK_MONOTONIC, which loops use by default.
     package static func monotonicNanoseconds() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -285,7 +288,7 @@ package struct LoopThread {
         handle = started
     }
 
-    /// Runs work that may take long and that no thread waits for. Returns false if the system provides no thread.
+    /// Runs `body` on a detached thread. Returns false if the system provides no thread.
     package static func runDetached(named name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
         do throws(EventLoopError) {
             pthread_detach(try LoopThread(named: name, body).handle)
@@ -336,10 +339,10 @@ package struct Readiness: OptionSet, Sendable {
 
 /// The owner of a descriptor that an ``EventLoop`` watches. Every call comes on the loop's thread.
 package protocol EventHandler: AnyObject {
-    /// The descriptor can be read or written.
+    /// The descriptor can be read or written, or is broken.
     func ready(_ readiness: Readiness)
 
-    /// All events of the round have been handled. It was requested by ``EventLoop/atRoundEnd(_:)``.
+    /// All events of the round have been handled. ``EventLoop/atRoundEnd(_:)`` requests this call.
     func roundEnded()
 
     /// The loop ends. Close the descriptor and release everything. No other call follows.

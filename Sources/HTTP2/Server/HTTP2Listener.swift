@@ -6,13 +6,13 @@ package final class HTTP2Listener: Sendable {
     /// The treatment of an accepted connection.
     package enum Admission: Sendable {
         case serve
-        /// Closed before the TLS handshake.
+        /// The connection is closed before the TLS handshake.
         case close
-        /// Kept open and read. Nothing is ever written to it, not even in the TLS handshake.
+        /// The connection is kept open and read. Nothing is ever written to it, not even in the TLS handshake.
         case stall
     }
 
-    /// Bound in `init`, so that the port is known. The loop's thread takes it over in ``listen()``.
+    /// The socket, bound in `init`, so that the port is known. From ``listen()`` on, only the loop's thread uses it.
     private let socket: LoopConfined<ListeningSocket>
     private let loop: EventLoop
     private let roster: ConnectionRoster
@@ -48,13 +48,13 @@ package final class HTTP2Listener: Sendable {
         self.roster = roster
     }
 
-    /// Starts to accept connections. The loops must have been started, or be started soon.
+    /// Starts to accept connections, once the loops have been started.
     package func listen() {
         let socket = socket
         loop.submit { socket.value.listen() }
     }
 
-    /// Makes the port refuse connects, until ``resume()``. The port stays bound. `done` is called on the loop.
+    /// Makes the port refuse connects until ``resume()``. The port stays bound. `done` is called on the first loop.
     package func refuse(done: @escaping @Sendable () -> Void = {}) {
         let socket = socket
         loop.submit {
@@ -69,13 +69,13 @@ package final class HTTP2Listener: Sendable {
         loop.submit { socket.value.resume() }
     }
 
-    /// Closes every connection of this port, with no GOAWAY.
+    /// Closes every served connection of this port with no GOAWAY, except connections that have fallen silent.
     package func endConnections() {
         roster.abortAll()
     }
 }
 
-/// Numbers connections, each number once.
+/// A source of unique connection numbers.
 package final class ConnectionNumbers: Sendable {
     private let last = Atomic<UInt64>(0)
 
@@ -87,7 +87,7 @@ package final class ConnectionNumbers: Sendable {
     }
 }
 
-/// Returns the numbers below `count` in turn. One thread only.
+/// Returns the numbers below `count` in turn. Only one thread may use it.
 private final class RoundRobin {
     private let count: Int
     private var last = -1
@@ -102,7 +102,7 @@ private final class RoundRobin {
     }
 }
 
-/// The open connections of one listener, so that all of them can be ended.
+/// The served connections of one listener, so that all of them can be ended.
 final class ConnectionRoster: Sendable {
     private struct Member: Sendable {
         let loop: EventLoop
@@ -121,7 +121,7 @@ final class ConnectionRoster: Sendable {
         }
     }
 
-    /// Aborts all connections. Any thread.
+    /// Aborts all connections. Any thread may call it.
     func abortAll() {
         for member in members.withLock({ Array($0.values) }) {
             member.loop.submit { member.connection.value.abort() }

@@ -1,22 +1,22 @@
 import Glibc
 
 /// One request: the headers of the vocabulary and the body as bytes. It is reused for other streams of its connection,
-/// so keep nothing of it after the response. The loop's thread only.
+/// so keep nothing of it after the response. Only the loop's thread may use it.
 package final class IncomingRequest {
     private struct Slot {
         var start = 0
         var count = 0
     }
 
-    /// The maximum number of kept header bytes. Further bytes are only counted.
+    /// The maximum number of kept bytes of header values. Further values are only counted.
     private static let headerBytesMax = 16 * 1024
 
     package internal(set) var stream: Int32 = 0
-    /// The size by RFC 9113 section 6.5.2: the bytes of all names and values, plus 32 for each header.
+    /// The size by RFC 9113 section 6.5.2: the bytes of all names and values, plus 32 per header.
     package private(set) var headerListSize = 0
-    /// Bit n is set if header n of the vocabulary came more than once.
+    /// The repeated headers: bit n is set if header n of the vocabulary arrived again after it was kept.
     package private(set) var repeated: UInt64 = 0
-    /// Bit n is set if header n of the vocabulary came.
+    /// The kept headers: bit n is set if header n of the vocabulary arrived and its value was kept.
     package private(set) var present: UInt64 = 0
     /// The number of body bytes that the peer sent. ``body`` may contain fewer.
     package private(set) var bodySize = 0
@@ -34,7 +34,7 @@ package final class IncomingRequest {
     private var bodyBytes = ByteStore(capacity: 1024)
     private let bodyBytesMax: Int
 
-    /// The remaining part of the response's body.
+    /// The response's body. Its first ``responseOffset`` bytes have been written.
     var responseBody: [UInt8] = []
     var responseOffset = 0
 
@@ -48,8 +48,8 @@ package final class IncomingRequest {
         slots.deallocate()
     }
 
-    /// Returns the value of header `index` of the vocabulary, the first one if it came twice. `nil` if it did not come.
-    /// Valid until the response.
+    /// Returns the first value of header `index` of the vocabulary, or `nil` if none was kept. The bytes are valid
+    /// until the response.
     package func value(_ index: Int) -> UnsafeRawBufferPointer? {
         guard present & (1 << UInt64(index)) != 0 else { return nil }
         let slot = slots[index]
@@ -135,7 +135,7 @@ package final class HeaderVocabulary: Sendable {
 
     private static let lengthMax = 63
 
-    /// The names by length, because few names have the same length.
+    /// The names by length. Few names have the same length, so a look-up compares few.
     private let namesByLength: [[Word]]
     package let count: Int
 

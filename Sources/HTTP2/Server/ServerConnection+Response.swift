@@ -32,7 +32,7 @@ package struct ResponseField {
 }
 
 extension ServerConnection {
-    /// Responds with a three-digit status and ends the stream, with the headers if there is no body.
+    /// Responds with a three-digit status and ends the stream. Without a body, the headers carry END_STREAM.
     ///
     /// - Parameter isReset: whether RST_STREAM INTERNAL_ERROR follows the headers instead of the body and the end.
     package func respond(

@@ -1,25 +1,25 @@
 import CNGHTTP2
 
-/// The server's side of one connection. It assembles requests, writes responses, and enforces the stream limit. The
-/// loop's thread only.
+/// The server's side of one connection. It assembles requests, writes responses, and enforces the stream limit. Only
+/// the loop's thread may use it.
 package final class ServerConnection {
-    /// A stand-in for SETTINGS_MAX_CONCURRENT_STREAMS, replaced by the real identifier on output. RFC 9113 section
-    /// 5.1.2 makes a stream over the limit a stream error. nghttp2 makes it a connection error once the limit is
-    /// acknowledged, so nghttp2 must not know the limit. Section 11.3 leaves the stand-in's identifier unassigned.
+    /// A stand-in for SETTINGS_MAX_CONCURRENT_STREAMS, replaced by the real identifier on output. A stream over the
+    /// limit is a stream error (RFC 9113 section 5.1.2). nghttp2 treats it as a connection error once the limit is
+    /// acknowledged, so nghttp2 must not know the limit. The stand-in's identifier is unassigned (section 11.3).
     private static let streamLimitStandIn: UInt16 = 0x0fa9
 
     let core: ConnectionCore
     private let loop: EventLoop
     private let settings: ServerSettings
     private var handler: (any RequestHandler)?
-    /// All request objects created so far. nghttp2 refers to those in use unretained.
+    /// All request objects created so far. nghttp2 refers to the ones in use unretained.
     private var requests: [IncomingRequest] = []
     private var free: [IncomingRequest] = []
     private var isEstablished = false
     /// Called once when the connection has ended.
     var onEnd: (() -> Void)?
 
-    /// A number that is unique during the life of the server.
+    /// The number of the connection, which no other connection of the server has.
     package let number: UInt64
     /// The number of open streams, without the refused ones.
     package private(set) var openStreams = 0
@@ -68,10 +68,10 @@ extension ServerConnection {
     /// The requests with open streams that were not refused, complete or not, in no particular order.
     package var openRequests: [IncomingRequest] { requests.filter(\.isOpen) }
 
-    /// Returns the time of the clock that its timers use, in nanoseconds.
+    /// Returns the time of the loop's clock, which the timers use, in nanoseconds.
     package func now() -> UInt64 { loop.now() }
 
-    /// Schedules a timer as ``EventLoop/schedule(afterMilliseconds:target:tag:)`` does. It fires even after the
+    /// Schedules a timer as ``EventLoop/schedule(afterMilliseconds:target:tag:)`` does. The timer fires even after the
     /// connection's end.
     package func schedule(afterMilliseconds milliseconds: Int, target: any TimerTarget, tag: Int64) {
         loop.schedule(afterMilliseconds: milliseconds, target: target, tag: tag)
@@ -119,7 +119,7 @@ extension ServerConnection: ConnectionRole {
         handler?.connected()
         guard let session = core.session else { return }
         isEstablished = true
-        // Sent before the handler's own frames, because nghttp2 writes SETTINGS first.
+        // nghttp2 writes SETTINGS before the frames that the handler has already submitted.
         submit([
             entry(Self.streamLimitStandIn, streamLimit),
             entry(UInt16(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE.rawValue), settings.streamWindowBytes),
@@ -189,8 +189,8 @@ extension ServerConnection: ConnectionRole {
         nghttp2_settings_entry(settings_id: Int32(identifier), value: UInt32(clamping: value))
     }
 
-    /// Replaces the stand-in in a chunk. A chunk begins with the head of a frame: 3 bytes length, type, flags, 4 bytes
-    /// stream. Each entry has 2 + 4 bytes.
+    /// Replaces the stand-in in a chunk that holds a SETTINGS frame. Its header has 9 bytes: 3 for the length, type,
+    /// flags, and 4 for the stream. Each entry has 2 + 4 bytes.
     private func revealStreamLimit(in chunk: UnsafeMutableRawBufferPointer) {
         let isSettings = chunk.count > 9 && chunk[3] == UInt8(NGHTTP2_SETTINGS.rawValue) && chunk[4] == 0
         guard isSettings else { return }
@@ -204,16 +204,15 @@ extension ServerConnection: ConnectionRole {
 
 /// Handles the requests of one connection. Every call comes on the connection's loop.
 package protocol RequestHandler: AnyObject {
-    /// TLS is established and no request was read yet. Check the peer's certificate here, and set a stream limit that
-    /// differs from the server's.
+    /// TLS is established and no request was read yet. The handler may check the peer's certificate and set another
+    /// stream limit here.
     func connected()
 
     /// A complete request has arrived. Respond to it now or later, while its stream is open.
     func received(_ request: IncomingRequest)
 
-    /// The stream of a request has ended. A call before ``disconnected()`` may also mean the end of the connection.
-    /// `isDone` is true if the response was completely written. It is false if there was no response, or if it was cut
-    /// short or not yet sent.
+    /// The stream of a request has ended, alone or with its connection. `isDone` is true if the response was completely
+    /// written.
     func closed(_ request: IncomingRequest, isDone: Bool)
 
     /// A stream over the limit was refused.

@@ -2,16 +2,16 @@ import CNGHTTP2
 import Glibc
 
 /// Connects to the first of several addresses that responds. The next address is tried if one fails or is slow (RFC
-/// 8305). The loop's thread only.
+/// 8305). Only the loop's thread may use it.
 final class AddressRace: TimerTarget {
-    /// The value recommended by RFC 8305 section 5.
+    /// The time until the next address is tried as well, as RFC 8305 section 5 recommends.
     private static let headStartMs = 250
 
     /// A socket that is connecting.
     private final class Runner: EventHandler {
         let socket: Int32
         let address: SocketAddress
-        /// Released by ``AddressRace/stop()``.
+        /// The race. ``detach()`` releases the reference.
         private var race: AddressRace?
 
         init(socket: Int32, address: SocketAddress, race: AddressRace) {
@@ -32,7 +32,8 @@ final class AddressRace: TimerTarget {
     private var runners: [Runner] = []
     private var faults: [String] = []
     private let unacknowledgedMaxMs: Int
-    /// Called once: with the connected socket, which the receiver then owns, or with `nil` and the reason.
+    /// The completion, called once: with the connected socket, which the receiver then owns, or with `nil` and the
+    /// reason.
     private var completed: ((Int32?, String) -> Void)?
 
     init(
@@ -53,7 +54,7 @@ final class AddressRace: TimerTarget {
         if runners.isEmpty { finish(nil) }
     }
 
-    /// Closes all connecting sockets and makes no call.
+    /// Closes all connecting sockets, and drops the completion.
     func stop() {
         completed = nil
         for runner in runners { drop(runner) }
@@ -109,7 +110,7 @@ final class AddressRace: TimerTarget {
             _ = fail(runner.address, code)
             return start()
         }
-        // An event for an earlier socket with the same number does not mean a connection.
+        // The event may be for an earlier socket with the same number, so check that this one is connected.
         var address = sockaddr_storage()
         length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let isConnected = withUnsafeMutablePointer(to: &address) { pointer in

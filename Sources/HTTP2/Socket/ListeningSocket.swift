@@ -15,7 +15,7 @@ package final class ListeningSocket: EventHandler, TimerTarget {
     /// The bound port, never 0.
     package let port: Int
 
-    /// Binds immediately. Nothing is accepted before ``listen()``. For `port` 0, the system chooses a free port.
+    /// Binds the port. The kernel queues connects until ``listen()``. For `port` 0, the system chooses a free port.
     package init(
         host: String, port: Int, loop: EventLoop, accepted: @escaping (Int32) -> Void
     ) throws(SocketError) {
@@ -30,14 +30,15 @@ package final class ListeningSocket: EventHandler, TimerTarget {
         if !isClosed { close(descriptor) }
     }
 
-    /// Starts to accept connections. On the loop's thread.
+    /// Starts to accept connections. Call it on the loop's thread.
     package func listen() {
         guard !isClosed, !isWatched, !isRefusing else { return }
         isWatched = loop.watch(descriptor, for: .readable, self)
         if !isWatched { abandon() }
     }
 
-    /// Refuses connects from now on, including those not yet accepted. The port stays bound. On the loop's thread.
+    /// Refuses connects from now on, including those not yet accepted. The port stays bound. Call it on the loop's
+    /// thread.
     package func refuse() {
         guard !isClosed, !isRefusing else { return }
         isRefusing = true
@@ -47,7 +48,7 @@ package final class ListeningSocket: EventHandler, TimerTarget {
         shutdown(descriptor, Int32(SHUT_RD))
     }
 
-    /// Accepts connects again after ``refuse()``. On the loop's thread.
+    /// Accepts connects again after ``refuse()``. Call it on the loop's thread.
     package func resume() {
         guard !isClosed, isRefusing else { return }
         isRefusing = false
@@ -93,7 +94,7 @@ package final class ListeningSocket: EventHandler, TimerTarget {
     private static func bound(host: String, port: Int) throws(SocketError) -> Int32 {
         let first = try bind(host: host, port: port)
         guard port == 0 else { return try listening(first, host, port) }
-        // A port that the system chose would be released by ``refuse()``. A port bound by its number stays bound.
+        // ``refuse()`` would release a port that the system chose. A port that is bound by its number stays bound.
         defer { close(first) }
         let chosen = try Self.port(of: first)
         return try listening(try bind(host: host, port: chosen), host, chosen)

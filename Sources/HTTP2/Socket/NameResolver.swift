@@ -3,14 +3,13 @@ import Synchronization
 /// Looks up names with the system's resolver. A look-up blocks for many seconds if the network is down, and cannot be
 /// cancelled. Any thread may use this type.
 ///
-/// A look-up is a thread that knows only its name and this resolver. A caller that leaves in the meantime is released
-/// immediately. Callers for the same host share a look-up, so that lanes with repeated attempts leave few threads
-/// behind.
+/// Each look-up has its own thread, which retains no caller that has cancelled its ticket. Callers for the same host
+/// and port share a look-up, so that repeated attempts leave few hanging threads.
 package final class NameResolver: Sendable {
-    /// The maximum number of threads for one host, all of them hanging.
+    /// The maximum number of concurrent look-ups for one host and port.
     package static let threadsMax = 4
-    /// Callers share a look-up for this long. A later caller starts a new one within ``threadsMax``, because the old
-    /// one may hang.
+    /// The time for which callers share a look-up. A later caller starts a new one within ``threadsMax``, because the
+    /// old one may hang.
     private static let sharedForNanoseconds: UInt64 = 5_000_000_000
 
     typealias Found = Result<[SocketAddress], SocketAddress.ResolveFault>
@@ -38,7 +37,7 @@ package final class NameResolver: Sendable {
         fileprivate let flight: Int
         fileprivate let waiter: Int
 
-        /// Ensures that the caller's closure is not called any more.
+        /// Drops the caller's closure, unless the look-up is already calling it.
         func cancel() {
             // The closure is released outside the lock.
             _ = resolver.state.withLock { $0.flights[flight]?.waiters.removeValue(forKey: waiter) }
@@ -62,8 +61,8 @@ package final class NameResolver: Sendable {
     /// The number of look-ups that have not returned.
     var threads: Int { state.withLock { $0.flights.count } }
 
-    /// Calls `take` once, on the look-up's thread, unless the ticket is cancelled before. Returns `nil` if the system
-    /// provides no thread.
+    /// Calls `take` once, on the look-up's thread, unless the ticket is cancelled before. If the system provides no
+    /// thread, calls `take` with a failure immediately, and returns `nil`.
     func resolve(host: String, port: Int, _ take: @escaping @Sendable (Found) -> Void) -> Ticket? {
         let key = Key(host: host, port: port)
         let now = now()

@@ -18,7 +18,7 @@ struct SocketAddress: Sendable {
 
     var isV6: Bool { storage.ss_family == sa_family_t(AF_INET6) }
 
-    /// `127.0.0.1`, `2001:db8::1`.
+    /// The address without its port, such as `127.0.0.1` or `2001:db8::1`.
     var host: String {
         withAddress { address, length in
             var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
@@ -40,7 +40,7 @@ extension SocketAddress {
         let reason: String
     }
 
-    /// Returns the address of a host that is written as an address. It needs no resolver.
+    /// Returns the address of a host that is written as an address, or `nil` for a name. Needs no resolver.
     static func written(host: String, port: Int) -> SocketAddress? {
         lookUp(host: host, port: port, flags: AI_NUMERICHOST).found.first
     }
@@ -77,9 +77,8 @@ extension SocketAddress {
 /// The order in which addresses are tried. Connections are distributed over the addresses, and neither family can delay
 /// the other (RFC 8305 section 4).
 enum AddressSequence {
-    /// Returns the addresses in order. Within a family the order does not depend on the resolver's, and begins at
-    /// another address with every `rotation`. The families alternate, beginning with that of the resolver's first
-    /// address.
+    /// Returns the addresses in order. Within a family they are sorted, and `rotation` selects the first one. The
+    /// families alternate, beginning with that of the resolver's first address.
     static func of(_ found: [SocketAddress], rotation: Int) -> [SocketAddress] {
         guard let first = found.first else { return [] }
         var preferred = rotated(found.filter { $0.isV6 == first.isV6 }, by: rotation)[...]

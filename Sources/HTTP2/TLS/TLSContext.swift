@@ -22,7 +22,7 @@ package final class TLSContext: @unchecked Sendable {
     let sessions: TLSSessionStore?
 
     /// Creates the server's side. With `clientAuthorities` (PEM), a client certificate is requested, not required. A
-    /// certificate that does not verify is accepted, and ``PeerCertificate/isTrusted`` shows it.
+    /// certificate that does not verify is accepted, with ``PeerCertificate/isTrusted`` false.
     package init(server identity: TLSIdentity, clientAuthorities: [UInt8]?) throws(TLSError) {
         guard let context = SSL_CTX_new(TLS_server_method()) else { throw .noContext(reason: TLSError.takeReason()) }
         handle = context
@@ -143,7 +143,7 @@ package final class TLSContext: @unchecked Sendable {
             guard position + 1 + length <= offered.count else { break }
             let isH2 = length == 2 && base[position + 1] == UInt8(ascii: "h") && base[position + 2] == UInt8(ascii: "2")
             if isH2 {
-                // Points into the client's list, which outlives the call.
+                // The result points into the client's list, which outlives the call.
                 chosen?.pointee = base + position + 1
                 chosenLength?.pointee = 2
                 return SSL_TLSEXT_ERR_OK
@@ -154,7 +154,7 @@ package final class TLSContext: @unchecked Sendable {
     }
 }
 
-/// The reason why TLS could not be set up. The texts are OpenSSL's.
+/// The reason why TLS could not be set up. The texts are from OpenSSL, or from the system for an unreadable file.
 package enum TLSError: Error, Hashable, Sendable, CustomStringConvertible {
     case badAuthorities(path: String, reason: String)
     case unreadableAuthorities(path: String, reason: String)
@@ -189,12 +189,12 @@ package enum TLSError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 /// The TLS sessions that servers issued. The next connection to the same peer resumes one, which saves a round trip and
-/// a verification. Each is used once (RFC 8446 appendix C.4).
+/// a verification. Each session is used once (RFC 8446 appendix C.4).
 ///
 /// `@unchecked Sendable`: the handles are inside a `Mutex`, and OpenSSL does not change an issued session.
 final class TLSSessionStore: @unchecked Sendable {
     private static let sessionsPerPeerMax = 4
-    /// The slot of an SSL handle that OpenSSL reserves for its user.
+    /// The index of the data that OpenSSL reserves for the application in an SSL handle.
     private static let dataIndex: Int32 = 0
 
     /// The sessions of one peer. A handle refers to it unretained, because it lives as long as the store.
@@ -213,7 +213,7 @@ final class TLSSessionStore: @unchecked Sendable {
         }
     }
 
-    /// A session. It owns one reference.
+    /// A session, with one owned reference.
     private final class Session: @unchecked Sendable {
         let handle: OpaquePointer
 
@@ -228,7 +228,7 @@ final class TLSSessionStore: @unchecked Sendable {
 
     private let shelves = Mutex<[TLSPeer: Shelf]>([:])
 
-    /// Makes OpenSSL deliver new sessions.
+    /// Makes OpenSSL deliver new sessions to the peer's shelf.
     static func gather(from context: OpaquePointer) {
         SSL_CTX_sess_set_new_cb(context) { handle, session in
             guard let session, let shelf = SSL_get_ex_data(handle, TLSSessionStore.dataIndex) else { return 0 }
@@ -247,7 +247,7 @@ final class TLSSessionStore: @unchecked Sendable {
             return shelf
         }
         SSL_set_ex_data(handle, Self.dataIndex, Unmanaged.passUnretained(shelf).toOpaque())
-        // OpenSSL takes its own reference, and negotiates anew if the session is no longer valid.
+        // OpenSSL takes its own reference, and does a full handshake if the session is no longer valid.
         if let session = shelf.takeSession() { SSL_set_session(handle, session.handle) }
     }
 }

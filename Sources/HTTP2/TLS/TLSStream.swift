@@ -78,7 +78,7 @@ struct TLSStream: ~Copyable {
         default:
             let verified = SSL_get_verify_result(handle)
             guard verified == Int(X509_V_OK) || !isClient else {
-                // If there is no memory for a key, OpenSSL reports the key as too weak.
+                // If memory for a key is missing, OpenSSL reports the key as too weak.
                 if MemoryProbe.isShort { return .failed(.broken(MemoryProbe.summary)) }
                 return .failed(.untrusted(String(cString: X509_verify_cert_error_string(verified))))
             }
@@ -97,7 +97,7 @@ struct TLSStream: ~Copyable {
     /// Whether a TLS session was resumed instead of negotiated anew.
     var isResumed: Bool { SSL_session_reused(handle) == 1 }
 
-    /// Returns the reason for a broken connection. `nil` if the peer just closed it.
+    /// Returns the reason for a broken connection, or `nil` if the peer only closed it.
     private static func fault() -> String? {
         let systemCode = errno
         let code = ERR_peek_error()
@@ -136,7 +136,7 @@ struct TLSStream: ~Copyable {
         SSL_shutdown(handle)
     }
 
-    /// Returns the peer's certificate after the handshake. `nil` if the peer showed none.
+    /// Returns the peer's certificate after the handshake, or `nil` if the peer showed none.
     borrowing func peerCertificate() -> PeerCertificate? {
         guard let certificate = SSL_get1_peer_certificate(handle) else { return nil }
         defer { X509_free(certificate) }
@@ -155,8 +155,8 @@ package struct TLSPeer: Hashable, Sendable {
         self.port = port
     }
 
-    /// Sets SNI and the verification. Only a name goes into SNI (RFC 6066 section 3). Returns false if memory has run
-    /// out.
+    /// Sets SNI and the name to verify. SNI gets only a name, never an address (RFC 6066 section 3). Returns false if
+    /// memory has run out.
     func expect(on handle: OpaquePointer) -> Bool {
         if X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(handle), host) == 1 { return true }
         ERR_clear_error()
@@ -171,7 +171,7 @@ package enum HandshakeFault: Hashable, Sendable {
     case untrusted(String)
     /// TLS was established, and the server did not choose `h2`.
     case notHTTP2
-    /// An alert, or bytes that are not TLS.
+    /// TLS failed, for example by an alert, or by bytes that are not TLS.
     case broken(String)
     /// The connection ended during the handshake. The text is the system's, if there is one.
     case closed(String?)
