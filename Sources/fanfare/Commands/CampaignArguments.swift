@@ -14,7 +14,7 @@ struct VariableArguments: ParsableArguments {
         completion: .file(extensions: ["yaml", "yml", "json"]))
     var varsFile: String?
 
-    /// Returns the values of the file, if there is one, and of `--var`.
+    /// Returns the values of `--vars-file` and of `--var`, which takes precedence.
     func values() throws -> [String: String] {
         var values: [String: String] = [:]
         if let varsFile {
@@ -26,7 +26,7 @@ struct VariableArguments: ParsableArguments {
             guard let (name, value) = entry.splitAtSign("="), !name.isEmpty else {
                 throw ValidationError("--var \(entry): write name=value")
             }
-            // Bytes that are not text arrive as this character, which a person may also have typed.
+            // Swift replaces bytes that are not UTF-8 with this character. A person may also have typed it.
             if value.unicodeScalars.contains("\u{FFFD}"), let other = ArgumentBytes.notText {
                 throw ValidationError(
                     "--var \(name): the argument \(other) is not UTF-8 text; set the terminal to UTF-8, or give the value "
@@ -62,7 +62,7 @@ struct CampaignArguments: ParsableArguments {
     }
 }
 
-/// The shell's completions of campaign names. Prints nothing if there are none.
+/// The shell's completions of campaign names.
 enum CampaignNames {
     @Sendable static func completions(arguments: [String], index: Int, prefix: String) -> [String] {
         let folder = Settings.completing(arguments).configurationIfAny()?.campaigns ?? "campaigns"
@@ -70,9 +70,9 @@ enum CampaignNames {
     }
 }
 
-/// The arguments of this process as the system has them. Swift replaces bytes that are not text with a character.
+/// The arguments of this process as the system holds them, before Swift replaces bytes that are not UTF-8.
 enum ArgumentBytes {
-    /// The position, from 1, of the first argument that is not UTF-8. `nil` if all are.
+    /// The position, from 1, of the first argument that is not UTF-8. `nil` if there is none.
     static var notText: Int? {
         (1..<max(1, Int(CommandLine.argc))).first { place in
             CommandLine.unsafeArgv[place].map { String(validatingCString: $0) == nil } ?? false

@@ -226,7 +226,7 @@ struct DevicesImportCommand: AsyncParsableCommand {
     }
 }
 
-/// Prints a line per second while a long file is read.
+/// Shows the number of devices read so far and the rate, at most once a second.
 private final class ImportMeter {
     private let clock = ContinuousClock()
     private let start: ContinuousClock.Instant

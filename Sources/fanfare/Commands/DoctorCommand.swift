@@ -78,7 +78,7 @@ extension DiagnoseInstallation.Probes {
 }
 
 extension CredentialFacts {
-    /// Loads the credential and checks that it works: a key signs.
+    /// Loads the credential. A key also signs a text, to prove that it works.
     init(trying credential: Configuration.Credential, for environment: PushEnvironment) throws {
         switch credential {
         case .key(_, _, let path): try self.init(tryingKey: path)

@@ -49,12 +49,12 @@ struct ValidateCommand: AsyncParsableCommand {
         if checked.hasErrors || strict && !checked.isClean { throw ExitStatus.invalidData.exitCode }
     }
 
-    /// Returns the device counts, or none without a readable store. Other commands report a store that cannot be read.
+    /// Returns the device counts, or none if the store cannot be read, which other commands report.
     private func devices(_ configuration: Configuration?) async -> [DeviceCount] {
         (try? await store(configuration)?.deviceCounts()) ?? []
     }
 
-    /// Returns a check for past occurrences: the only start of a configured campaign, due or over, that has a run.
+    /// Returns a function that tells whether a campaign with a single start, due or over, has a run for it.
     private func startedOccurrences(
         _ configuration: Configuration?
     ) async -> @Sendable (_ campaign: String, _ occurrence: String) -> Bool {
@@ -83,7 +83,7 @@ struct ValidateCommand: AsyncParsableCommand {
     }
 
     private func defaultFolders() throws -> [String] {
-        // Prefer a folder here over the machine's configuration, and that over an error about the folder here.
+        // Use the folders here if there is no configuration, or only the machine's and ./campaigns exists.
         let source = settings.source
         guard source.isNear || (source.path != nil && !FileManager.default.fileExists(atPath: "campaigns")) else {
             return ["campaigns", "templates"]
@@ -214,7 +214,7 @@ enum StarterFiles {
         [("fanfare.yaml", configuration)] + ExampleFiles.all.filter { $0.name.hasSuffix("/new-podcast.yaml") }
     }
 
-    /// The example configuration with all paths beside the configuration file instead of in the system's folders.
+    /// The example configuration, with its paths beside the configuration file instead of in the system's folders.
     private static var configuration: String {
         String(decoding: PackageResources.configuration_yaml, as: UTF8.self)
             .replacing("/etc/fanfare/fanfare.yaml", with: "\u{0}fanfare.yaml")

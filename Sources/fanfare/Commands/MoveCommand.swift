@@ -39,7 +39,7 @@ struct MoveCommand: AsyncParsableCommand {
             try await MoveStore.giveUp(old) { senders.liveness(of: $0) == .held }
             return Console.note("\(old.path) can be used again; remove the incomplete store at the new address")
         }
-        // Recover what an ended sender left in flight, unless the store may not be written any more.
+        // Recover the deliveries in flight of dead senders, unless an earlier move forbids writes to the store.
         if old.departed == nil { try await session.recoverAbandoned() }
         let new = try await StoreOpening.open(Self.absolute(to), .arriving, isAlive: { _ in true })
         let stopFile = session.senders.stopFile

@@ -149,7 +149,7 @@ struct AuditCommand: AsyncParsableCommand {
     }
 }
 
-/// The audit log as text, a few lines per event.
+/// The audit log as text, with a few lines per event.
 enum AuditPage {
     static func lines(_ event: StoreEvent) -> [String] {
         let run = event.run.map { "run \($0) \(event.campaign ?? "")" }

@@ -40,7 +40,7 @@ struct RestoreCommand: AsyncParsableCommand {
         defer { hold.release() }
         try await requireNoSender(configuration)
         let summary = try StoreRestoration(file, to: configuration.store).run(now: WallClock.system.now())
-        // Opened for writing, the copy becomes the store. The warning says what follows.
+        // Opening the copy for writing makes it the store, and warns of the runs that it pauses.
         let session = try await settings.session(configuration)
         let result = RestoreResult(
             file: file, store: configuration.store, setAside: summary.setAside, copy: summary.copy,
@@ -59,7 +59,7 @@ struct RestoreCommand: AsyncParsableCommand {
                 + "`systemctl stop fanfare`")
     }
 
-    /// Checks the copy. A copy of an older version is upgraded and checked later, when it is opened.
+    /// Checks the copy. A copy of an older version is not checked here, but upgraded when it is opened as the store.
     private func requireSound(_ configuration: Configuration) async throws {
         let opened: OpenedStore
         do {

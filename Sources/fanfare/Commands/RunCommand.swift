@@ -96,7 +96,7 @@ struct RunCommand: AsyncParsableCommand {
 
     private var wait: Bool? { waiting.map { $0 == .wait } }
 
-    /// The plan to which the run is held. ``validate()`` has checked it.
+    /// The plan that the run must match. ``validate()`` has checked its form.
     private var planned: PlanToken? { plan.flatMap { PlanToken($0) } }
 
     func run() async throws {
@@ -123,7 +123,7 @@ struct RunCommand: AsyncParsableCommand {
                 by: occurrenceBy, of: given.campaign.name, session.store, now: session.clock.now(), zone: .current)
         }
         try await start(given, files, session)
-        // This call found the run late, so a person must look. The next call reports it only on standard error.
+        // This call found the run late, so fail to alert a person. The next call reports it only on standard error.
         if let late { throw late }
     }
 
@@ -157,7 +157,7 @@ struct RunCommand: AsyncParsableCommand {
             return try await sending.execute(missed, wait: wait, json: json)
         }
         try await confirm(&prepared, starting, session)
-        // A person may have taken time to answer.
+        // The answer of a person may have taken time.
         let now = session.clock.now()
         let app = prepared.app
         let started = try await starting.start(
@@ -176,7 +176,7 @@ struct RunCommand: AsyncParsableCommand {
         occurrence ?? occurrenceBy.map { TimerOccurrence.key(by: $0, at: now, zone: .current) } ?? "run-\(now.iso8601)"
     }
 
-    /// Continues a run. Returns why it waits if it was found late and this call must start another occurrence. Returns
+    /// Continues a run. Returns the failure of a late run if this call must then start another occurrence. Returns
     /// `nil` if the call is done.
     private func goOn(with run: Run, _ session: Session) async throws -> Failure? {
         note(run, isOther: isOther(run, session))
@@ -193,7 +193,7 @@ struct RunCommand: AsyncParsableCommand {
         return nil
     }
 
-    /// Returns whether a run named on the command line differs in texts or values from the present files and `--var`.
+    /// Returns whether the run of `--occurrence` differs in texts or values from the present files and `--var`.
     private func isOther(_ run: Run, _ session: Session) -> Bool {
         guard occurrence != nil, let campaign,
             let given = try? CampaignSource.load(campaign, session.configuration)
@@ -260,9 +260,9 @@ enum Waiting: EnumerableFlag {
     }
 }
 
-/// One pass of `run --due`: what the daemon would do now, and then exit. A timer alone can run the product with it.
+/// One pass of `run --due`, which does what the daemon would do now. Started by a timer, it replaces the daemon.
 struct RunDueOnce: Sendable {
-    /// What is due later than this waits for the next pass.
+    /// The maximum wait within a pass. A run with nothing due for longer is left to the next pass.
     private static let idleLimit: Duration = .seconds(60)
 
     private let session: Session
@@ -291,7 +291,7 @@ struct RunDueOnce: Sendable {
             retention: { configuration.outcomesKept }, approvals: { configuration.approvals },
             brake: { configuration.volumeBrake }, logger: logger)
         var outcome = try await runOnce(daemon, snapshot)
-        // Runs that were left open have continued despite the loss.
+        // Unfinished runs have continued, although the campaign folder cannot be used.
         if let loss = catalogue.loss {
             outcome.faults.append(DueFault("the schedules", Failure(.tryAgain, loss.messages.joined(separator: "; "))))
         }
@@ -325,9 +325,11 @@ struct RunDueOnce: Sendable {
 }
 
 extension RunDueOnce {
-    /// Leaves the work to a daemon if there is one. Otherwise prints what was done, and throws the most serious end.
+    /// Leaves the work to a daemon if there is one. Otherwise does one pass, prints its results, and throws the most
+    /// serious failure.
     static func run(_ session: Session, _ logger: Logger, json: Bool) async throws {
-        // A timer's pass may be shorter than the quiet time: what a lost machine left would then wait for ever.
+        // Wait until a takeover is allowed. Short passes would otherwise never recover the deliveries of a dead
+        // machine.
         try await session.runs.waitForQuietTime()
         try await session.recoverAbandoned()
         try await session.runs.requireNoStop(campaign: nil)
@@ -348,7 +350,7 @@ extension RunDueOnce {
         try throwGravestFailure(of: outcome, session.runs)
     }
 
-    /// Throws the most serious end. What waits for the next pass is no failure.
+    /// Throws the most serious failure. A run that waits for the next pass is no failure.
     private static func throwGravestFailure(of outcome: DueOutcome, _ runs: FollowRuns) throws {
         let failures =
             outcome.runs.filter(isFailure).compactMap { $0.end.failure(of: $0.run, runs) }

@@ -52,8 +52,8 @@ struct ScheduleCommand: AsyncParsableCommand {
 }
 
 extension ScheduleCommand {
-    /// Returns the runs that wait for a person, and what is due now. If the store cannot be read, warns, and returns
-    /// what the files alone say is due.
+    /// Returns the runs that wait for a person, and the due occurrences. If the store cannot be read, warns, and
+    /// returns the occurrences that are due by the files alone.
     private func stored(
         _ configuration: Configuration, _ schedule: ListSchedule, _ now: Timestamp
     ) async throws -> (halted: [Run], due: [Agenda.Due]) {
@@ -158,7 +158,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
             do {
                 if let failure = try await poll(source, poller, session, sending) { failures.append(failure) }
             } catch {
-                // A failure of one campaign does not stop the polls of other feeds.
+                // A failure of one campaign must not stop the polls of other feeds.
                 guard let failure = Failure.of(error) else { throw error }
                 failures.append(failure)
             }
@@ -167,7 +167,7 @@ struct FeedsPollCommand: AsyncParsableCommand {
         if let first = failures.first { throw first.with(failures.dropFirst().flatMap(\.messages)) }
     }
 
-    /// Polls one feed if it is due, and sends the runs that it has started. Returns what is wrong with the feed.
+    /// Polls one feed if it is due, and sends its open runs. Returns the failure of the feed, or `nil` for none.
     private func poll(
         _ source: CampaignSource, _ poller: FeedPoller, _ session: Session, _ sending: CommandSender
     ) async throws -> Failure? {

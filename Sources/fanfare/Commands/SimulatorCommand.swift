@@ -51,7 +51,7 @@ struct SimulatorCommand: AsyncParsableCommand {
     @Flag(help: "Accept any well-formed token, registered or not.") var anyToken = false
 
     func validate() throws {
-        // Each push would get BadTopic.
+        // A simulator without a known topic would respond BadTopic to each push.
         guard !anyToken || acceptAll || !topic.isEmpty || registry != nil else {
             throw ValidationError("--any-token needs a topic: name the app's bundle id with --topic")
         }

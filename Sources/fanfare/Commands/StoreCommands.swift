@@ -112,7 +112,7 @@ struct BackupCommand: AsyncParsableCommand {
             ? try ResultJSON.text(result)
             : "\(file): \(result.bytes.counted("byte")), \(result.devices.counted("device")), \(result.runs.counted("run")); "
                 + "checked, and on disk"
-        // Standard output may be the copy itself.
+        // Standard output may be the destination of the copy.
         if (try? OutputPath(file).entry()) == .stream { Console.note(text) } else { Console.print(text) }
     }
 

@@ -8,7 +8,7 @@ struct PostgresPrograms: Sendable {
     /// The user that the server runs as, because it refuses to run as root.
     let owner: String?
 
-    /// Finds the programs. Throws if no server is installed, with advice.
+    /// Finds the programs. If no server is installed, throws an error with advice.
     init() throws {
         guard let folder = Self.folder else {
             throw Failure(
@@ -45,7 +45,7 @@ struct PostgresPrograms: Sendable {
 /// The demo's own server, reached only over a socket in its folder.
 struct DemoCluster: Sendable {
     private static let readyTime: Duration = .seconds(60)
-    /// The number of bytes that the path of a socket must stay below.
+    /// The exclusive upper limit for the bytes of a socket's path.
     private static let pathBytesMax = 107
     private static let user = "fanfare"
 
@@ -89,7 +89,7 @@ struct DemoCluster: Sendable {
 
     private var data: String { "\(folder)/data" }
 
-    /// Gives the folder to the server's user, who must also be able to reach it through all parent folders.
+    /// Makes the server's user the owner of the folder. This user must also have access to all parent folders.
     private func changeOwner(to owner: String) async throws {
         try await processes.run(["chown", owner, folder], log: "postgres")
         do {
@@ -114,13 +114,14 @@ struct DemoCluster: Sendable {
     }
 }
 
-/// Processes that do not outlive this one, however it exits, and files that are removed with them.
+/// Processes that are killed when this one exits for any reason, and files that are removed with them.
 ///
-/// A shell reads a pipe until its other end is closed. Only this process holds that end, and each started process until
-/// it has reported itself, so the shell notices every exit. It has its own session, which no Ctrl-C reaches. Each other
-/// process leads a process group, because Foundation starts it that way.
+/// A watching shell reads a pipe until its end, and then kills the processes. This process holds the pipe's other end,
+/// so the shell notices every exit. A started process holds that end only until it has reported itself. The shell has
+/// its own session, which no Ctrl-C reaches. Foundation makes each other process the leader of a process group.
 final class DemoProcesses: Sendable {
-    /// `$1` is the folder of a server, which is stopped before the other processes are killed. "$@" is removed.
+    /// The script of the watching shell. `$1` is the folder of a server, which is stopped before the other processes
+    /// are killed. All paths in "$@" are removed.
     private static let watch = """
         trap '' INT TERM HUP
         groups=' '
@@ -237,7 +238,7 @@ final class DemoProcesses: Sendable {
         }
     }
 
-    /// Ends all remaining processes and removes the files. Returns when that is done.
+    /// Kills all remaining processes and removes the files. Waits for the end of both.
     func terminateAll() {
         try? pipe.fileHandleForWriting.close()
         watcher.waitUntilExit()
@@ -265,8 +266,8 @@ enum ToolError {
     private static let linesMax = 10
     private static let lastMax = 5
 
-    /// Returns the first line that contains an error and the lines after it, which hold details and hints. Returns the
-    /// last lines if no line does. The very last line often says only that the tool tidies up.
+    /// Returns the first line that contains an error and the lines after it, which hold details and hints. If no line
+    /// contains an error, returns the last lines.
     static func lines(of text: String) -> [String] {
         let lines = text.split(separator: "\n").map(String.init)
         let first = lines.firstIndex { line in

@@ -50,7 +50,7 @@ struct DemoCommand: AsyncParsableCommand {
         if stay { try await serve(folder, simulator) }
     }
 
-    /// Clears environment variables of the user's installation, which the demo must not send from or write to.
+    /// Clears environment variables of the user's installation, so that the demo does not use it.
     private static func leaveEnvironment() {
         let names = ProcessInfo.processInfo.environment.keys.sorted()
         let ours = names.filter { $0.hasPrefix("FANFARE_") }
@@ -61,7 +61,7 @@ struct DemoCommand: AsyncParsableCommand {
         for name in ours + ofServices + names.filter({ $0.hasPrefix("PG") }) { unsetenv(name) }
     }
 
-    /// Serves the pages, at a pace at which a person can watch a broadcast.
+    /// Serves the pages, with a pace slow enough to watch a broadcast.
     private func serve(_ folder: DemoFolder, _ simulator: Simulator) async throws {
         try folder.writeConfiguration(simulator, more: DemoFolder.staying)
         Console.print(
@@ -94,7 +94,7 @@ struct DemoCommand: AsyncParsableCommand {
         }
     }
 
-    /// The name or path that starts this program from another folder.
+    /// The name or path by which this program can be started from another folder.
     private static var program: String {
         let called = CommandLine.arguments[0]
         return called.contains("/") ? URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path : called
@@ -146,10 +146,10 @@ struct DemoScene {
     }
 }
 
-/// The record of one run on APNs' side.
+/// A summary of the requests that the simulator received.
 struct WireAccount {
     let text: String
-    /// The number of accepted tokens, and how many of them were accepted more than once.
+    /// The number of accepted tokens, and the number of tokens that were accepted more than once.
     let accepted, twice: Int
 
     init(_ entries: some Collection<SimulatorLogEntry>) {
@@ -223,7 +223,7 @@ struct DemoFolder {
         }
     }
 
-    /// Writes campaigns, templates and the signing key.
+    /// Writes campaigns, templates and a new signing key. Returns the key as PEM.
     private func writeExamples() throws -> String {
         for folder in ["campaigns", "templates"] {
             try FileManager.default.createDirectory(

@@ -2,12 +2,12 @@ import Foundation
 import Model
 import Campaigns
 
-/// The demo's devices, which are the same on every run, with known shares of every kind of trouble.
+/// The demo's devices, with fixed shares of every kind of trouble. Each run of the demo gets the same tokens.
 struct DemoDevices {
     static let topic = "com.example.wendercast"
     private static let hour: Duration = .seconds(3600)
 
-    /// Language, country, zone: 8 locales over 6 time zones.
+    /// The places of the devices: 8 locales over 6 time zones.
     private static let places: [(locale: String, country: String, zone: String)] = [
         ("en-US", "US", "America/New_York"), ("en-GB", "GB", "Europe/London"), ("de-DE", "DE", "Europe/Berlin"),
         ("de-AT", "AT", "Europe/Berlin"), ("pt-BR", "BR", "America/Sao_Paulo"), ("pt-PT", "PT", "Europe/London"),
@@ -18,7 +18,7 @@ struct DemoDevices {
     enum Trouble: String, CaseIterable {
         /// 410, inactive since yesterday.
         case dead
-        /// 410, but the app registered again after that: must be kept.
+        /// 410, but the app has registered again since, so the device must be kept.
         case deadBeforeRegistration = "dead before its last registration"
         /// A token of another environment: 400 BadDeviceToken.
         case foreign
@@ -45,7 +45,7 @@ struct DemoDevices {
         "token,environment,topic,installation_id,user_id,locale,time_zone,country,app_version,os_version,model,"
         + "alerts_allowed,registered_at,last_seen_at,tags"
 
-    /// The device with this number, from 0.
+    /// Returns the device with this number, from 0.
     mutating func device(_ number: Int) -> Device {
         let place = Self.places[number % Self.places.count]
         let token = token()

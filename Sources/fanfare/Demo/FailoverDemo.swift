@@ -7,12 +7,12 @@ import Senders
 import Sending
 import Store
 
-/// Two senders on one server, each as if on its own machine. One dies in the middle of a broadcast, and the outcome is
-/// counted on APNs' side.
+/// Runs two senders on one database server, each as if on its own machine. Kills one in the middle of a broadcast, and
+/// compares the record with what the simulator received.
 struct FailoverDemo: Sendable {
     let programs: PostgresPrograms
     let folder: DemoFolder
-    /// Whether a person named the folder, and finds the demo's files there afterwards.
+    /// Whether a person named the folder. The demo's files then remain there.
     let isNamed: Bool
     let devices: Int
 
@@ -36,7 +36,7 @@ struct FailoverDemo: Sendable {
     }
 
     private func play(_ processes: DemoProcesses) async throws {
-        // The server's user may pass through the folder but not list it.
+        // Let the server's user pass through the folder, but not list it.
         if programs.owner != nil { chmod(folder.path, 0o711) }
         let cluster = try DemoCluster(programs, in: server, processes)
         let simulator = try folder.prepare(devices: devices)
@@ -102,7 +102,7 @@ private struct Failover: Sendable {
         }
     }
 
-    /// Kills the sender that leads the run, once another takes part, and waits until the other has taken over.
+    /// Kills the run's owner between a quarter and half of the run, and waits until the other sender has taken over.
     private func strike() async throws {
         let victim = try await leadInTheMiddle()
         let name = ProcessName.shown(victim)
@@ -143,7 +143,7 @@ private struct Failover: Sendable {
         }
     }
 
-    /// Compares the record with what APNs' side saw.
+    /// Compares the record with what the simulator received.
     private func compare(_ wire: WireAccount) async throws {
         let run = try await session.useCases.run("new-podcast")
         let report = try await session.useCases.reports.result(of: run)

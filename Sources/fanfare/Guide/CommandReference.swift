@@ -3,7 +3,7 @@ import Guide
 /// The reference page of all commands, from their definitions.
 enum CommandReference {
     static var page: GuidePage {
-        // The definitions are this program's own: a test reads the page.
+        // This cannot fail, because the definitions are the program's own. A test checks the page.
         let sections = (try? CommandDefinition.fanfare())?.leaves.flatMap(blocks)
         let head: [MarkdownBlock] = [
             .heading(level: 1, [.text("Commands")]),
@@ -23,7 +23,7 @@ enum CommandReference {
             + (rows.isEmpty ? [] : [table])
     }
 
-    /// Lines that start with blanks keep their layout, and other lines flow.
+    /// Returns the paragraphs of a discussion. A paragraph of indented lines keeps its layout, and any other one flows.
     private static func discussion(_ text: String) -> [MarkdownBlock] {
         text.split(separator: "\n\n").map { part in
             let lines = part.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)

@@ -91,11 +91,11 @@ enum TerminalPager {
         guard isatty(STDOUT_FILENO) == 1, page(text) else { return Console.print(text) }
     }
 
-    /// Returns false if no pager could be started.
+    /// Shows the text in a pager. Returns false if no pager could be started.
     private static func page(_ text: String) -> Bool {
         var environment = ProcessInfo.processInfo.environment
         let command = environment["PAGER"].flatMap { $0.isEmpty ? nil : $0 } ?? "less"
-        // Quits if the text fits on the screen, shows bold text, and leaves the text on the screen.
+        // `less` then quits if the text fits on the screen, shows bold text, and leaves the text on the screen.
         if environment["LESS", default: ""].isEmpty { environment["LESS"] = "FRX" }
         let pager = Process()
         pager.executableURL = URL(fileURLWithPath: "/bin/sh")
@@ -108,7 +108,7 @@ enum TerminalPager {
         try? input.fileHandleForWriting.write(contentsOf: Data((text + "\n").utf8))
         try? input.fileHandleForWriting.close()
         pager.waitUntilExit()
-        // The shell did not find the pager.
+        // 127 means that the shell did not find the pager.
         return pager.terminationStatus != 127
     }
 }

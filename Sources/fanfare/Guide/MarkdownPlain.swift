@@ -22,7 +22,7 @@ struct MarkdownPlain {
             return [isStyled ? "\u{1B}[1m\(title)\u{1B}[0m" : title]
         case .paragraph(let spans): return wrapped(text(of: spans), width)
         case .code(_, let file?, let lines):
-            // The content is not indented, so that a reader can copy it as it is.
+            // The content of a file is not indented, so that a reader can copy it unchanged.
             let rule = String(repeating: "-", count: 8)
             return ["\(file):", rule] + lines + [rule]
         case .code(_, nil, let lines): return lines.map { "    " + $0 }
@@ -36,7 +36,7 @@ struct MarkdownPlain {
         }
     }
 
-    /// The text of spans. A link to the web shows its address after its text.
+    /// Returns the text of spans. The address of a web link, or the command for a page, follows the link's text.
     private func text(of spans: [MarkdownSpan]) -> String {
         spans.map { span in
             switch span {
@@ -61,7 +61,7 @@ struct MarkdownPlain {
         Page.wrapped(text, width: width, length: \.shownCount)
     }
 
-    /// Sets the columns side by side. The widest columns share the width that the narrow ones leave, and wrap.
+    /// Puts the columns side by side. If they are too wide, the widest columns are narrowed, and their texts wrap.
     private func table(_ rows: [[[MarkdownSpan]]]) -> [String] {
         let cells = rows.map { $0.map { text(of: $0) } }
         let columns = cells.map(\.count).max() ?? 0

@@ -124,7 +124,7 @@ extension GuidePage {
 }
 
 extension OutcomePolicy.Row {
-    /// What Fanfare does after such a response.
+    /// The consequence of such a response, in sentences.
     fileprivate var explanation: String {
         let effect: String? =
             switch consequence {

@@ -72,7 +72,8 @@ struct InstallCommand: ParsableCommand {
         Console.print("installed \(path)")
     }
 
-    /// Installs under another name first, because the installed program may be running and may be this process.
+    /// Copies this program to a draft beside the destination, and then renames it. The installed program may be
+    /// running.
     private func installBinary(_ binary: String) throws {
         let path = staged(binary)
         let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
@@ -103,7 +104,7 @@ struct InstallCommand: ParsableCommand {
         path.hasSuffix("/") ? String(path.dropLast()) : path
     }
 
-    /// Returns an additional line for a store that is a database.
+    /// Returns the additional instruction for a store in a database.
     private func password(_ layout: InstallLayout) -> String {
         "\n  put HOST:PORT:DATABASE:USER:PASSWORD of the database into \(layout.settings)/keys/pgpass (chmod 600)"
     }
@@ -145,7 +146,7 @@ struct InstallLayout {
     struct File {
         var path: String
         var text: String
-        /// Whether the file belongs to the operators once it exists.
+        /// Whether an existing file is kept, because operators edit it.
         var isTheirs = false
     }
 
@@ -172,7 +173,7 @@ struct InstallLayout {
         ]
     }
 
-    /// The files for Prometheus, Grafana, and the person on call.
+    /// The files for Prometheus and Grafana, and the runbook.
     private var monitoring: [File] {
         [
             File(path: "\(examples)/monitoring/alerts.yml", text: located(PackageResources.alerts_yml)),
@@ -202,7 +203,8 @@ struct InstallLayout {
         }
     }
 
-    /// The folders to create if they are missing. The daemon obeys campaigns there, so the examples are kept elsewhere.
+    /// The folders to create if they are missing. The daemon starts campaigns from here, so the examples are installed
+    /// elsewhere.
     var folders: [(path: String, mode: Int)] {
         [
             (settings, 0o755), ("\(settings)/campaigns", 0o755), ("\(settings)/templates", 0o755),
@@ -210,7 +212,7 @@ struct InstallLayout {
         ]
     }
 
-    /// Returns a text of the repository, which names `/usr`, with the paths of this installation.
+    /// Returns a packaged file with the paths of this installation in place of `/usr` and `/etc`.
     private func located(_ bytes: [UInt8]) -> String {
         let text = String(decoding: bytes, as: UTF8.self)
             .replacing("/usr/bin/fanfare", with: binary).replacing("/etc/fanfare", with: settings)

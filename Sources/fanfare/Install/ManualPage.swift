@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// The manual page `fanfare(1)`, generated from the definitions of the commands: the `--help` texts of all commands.
+/// The manual page `fanfare(1)`, generated from the definitions of the commands, with all `--help` texts.
 struct ManualPage {
     let root: CommandDefinition
     let version: String
@@ -86,13 +86,13 @@ struct CommandDefinition: Decodable {
         (subcommands ?? []).filter { $0.shouldDisplay != false && $0.commandName != "help" }
     }
 
-    /// The commands without subcommands, with their whole names, such as `fanfare devices show`.
+    /// The commands without subcommands, with their full names, such as `fanfare devices show`.
     var leaves: [(name: String, command: CommandDefinition)] {
         guard !shown.isEmpty else { return [(commandName, self)] }
         return shown.flatMap { $0.leaves.map { ("\(commandName) \($0.name)", $0.command) } }
     }
 
-    /// The arguments except `--help` and `--version`, which every command has.
+    /// The displayed arguments, except `--help` and `--version`, which every command has.
     var ownArguments: [ArgumentDefinition] {
         (arguments ?? []).filter { $0.shouldDisplay && !["help", "version"].contains($0.preferredName?.name) }
     }
@@ -141,7 +141,7 @@ struct ArgumentDefinition: Decodable {
     var heading: String {
         let value = "\\fI\(Roff.text(value))\\fR"
         if kind == .positional { return value }
-        // The short name comes first, as is usual.
+        // The short name comes first.
         let names = (names ?? []).sorted { $0.name.count < $1.name.count }
         let all = names.map { "\\fB\(Roff.text($0.text))\\fR" }.joined(separator: ", ")
         return kind == .flag ? all : "\(all) \(value)"
@@ -154,13 +154,13 @@ struct ArgumentDefinition: Decodable {
     }
 }
 
-/// Text for `man`, escaped so that no part is a command.
+/// Writes text for `man`, escaped so that no part is a macro.
 enum Roff {
     static func text(_ text: String) -> String {
         text.replacing("\\", with: "\\e").replacing("-", with: "\\-").replacing("\"", with: "\\(dq")
     }
 
-    /// Returns the text as one line that is not a command.
+    /// Returns the text as one line that is not a macro.
     static func line(_ text: String) -> String {
         let text = self.text(text.split(separator: "\n").joined(separator: " "))
         return text.hasPrefix(".") || text.hasPrefix("'") ? "\\&" + text : text

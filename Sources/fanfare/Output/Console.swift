@@ -4,7 +4,7 @@ import Logging
 import Model
 import Synchronization
 
-/// Prints results to standard output and everything else to standard error. Clears a progress line before other text.
+/// Prints results to standard output and everything else to standard error. Clears the progress line before other text.
 enum Console {
     private static let hasProgressLine = Mutex(false)
     /// The format of lines on standard error. `nil` leaves them unchanged.
@@ -25,7 +25,7 @@ enum Console {
     /// Makes notes and errors use the format of the log's lines from now on.
     static func speak(_ lines: LogLines) { self.lines.withLock { $0 = lines } }
 
-    /// Prints a note for a person while results are produced.
+    /// Prints a note or a warning to standard error.
     static func note(_ text: String) {
         say(text, text.lowercased().hasPrefix("warning: ") || text.contains(": warning: ") ? .warning : .info)
     }
@@ -42,7 +42,7 @@ enum Console {
         write(text + "\n", to: FileHandle.standardError)
     }
 
-    /// Replaces the progress line. Only for a terminal.
+    /// Replaces the progress line. Call it only if ``isTerminal``.
     static func progress(_ line: String) {
         hasProgressLine.withLock { $0 = true }
         write("\r\u{1B}[2K" + line, to: FileHandle.standardError)
@@ -57,7 +57,7 @@ enum Console {
     }
 
     private static func write(_ text: String, to handle: FileHandle) {
-        // A reader that has gone (`fanfare report | head`) is no error.
+        // A reader that has closed the pipe (`fanfare report | head`) is no error.
         try? handle.write(contentsOf: Data(text.utf8))
     }
 

@@ -3,7 +3,7 @@ import Model
 import Store
 import Synchronization
 
-/// A device as text for people. Its token is shown by the last 8 characters.
+/// A device as text, with the last 8 characters of its token.
 enum DeviceText {
     static func text(_ device: StoredDevice) -> String {
         fields(device).map { name, value in name.padded(to: 18) + value }.joined(separator: "\n")
@@ -33,17 +33,18 @@ enum DeviceText {
             ("badge", "\(device.badge)"),
             ("tags", record.tags.flatMap { $0.isEmpty ? nil : $0.joined(separator: ", ") }),
         ]
-        // As JSON, because attributes may contain control characters that a terminal would obey.
+        // JSON escapes control characters in attributes, which a terminal would otherwise obey.
         let attributes = record.attributes.flatMap { $0.isEmpty ? nil : StoredJSON.object($0) }
         return (all + [("attributes", attributes)]).compactMap { name, value in value.map { (name, $0) } }
     }
 }
 
-/// The devices that get no pushes, because APNs refused their token as bad or as of another topic.
+/// The suspended devices, whose token APNs refused as bad or as one of another topic. They get no pushes.
 struct SuspendedDevices {
     let json: Bool
 
-    /// Prints a line per device as the devices are read. The counts by reason go to standard error.
+    /// Prints a line per device as the devices are read, and then the counts by reason to standard error. With `json`,
+    /// prints one array at the end.
     func show(_ registered: ManageDevices) async throws {
         let counts = Mutex<[String: Int]>([:])
         let all = Mutex<[DeviceResult]>([])

@@ -34,7 +34,7 @@ final class OutputFile {
         try check { () throws(OutputFault) in try writer.write(text.utf8) }
     }
 
-    /// Moves the file to its final place.
+    /// Moves the file to its final path. Does nothing for standard output.
     func finish() throws {
         guard let writer else { return }
         try check { () throws(OutputFault) in try writer.finish() }
@@ -44,7 +44,7 @@ final class OutputFile {
         do {
             try body()
         } catch {
-            // The reader of a pipe may have read enough.
+            // A reader that closes the pipe early is no error.
             guard !error.isReaderGone else { return }
             throw Self.failure(path, error)
         }

@@ -1,6 +1,6 @@
 import Model
 
-/// Lines for a terminal: a label on the left and text on the right, never wider than a usual window.
+/// Lines for a terminal, with a label on the left and wrapped text on the right.
 struct Page {
     static let width = 100
     private static let labelWidth = 12
@@ -33,7 +33,7 @@ struct Page {
         }
     }
 
-    /// Breaks between words only. A longer word gets its own line.
+    /// Returns the text as lines, broken only between words. A word that is too long gets its own line.
     ///
     /// - Parameter length: the number of columns that a piece of text takes.
     static func wrapped(_ text: String, width: Int, length: (String) -> Int = \.count) -> [String] {

@@ -1,11 +1,11 @@
 import Model
 import Campaigns
 
-/// The table of texts: which devices get each, and how large it can become.
+/// The table of texts, each with its devices and its largest payload.
 struct PlanBlocksText {
     private static let languagesShown = 4
     private static let uncoveredShown = 5
-    /// The maximum number of rows. Beyond it, texts that no device gets share one row.
+    /// The number of texts above which those that no device gets share one row.
     private static let rowsMax = 12
 
     let plan: Plan

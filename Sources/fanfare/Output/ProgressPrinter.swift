@@ -4,9 +4,9 @@ import Model
 import Sending
 import Store
 
-/// Shows the progress of a run: one line that updates itself on a terminal, or a plain line every ten seconds. A plain
-/// line that says the same as the last one is printed once in five minutes, because it goes to a log or into a mail. If
-/// few deliveries are settled, the line says what the remaining ones wait for.
+/// Shows the progress of a run: one line that updates itself on a terminal, or a plain line every ten seconds. An
+/// unchanged plain line is repeated only every five minutes, because it goes to a log or a mail. If few deliveries are
+/// settled, the line says what the remaining ones wait for.
 struct ProgressPrinter: Sendable {
     private static let terminalInterval: Duration = .milliseconds(200)
     private static let plainInterval: Duration = .seconds(10)
@@ -14,7 +14,7 @@ struct ProgressPrinter: Sendable {
 
     let control: RunControl
     let now: @Sendable () -> Timestamp
-    /// Queries the store for what the deliveries wait for, about once a second at most.
+    /// The query for what the deliveries wait for. It is made about once a second at most.
     let waits: @Sendable () async throws -> RunWaits
 
     /// Prints until cancelled.
@@ -30,7 +30,7 @@ struct ProgressPrinter: Sendable {
             if Task.isCancelled { return }
             let counts = control.progress.counts
             if tail.wants(counts, after: clock.now - start) {
-                // A busy store is queried again later, and this line omits the waits.
+                // If the store is busy, this line omits the waits.
                 tail.took((try? await waits()) ?? RunWaits(), now: now())
             }
             let line = Self.line(
@@ -45,8 +45,8 @@ struct ProgressPrinter: Sendable {
         }
     }
 
-    /// Returns `12,400 of 20,000 settled (62.0 %), 9,800/s, 12,369 accepted, 31 rejected, 0 unknown, 1s left`. In place
-    /// of the time left it may say what the remaining deliveries wait for.
+    /// Returns `12,400 of 20,000 settled (62.0 %), 9,800/s, 12,369 accepted, 31 rejected, 0 unknown, 1s remaining`. In
+    /// place of the rate and the remaining time it may say what the deliveries wait for.
     static func line(
         _ counts: DeliveryCounts, settledBefore: Int, elapsed: Duration, waits: [String] = []
     ) -> String {
@@ -68,8 +68,8 @@ struct ProgressPrinter: Sendable {
     }
 }
 
-/// Decides when to query the waits of a run's remaining deliveries: every second while few are settled, and less
-/// often for waits far in the future.
+/// Decides when to query what a run's remaining deliveries wait for. While few are settled, this is every second, or
+/// every 10 s for waits far in the future.
 struct ProgressTail {
     /// The number of deliveries settled per second below which the waits are queried.
     static let littleMax = 1000

@@ -97,7 +97,7 @@ struct ReportText {
         return "  " + (status + reason.reason).padded(to: 32) + reason.count.grouped.rightAligned(to: 12)
     }
 
-    /// Returns the rows of a table that fit a page. The last row holds the sum of the omitted rows.
+    /// Returns the rows of a table, at most ``slicesMax``. The last row then holds the sum of the omitted rows.
     private static func shown(_ slices: [Report.Slice]) -> [Report.Slice] {
         guard slices.count > slicesMax else { return slices }
         let rest = slices[(slicesMax - 1)...]
@@ -107,7 +107,7 @@ struct ReportText {
 
     private static let slicesMax = 20
 
-    /// - Parameter width: that of the longest name in the table.
+    /// - Parameter width: the width of the longest name in the table.
     private static func sliceHeading(_ name: String, _ width: Int) -> String {
         name.padded(to: width + 2)
             + ["audience", "accepted", "rejected", "unknown", "suppressed"].map { $0.rightAligned(to: 12) }.joined()

@@ -5,11 +5,11 @@ import Model
 import Senders
 import Store
 
-/// The present state of one run.
+/// The current state of one run, as text or JSON.
 struct RunStatus {
     private let held: FollowRuns.Held
     private let now: Timestamp
-    /// The step of the wall clock since the run began. `nil` if there was none.
+    /// The step of the wall clock since the run was created. `nil` if there was none.
     private let clockStep: ClockStep?
     private var run: Run { held.run }
 
@@ -22,12 +22,12 @@ struct RunStatus {
     static func noteBusyOwner(_ changed: ControlRun.Changed, _ runs: FollowRuns) {
         guard let owner = changed.busyOwner else { return }
         let holder = runs.holder(owner)
-        // The sender waits for responses, or it is stopped and obeys as soon as it continues.
+        // A sender stopped by SIGSTOP obeys as soon as it continues. Any other one waits for responses.
         let state = holder.state == .stopped ? "has not confirmed it yet" : "still waits for responses"
         Console.note("\(holder.summary) was notified, and \(state)")
     }
 
-    /// Prints the run after a change, and names a sender that still waits for responses.
+    /// Prints the run after a change, and names a sender that has not confirmed the change.
     static func show(_ changed: ControlRun.Changed, _ runs: FollowRuns, json: Bool) throws {
         noteBusyOwner(changed, runs)
         Console.print(try RunStatus(runs.held(changed.run), now: runs.now).output(json: json))
@@ -66,7 +66,8 @@ struct RunStatus {
 
     static func state(_ run: Run) -> String { RunResult(run).stateSummary }
 
-    /// Returns `running, held by web1:4711 (stopped)`. Names the process unless it is seen to run.
+    /// Returns the state in one line, such as `running, held by web1:4711 (stopped)`. Omits a process that is known to
+    /// run.
     static func line(_ held: FollowRuns.Held, now: Timestamp) -> String {
         let holder = held.holder.flatMap {
             $0.state == .running ? nil : ", held by \($0.process) (\($0.state.rawValue))"
@@ -165,7 +166,7 @@ extension DaemonStatus {
 }
 
 extension FollowRuns.Daemon {
-    /// The text for `status`: one line for the daemon, and the problems of the files that it reads.
+    /// The text for `status`: one line for the daemon, followed by the problems of its files.
     var text: String {
         let status = heartbeat.status
         let problems = status.problems.flatMap { problem in
@@ -186,7 +187,7 @@ struct StatusWatch {
     let limit: Int
     let interval: Duration
 
-    /// Shows pages until the one run is over, or the task is cancelled.
+    /// Shows pages until the watched run is over, or the task is cancelled.
     func show() async throws {
         let clock = ContinuousClock()
         var last: (settled: [Int64: Int], at: ContinuousClock.Instant)?
@@ -214,7 +215,7 @@ struct StatusWatch {
         return Int(Double(run.counts.settled - before) / max((now - last.at).inSeconds, 0.001))
     }
 
-    /// Returns what the watched run waits for, while little of it is settled.
+    /// Returns what the watched run waits for, while few of its deliveries are settled.
     private func waits(_ overview: FollowRuns.Overview, _ rates: [Int?]) async throws -> [String] {
         guard run != nil, let run = overview.runs.first?.run, let rate = rates.first ?? nil,
             rate < ProgressTail.littleMax
@@ -229,7 +230,7 @@ struct StatusWatch {
             let rest = waits.isEmpty ? Self.timeLeft(run, rate) : waits.map { "; " + $0 }.joined()
             lines.append("run \(run.id): \(max(0, rate).grouped) settled/s\(rest)")
         }
-        // Move to the top, and clear what the previous page left below.
+        // Move the cursor to the top, and clear the previous page.
         let home = isatty(STDOUT_FILENO) == 1 ? "\u{1B}[H\u{1B}[2J" : ""
         Console.print(home + lines.joined(separator: "\n"))
     }

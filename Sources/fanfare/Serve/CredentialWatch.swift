@@ -6,7 +6,7 @@ import Sending
 import Synchronization
 
 /// Checks whether the configured keys and certificates can be used, and until when. Reads them at a start, a reload and
-/// a scrape. Scrapes read them at most once a minute. Logs each change.
+/// a scrape. Scrapes read them at most once a minute. Logs each new problem and its end.
 final class CredentialWatch: Sendable {
     struct State: Hashable, Sendable {
         var topic: String
@@ -14,7 +14,7 @@ final class CredentialWatch: Sendable {
         var credential: String
         /// The reason why the credential cannot be used. `nil` if it can.
         var problem: String?
-        /// When the certificate expires. `nil` for keys, which do not expire.
+        /// The expiry of the certificate. `nil` for keys, which do not expire.
         var expiresAt: Timestamp?
     }
 

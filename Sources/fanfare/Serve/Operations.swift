@@ -17,11 +17,12 @@ enum Operations {
     /// `http.listen`.
     ///
     /// - Parameters:
-    ///   - isCoordinator: whether this process starts what is due for all senders.
+    ///   - isCoordinator: whether this process starts due occurrences for all senders.
     ///   - stops: the stops in force.
     ///   - outages: the endpoints that give this process no responses.
-    ///   - health: why the daemon does not do its work. `nil` if it does.
-    ///   - readiness: why the daemon cannot serve requests now. `nil` if it can.
+    ///   - health: the reason why the daemon does no work, or `nil` if it works.
+    ///   - readiness: the reason why the daemon is not ready, or `nil` if it is. The server also reports a store that
+    ///     does not respond.
     static func server(
         _ configuration: Configuration, webConsole: WebConsole, observer: ObserveStore,
         now: @escaping @Sendable () -> Timestamp, scrape: Scrape, logger: Logger,
@@ -73,7 +74,8 @@ enum Operations {
                 + ServiceGauges.all(senders) + ServiceGauges.credentials(credentials.look()) + [tokenAges]
         }
 
-        /// The ages for the keys that the configuration names. A key that it no longer names signs nothing.
+        /// The ages of the tokens of the configured keys. A key that was removed from the configuration signs no more
+        /// tokens.
         private var tokenAges: GaugeFamily {
             let names = Set(
                 configuration().apps.flatMap { app in PushEnvironment.allCases.map { app.credential.name(in: $0) } })
@@ -114,7 +116,7 @@ enum Operations {
         do {
             let observation = try await observer.observe(now: now)
             let sharing = try await observer.sharing().map(GaugeFamily.of)
-            // A database is backed up by its server's own tools.
+            // Omit the last backup: the server's own tools back up a database.
             let store = GaugeFamily.of(observation).filter { sharing == nil || $0.name != GaugeFamily.lastBackup }
             return store + (sharing ?? []) + [up(1)] + own
         } catch {
@@ -172,8 +174,7 @@ enum Operations {
 
 /// Serves pages, API, metrics and health checks while the daemon runs.
 ///
-/// If a port is taken or the server fails, only these are missing and no broadcast is affected. The server is retried
-/// after a pause.
+/// If the port is taken or the server fails, the server is retried after a pause. No broadcast is affected.
 struct OperationsService: Service {
     private static let pauseMax: Duration = .seconds(60)
 
@@ -183,10 +184,10 @@ struct OperationsService: Service {
     /// Receives the address once the server listens on it.
     private let announce: @Sendable (_ address: String) -> Void
     private let listening: AsyncStream<Never>.Continuation
-    /// Ends when the port is bound, or when binding has failed for now.
+    /// A stream that ends when the port is bound, or when the first attempt has failed.
     let isSettled: AsyncStream<Never>
 
-    /// - Parameter supervisor: its pauses end when the process is asked to stop.
+    /// - Parameter supervisor: a supervisor whose pauses end at a graceful stop of the process.
     init(
         server: HTTPServer, supervisor: Supervisor, logger: Logger,
         announce: @escaping @Sendable (_ address: String) -> Void = { _ in }

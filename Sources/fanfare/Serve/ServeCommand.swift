@@ -123,7 +123,7 @@ private struct ServeServices: Service, CustomStringConvertible {
     let daemon: DaemonService
     let operations: OperationsService?
 
-    /// The name in the group's log, which would otherwise print all the services' data.
+    /// The name in the group's log, which would otherwise print all properties.
     var description: String { "daemon" }
 
     func run() async throws {
@@ -149,7 +149,7 @@ private struct ServeServices: Service, CustomStringConvertible {
 
 /// The daemon as a service of a group. It reads the files, reports to the service manager, and stops gracefully.
 struct DaemonService: Service {
-    /// Changes within this time, as an editor or a deployment makes them, count as one.
+    /// The wait after a change of files. An editor or a deployment makes several changes in this time.
     private static let settleTime: Duration = .milliseconds(200)
 
     let daemon: Scheduler
@@ -164,15 +164,15 @@ struct DaemonService: Service {
     func run() async throws {
         let (snapshots, snapshot) = AsyncStream.makeStream(of: Scheduler.CampaignSnapshot.self)
         let hangUps = await UnixSignalsSequence(trapping: .sighup)
-        // A client that sees the daemon ready may query its health.
+        // Wait for the port, because a client may query the health of a ready daemon.
         if let operations { for await _ in operations.isSettled {} }
-        // The daemon works from now on, however long the files take: abandoned runs continue. If the manager cannot be
-        // told yet, it is told again later.
+        // Report the daemon as ready before the files are read, because it already continues abandoned runs. If the
+        // report fails, it is repeated later.
         let isToldReady = (try? manager.send(.ready)) != nil
         try await withGracefulShutdownHandler {
             try await work(hangUps, snapshots, snapshot, isToldReady: isToldReady)
         } onGracefulShutdown: {
-            // A manager that has gone away must not block the stop.
+            // An unreachable manager must not block the stop.
             try? manager.send(.stopping)
         }
     }
@@ -208,15 +208,15 @@ struct DaemonService: Service {
     }
 
     private func reloadAsAsked(_ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation) async throws {
-        // The files are read even if the manager cannot be told.
+        // Read the files even if the manager cannot be notified.
         let told = Result { try manager.sendReloading() }
         try await reload(snapshot, isAsked: true)
         try told.get()
         try manager.send(.ready)
     }
 
-    /// - Parameter isAsked: whether a person asked, who may have replaced a key file without a change of the
-    ///   configuration.
+    /// - Parameter isAsked: whether a person requested the reload. A key file may then have changed although the
+    ///   configuration has not.
     private func reload(
         _ snapshot: AsyncStream<Scheduler.CampaignSnapshot>.Continuation, isAsked: Bool = false
     ) async throws {
@@ -249,7 +249,7 @@ struct DaemonService: Service {
 }
 
 extension WallClock {
-    /// Returns this clock for a service that is not cancelled at a stop of the process. Its sleeps end at the stop.
+    /// Returns a clock whose sleeps end at a graceful stop, for a service that is not cancelled then.
     fileprivate var endingAtShutdown: WallClock {
         let sleep = sleep
         return WallClock(boot: boot, now: now, uptime: uptime) { duration in
@@ -259,17 +259,17 @@ extension WallClock {
 }
 
 extension WebhookDispatcher {
-    /// How long a finished command waits for webhooks. The next process delivers the rest.
+    /// The maximum time that a finished command waits for webhooks. The next process delivers the rest.
     static let lastWait: Duration = .seconds(10)
 
     /// Registers the configured webhooks, so that events of runs are kept for them from now on. Call this before any
-    /// run changes. Throws ``Failure`` for a secret that cannot be read.
+    /// run changes. Throws ``Failure`` for a secret that cannot be read, unless a daemon delivers the webhooks.
     static func registered(_ session: Session, logger: Logger) async throws -> WebhookDispatcher {
         do {
             return try await registered(
                 session.configuration.webhooks, session.store, by: session.actor, clock: session.clock, logger: logger)
         } catch let failure as Failure {
-            // The daemon has the secrets: it has registered the webhooks and delivers them.
+            // The daemon can read the secrets, has registered the webhooks, and delivers them.
             guard try await session.runs.daemon() != nil else { throw failure }
             return WebhookDispatcher(
                 store: session.store, actor: session.actor, signatures: [:], web: .webhooks, clock: session.clock,
@@ -288,7 +288,7 @@ extension WebhookDispatcher {
 }
 
 extension HTTPClient {
-    /// Returns the client for feeds, whose addresses authors write.
+    /// Returns the client for feeds. Authors write their addresses, so the configuration restricts them.
     static func feeds(_ configuration: Configuration) -> HTTPClient {
         HTTPClient(addresses: .feeds(configuration.feeds), agent: agent)
     }

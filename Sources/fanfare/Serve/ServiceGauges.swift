@@ -7,7 +7,7 @@ import Sending
 import Systemd
 import Web
 
-/// The gauges of this process, its machine and the files beside the store.
+/// The gauges of this process, its credentials, and the files beside the store.
 enum ServiceGauges {
     static func all(_ senders: SenderFolder) -> [GaugeFamily] {
         all(
@@ -15,7 +15,7 @@ enum ServiceGauges {
             folder: URL(fileURLWithPath: senders.path).deletingLastPathComponent().path)
     }
 
-    /// - Parameter folder: the folder with the senders' folder and journals. A store in a file is there too.
+    /// - Parameter folder: the folder that contains the senders' folder. A store in a file is there too.
     static func all(verifiedAt: Timestamp?, folder: String) -> [GaugeFamily] {
         let version = MetricSample([MetricLabel("version", Fanfare.configuration.version)], 1)
         let verified = verifiedAt.map { Double($0.milliseconds) / 1000 } ?? 0

@@ -3,13 +3,13 @@ import Foundation
 import Logging
 import Synchronization
 
-/// Ends the process a fixed time after the first SIGTERM or SIGINT, whatever the graceful stop still waits for.
+/// Ends the process a fixed time after the first SIGTERM or SIGINT, even if the graceful stop has not finished.
 ///
-/// Neither the signal's queue nor the thread that waits is shared with tasks. The process therefore ends even if every
-/// thread of the cooperative pool is blocked. Like `kill -9`, this end loses nothing: a sender's journal holds what was
-/// in flight, and the next start recovers it. The exit status is 0, because the stop was asked for.
+/// No task uses the signal's queue or the waiting thread. The process therefore ends even if every thread of the
+/// cooperative pool is blocked. Like `kill -9`, this loses nothing: a sender's journal holds the requests in flight,
+/// and the next start recovers them. The exit status is 0, because the stop was asked for.
 final class StopDeadline {
-    /// Leaves a margin below the 10 s that the documents promise.
+    /// The time limit of a graceful stop. It leaves a margin below the documented 10 s.
     static let limit: Duration = .seconds(8)
     /// The longest wait for the last log line. Standard error may be a pipe that no process reads.
     private static let lastLineTime: Duration = .milliseconds(200)
@@ -17,7 +17,7 @@ final class StopDeadline {
     private let sources: [any DispatchSourceSignal]
     private let isArmed = Atomic(false)
 
-    /// Takes effect immediately. Call this just before the graceful stop is able to hear the same signals.
+    /// Starts to observe the signals. Call this just before the graceful stop observes them too.
     init(_ limit: Duration = StopDeadline.limit, logger: Logger) {
         let queue = DispatchQueue(label: "fanfare.stop")
         sources = [SIGTERM, SIGINT].map { DispatchSource.makeSignalSource(signal: $0, queue: queue) }

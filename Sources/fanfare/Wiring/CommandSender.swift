@@ -10,15 +10,15 @@ import Store
 import Synchronization
 import UnixSignals
 
-/// Sends runs from this process, or follows the daemon that sends them. Then prints the report.
+/// Sends runs from this process, or follows the daemon that sends them, and prints their reports.
 struct CommandSender: Sendable {
     private let session: Session
     private let logger: Logger
     private let tokens: ProviderTokens
-    /// `nil` for runs that no webhook reports.
+    /// The webhooks that report the runs. `nil` for test runs, which no webhook reports.
     private let webhooks: WebhookDispatcher?
-    /// What this process sends with, if it was loaded before the run was created. Otherwise it is loaded when this
-    /// process is to send.
+    /// The setup, if ``prepare(_:)`` has loaded it before the run was created. Otherwise this process loads it when it
+    /// sends.
     private var setup: SendingSetup?
     /// Whether a run that pauses as late gets a report on standard output. `false` if the caller starts another run.
     var reportsLateRun = true
@@ -30,7 +30,7 @@ struct CommandSender: Sendable {
         tokens = ProviderTokens(session, logger: logger)
     }
 
-    /// Registers the webhooks, so that they report all that changes from now on.
+    /// Registers the webhooks, so that they report all changes from now on.
     static func reporting(_ session: Session, _ log: LogOptions) async throws -> CommandSender {
         let logger = log.logger(session.configuration)
         return CommandSender(session, logger, try await WebhookDispatcher.registered(session, logger: logger))
@@ -41,15 +41,14 @@ struct CommandSender: Sendable {
         CommandSender(session, log.logger(session.configuration), nil)
     }
 
-    /// Prepares this process to send an app's runs, unless a daemon does that: registers it as a sender and loads the
-    /// app's keys. A fault is then an error before anything is recorded. A daemon sends with its own copy of the keys,
-    /// which this user may not be able to read.
+    /// Prepares this process to send an app's runs, unless a daemon is running. A fault is then an error before
+    /// anything is recorded. A daemon sends with its own copy of the keys, which this user may not be able to read.
     mutating func prepareUnlessServed(_ app: Configuration.App) async throws {
         if try await session.runs.daemon() == nil { _ = try await prepare(app) }
     }
 
-    /// Prepares this process to send an app's runs although a daemon may run. Returns `false` if this process cannot
-    /// use the app's key and a daemon runs, which may be able to use it.
+    /// Registers this process as a sender and loads the app's keys, even if a daemon is running. Returns `false` if
+    /// this process cannot use the keys and a daemon is running, which may be able to.
     mutating func prepare(_ app: Configuration.App) async throws -> Bool {
         do {
             setup = try SendingSetup(app, tokens, logger: logger)
@@ -85,7 +84,8 @@ struct CommandSender: Sendable {
         }
     }
 
-    /// Brings the run to its end, prints its report and delivers webhooks. Throws the failure that the end stands for.
+    /// Sends or follows the run until it ends, prints its report and delivers webhooks. Throws the failure that the end
+    /// means.
     ///
     /// - Parameter wait: see ``ExecuteRun``.
     func execute(_ run: Run, wait: Bool?, json: Bool) async throws {
@@ -102,7 +102,7 @@ struct CommandSender: Sendable {
         if let failure = end.failure(of: report.run, session.runs) { throw failure }
     }
 
-    /// Delivers what the webhooks have to report.
+    /// Delivers the due webhook messages, within ``WebhookDispatcher/lastWait``.
     func deliverWebhooks() async throws { try await webhooks?.drain(within: WebhookDispatcher.lastWait) }
 }
 
@@ -143,7 +143,7 @@ struct ForegroundRun: Sendable {
 
     /// Sends the run. The first signal stops it and waits for requests in flight; the second stops it immediately.
     func execute(_ run: Run) async throws -> RunEnd {
-        // Closing a terminal must not leave anything in doubt.
+        // Closing the terminal (SIGHUP) must not leave requests in doubt.
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let stop = StopSwitch()
         let lines = RunLines(run, clock: clock, logger: logger)
@@ -202,14 +202,14 @@ struct ForegroundRun: Sendable {
     }
 
     /// Exits immediately, which is as safe as a crash: requests in flight are in doubt, and the next start says so.
-    /// Uses `_exit`, because threads that use the libraries must not see the libraries shut down.
+    /// Uses `_exit`, because other threads still use the libraries, which must not be shut down.
     private static func leaveAtOnce() -> Never {
         Console.note("stopped immediately; the next start recovers the requests in flight")
         ThisProcess.exitImmediately(ExitStatus.tryAgain.rawValue)
     }
 }
 
-/// A stop request, which may come before there is a run to stop.
+/// A stop request, which may arrive before the run has begun.
 private final class StopSwitch: Sendable {
     private let state = Mutex((control: RunControl?.none, isAsked: false))
 

@@ -7,24 +7,25 @@ import Daemon
 /// The exit codes of every command.
 enum ExitStatus: Int32, CaseIterable {
     case done = 0
-    /// Refused by a guard, missed, or finished without reaching any device, unless that was intended. Also if this was
-    /// the result of an earlier command.
+    /// Refused by a guard, missed, or finished without reaching any device, unless that was intended. A later command
+    /// for the same occurrence exits with the same code.
     case refused = 3
     /// Invalid file or data.
     case invalidData = 65
-    /// No such campaign, run or device.
+    /// No such campaign, run, device, or other named object.
     case notFound = 66
     /// APNs unreachable.
     case unavailable = 69
     /// An error inside Fanfare.
     case internalError = 70
-    /// A file that was to be written cannot be created.
+    /// An output file cannot be created.
     case cannotMake = 73
     /// A disk or file system failed.
     case inputOutput = 74
     /// Busy, or stopped early: run the same command again.
     case tryAgain = 75
-    /// A breaker is open, or the run is late: a person must decide, and no timer continues the run.
+    /// The run was stopped, a breaker is open, or the run is late. A person must decide, and no timer continues the
+    /// run.
     case halted = 76
     /// APNs refuses the credential.
     case credentialRefused = 77
@@ -48,7 +49,7 @@ enum ExitStatus: Int32, CaseIterable {
             }
     }
 
-    /// What the code means, and what to do.
+    /// The meaning of the code, as help texts and the guide show it.
     var meaning: String {
         switch self {
         case .done: "done"
@@ -86,7 +87,7 @@ extension Failure {
         ThisProcess.exitImmediately(ExitStatus(failure.kind).rawValue)
     }
 
-    /// Returns `nil` for errors of the argument parser, which prints its own.
+    /// Converts an error to a failure. Returns `nil` for an error that the argument parser prints.
     static func of(_ error: any Error) -> Failure? {
         switch error {
         case is ExitCode, is ValidationError, is CleanExit: nil

@@ -10,7 +10,7 @@ struct LogOptions: ParsableArguments {
     @Option(help: "The format of a log line (default: log.format of the configuration, or text).")
     var logFormat: Configuration.Log.Format?
 
-    /// Returns a logger to standard error. Other messages of the process go there in the same format.
+    /// Returns a logger that writes to standard error. From now on, notes and errors use the same format.
     ///
     /// - Parameter usual: the level if none is set and standard error is not the journal.
     func logger(_ configuration: Configuration, usual: Configuration.Log.Level = .warning) -> Logger {
@@ -31,8 +31,8 @@ enum Journal {
     static let isStandardError = isStream(
         ProcessInfo.processInfo.environment["JOURNAL_STREAM"] ?? "", descriptor: STDERR_FILENO)
 
-    /// Returns whether `JOURNAL_STREAM`, a device and an inode, names the file of a descriptor. A process started by
-    /// another one inherits the variable, and its standard error may go elsewhere.
+    /// Returns whether `JOURNAL_STREAM`, a device and an inode, names the file of a descriptor. A child process
+    /// inherits the variable, although its standard error may go elsewhere.
     static func isStream(_ name: String, descriptor: Int32) -> Bool {
         var file = stat()
         guard !name.isEmpty, fstat(descriptor, &file) == 0 else { return false }
@@ -52,7 +52,7 @@ enum Journal {
     }
 }
 
-/// The form in which a process writes lines to standard error.
+/// The format of the lines that a process writes to standard error.
 struct LogLines: Sendable {
     private let format: Configuration.Log.Format
     /// Whether each line starts with its priority.
@@ -104,7 +104,7 @@ struct LogLines: Sendable {
         return prefixed("{\(all.map { "\(JSONLine.quoted($0)):\($1)" }.joined(separator: ","))}", level)
     }
 
-    /// Puts the priority in front of each line, because the journal makes an entry of each line.
+    /// Puts the priority in front of each line, because the journal stores each line as an entry.
     private func prefixed(_ text: String, _ level: Logger.Level) -> String {
         guard hasPriority else { return text }
         return text.split(separator: "\n", omittingEmptySubsequences: false)

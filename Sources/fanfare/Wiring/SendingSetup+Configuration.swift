@@ -25,8 +25,8 @@ extension SendingSetup {
     }
 
     /// Loads the app's credentials and points its lanes at Apple, or at the configured endpoints. An environment
-    /// without a key gets no lanes. Throws if a file that the lanes need cannot be read: the run would pause when it
-    /// connects.
+    /// without a key gets no lanes. Throws if the lanes could not use a file that they need, because the run would
+    /// otherwise pause later.
     init(_ app: Configuration.App, _ tokens: ProviderTokens, logger: Logger) throws {
         let all: [PushEnvironment: PushEndpoint] = [
             .production: try Self.endpoint(app, .production), .sandbox: try Self.endpoint(app, .sandbox),
@@ -69,7 +69,7 @@ extension SendingSetup {
         }
     }
 
-    /// Throws if a proxy is set. A direct connection would fail late and unclearly, or break a network policy.
+    /// Throws if a proxy is set. A direct connection would fail late with an unclear error, or break a network policy.
     private static func refuseProxy(_ hosts: [String]) throws {
         for host in hosts {
             if let reason = ProxySetting.refusal(of: host, in: ProcessInfo.processInfo.environment) {
@@ -78,7 +78,7 @@ extension SendingSetup {
         }
     }
 
-    /// Returns the endpoint of an environment's pushes.
+    /// Returns the configured endpoint of an environment, or Apple's.
     static func endpoint(_ app: Configuration.App, _ environment: PushEnvironment) throws -> PushEndpoint {
         switch environment {
         case .production: try endpoint(app.endpoints.production) ?? .production
@@ -128,9 +128,9 @@ enum UnreadableSecret {
 }
 
 extension LocalSender {
-    /// Returns the sender of this process for all apps of a configuration, which is read when it is needed.
+    /// Returns the sender of this process for all apps of a configuration, which is queried for each setup.
     ///
-    /// - Parameter setup: the setup of the one app that is sent for, if it is loaded already.
+    /// - Parameter setup: the setup to use for every topic, if it was loaded before.
     static func of(
         _ session: Session, actor: Actor, registration: SenderRegistration, tokens: ProviderTokens,
         setup: SendingSetup? = nil,
@@ -225,8 +225,8 @@ enum ProxySetting {
         return "the proxy " + host + (parts.port.map { ":\($0)" } ?? "")
     }
 
-    /// Reads exceptions like curl: names including their subdomains, separated by commas or blanks, or `*` for every
-    /// host.
+    /// Tells whether curl's exceptions include the host. They are names with their subdomains, separated by commas or
+    /// blanks, or `*` for every host.
     private static func isExcepted(_ host: String, _ exceptions: String) -> Bool {
         let host = host.lowercased()
         return exceptions.lowercased().split { $0 == "," || $0 == " " }.contains { exception in

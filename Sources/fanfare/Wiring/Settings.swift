@@ -6,7 +6,7 @@ import Senders
 import Sending
 import Store
 
-/// The `--config` option, and what follows from it.
+/// The `--config` option, with access to the configuration and the store.
 struct Settings: ParsableArguments {
     @Option(
         name: .long,
@@ -14,7 +14,7 @@ struct Settings: ParsableArguments {
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
-    /// Returns the settings of a command line that is being completed.
+    /// Returns the settings of a command line that the shell completes.
     static func completing(_ arguments: [String]) -> Settings {
         var settings = Settings()
         settings.config = arguments.firstIndex(of: "--config").flatMap { index in
@@ -60,8 +60,8 @@ struct Settings: ParsableArguments {
         return try await body(try await Session(configuration, .making))
     }
 
-    /// Opens the store of a configuration that was already read. An error about a missing store names the setting
-    /// behind it.
+    /// Opens the store of a configuration that was already read. An error about a missing store names the setting that
+    /// it comes from.
     func session(_ configuration: Configuration, _ access: StoreAccess = .writing) async throws -> Session {
         do {
             return try await Session(configuration, access)
@@ -82,8 +82,7 @@ struct Settings: ParsableArguments {
     }
 }
 
-/// What a command works with: the configuration, the opened store and its senders, the person who runs it, and its
-/// time.
+/// The context of a command: the configuration, the opened store and its senders, the actor, and the time.
 struct Session: Sendable {
     let configuration: Configuration
     let opened: OpenedStore
@@ -92,7 +91,7 @@ struct Session: Sendable {
     /// The store's time, which all its senders share.
     let clock: WallClock
     let now: Timestamp
-    /// What can be done with the store and the files, the same for commands, pages and the API.
+    /// The use cases, the same for commands, pages and the API.
     let useCases: UseCases
 
     init(_ configuration: Configuration, _ access: StoreAccess) async throws {
@@ -121,8 +120,8 @@ struct Session: Sendable {
     /// Returns the journals of this process and of others.
     func journals() throws -> SenderJournals { try OwnRegistration.register(senders, store).journals }
 
-    /// Returns the run that a person means, after it has recovered and reported what a crash left in flight. A store
-    /// opened only for reading is reported and not changed.
+    /// Returns the run that a person named. First recovers and reports the deliveries in flight of dead senders. If the
+    /// store is open for reading, only reports them.
     func run(_ text: String) async throws -> Run {
         try await recoverAbandoned()
         return try await useCases.run(text)

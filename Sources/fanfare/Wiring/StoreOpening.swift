@@ -9,8 +9,8 @@ import Synchronization
 
 /// Opens the store at an address: a SQLite file by its path, or a PostgreSQL database by its URL.
 enum StoreOpening {
-    /// The time without a heartbeat after which a sender is taken over: four times its trust window, see
-    /// ``SendingSetup``.
+    /// The time without a heartbeat after which a sender is taken over. It is four times the trust window,
+    /// ``SenderTrust/window``.
     private static let takeoverAfter: Duration = .seconds(10)
 
     /// Opens a store. Throws ``StoreError``, or a ``Failure`` of one line. No message contains a password.
@@ -38,7 +38,7 @@ enum StoreOpening {
     /// again.
     private static func requireNeverThere(_ path: String) throws {
         let senders = SenderFolder(besideStore: path, command: ThisProcess.command, now: WallClock.system.now)
-        // The store's path with its links followed.
+        // This is the store's path with its links resolved.
         let store = String(senders.path.dropLast(SenderFolder.suffix.count))
         guard access(store, F_OK) != 0 else { return }
         let file = URL(fileURLWithPath: store)
@@ -65,7 +65,8 @@ enum StoreOpening {
                 address, access, isAlive: senders.isAlive, livingSender: senders.livingSender)
             return OpenedStore(store: store, senders: senders)
         }
-        // The folder of the senders is known once the store has reported its name. Until then all senders may be alive.
+        // The folder of the senders is known once the store has reported its name. Until then all senders count as
+        // alive.
         let known = KnownSenders()
         let store = try await open(address, access, isAlive: known.isAlive)
         let senders = SenderFolder(
@@ -75,7 +76,7 @@ enum StoreOpening {
         return OpenedStore(store: store, senders: senders)
     }
 
-    /// Returns the folder of this machine's senders, if possible without the store, which may be unavailable.
+    /// Returns the folder of this machine's senders. If the store is unavailable, tries to find the folder without it.
     static func senders(_ address: String) async throws -> SenderFolder {
         let command = ThisProcess.command
         guard StoreAddress(address).isURL else {
@@ -103,7 +104,8 @@ enum StoreOpening {
         }
     }
 
-    /// Returns the error for a database that cannot be opened, classified by the remedy: wait, or correct something.
+    /// Returns the error for a database that cannot be opened, classified by its remedy: to wait, or to correct a
+    /// setting.
     private static func failure(_ error: any Error) -> any Error {
         switch error {
         case StoreOpeningFault.noStore(let server): StoreError.noStore(path: server, isEmptyFile: false)
@@ -119,7 +121,7 @@ enum StoreOpening {
     }
 }
 
-/// The liveness check given to a store before the store's senders are known.
+/// The liveness check for a store whose senders are not known yet.
 private final class KnownSenders: Sendable {
     private let senders = Mutex<SenderFolder?>(nil)
 
@@ -128,13 +130,14 @@ private final class KnownSenders: Sendable {
     @Sendable func isAlive(_ owner: String) -> Bool { senders.withLock { $0 }?.isAlive(owner) ?? true }
 }
 
-/// The folder for this machine's locks and journals, if the store is not a file of this machine.
+/// The folder for this machine's locks and journals, if the store is a database.
 enum StateFolder {
     /// The folder of the service, see `StateDirectory=` of its unit.
     static let ofService = "/var/lib/fanfare"
 
-    /// Returns the service's folder if this process is the service or may write there, so that commands see the
-    /// service's senders. Otherwise returns the user's folder.
+    /// Returns the folder that systemd gives the service, else the one of XDG_STATE_HOME. Otherwise returns the
+    /// service's folder if this process may write there, so that commands see the service's senders. The last choice is
+    /// the user's folder.
     static func path(_ environment: [String: String]) -> String {
         let given = { (name: String) in environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
         // systemd separates several folders with colons.

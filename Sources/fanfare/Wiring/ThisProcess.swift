@@ -11,9 +11,9 @@ import Synchronization
 import Systemd
 import UnixSignals
 
-/// The identity of this process, for the audit log and for other processes on the store.
+/// The identity of this process, for the audit log and for other processes that use the store.
 enum ThisProcess {
-    /// The person who runs the command, as the operating system knows them.
+    /// The actor: the user and the signed-in person, as the operating system knows them.
     static var actor: Actor {
         // systemd sets this variable for its units.
         let isUnit = ProcessInfo.processInfo.environment["INVOCATION_ID"] != nil && isatty(STDIN_FILENO) == 0
@@ -29,7 +29,7 @@ enum ThisProcess {
         return actor
     }
 
-    /// Exits the process; every exit goes through here. Skips the exit handlers of the libraries. A thread that closes
+    /// Exits the process. Every exit goes through here. Skips the exit handlers of the libraries. A thread that closes
     /// a connection still uses OpenSSL and libpq, and would crash after their shutdown.
     static func exitImmediately(_ status: Int32) -> Never { _exit(status) }
 
@@ -50,7 +50,7 @@ enum ThisProcess {
     ///
     /// PR_SET_DUMPABLE is no alternative. If /proc shows only traceable processes (`hidepid`, `ProtectProc=invisible`),
     /// it would hide the process from its user's other processes. These must see whether a sender is alive. The limit
-    /// does not apply to handlers that the kernel pipes a dump to; the filter decides what such a dump contains.
+    /// does not apply if the kernel pipes the dump to a handler. The filter then keeps all memory out of it.
     static func keepMemoryPrivate() {
         var limit = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
@@ -143,7 +143,7 @@ enum OwnRegistration {
         return (own.registration, folder.journals(of: store, own: own.journal), own.stops)
     }
 
-    /// Leaves all stores, and deletes the unneeded files of dead senders, including this one's.
+    /// Retires this process in all stores. Deletes the unneeded files of dead senders and of this process.
     static func releaseAll() async {
         let left = registered.withLock { registered in
             defer { registered = [:] }
@@ -154,17 +154,17 @@ enum OwnRegistration {
             // moved.
             try? await entry.store.retire(entry.registration.name)
             entry.registration.release()
-            // The next sender deletes what cannot be deleted now.
+            // The next sender deletes the files that cannot be deleted now.
             try? await entry.folder.removeUnneeded(entry.store)
         }
     }
 }
 
-/// Long work that Ctrl-C and SIGTERM end cleanly, with exit code 75: a transaction is finished or rolled back.
+/// Runs long work that Ctrl-C and SIGTERM end cleanly, with exit code 75. A transaction is finished or rolled back.
 enum Interruptible {
     /// - Parameters:
     ///   - state: what the user finds after an interruption, and what to do.
-    ///   - work: must obey its cancellation.
+    ///   - work: the work, which must respond to its cancellation.
     static func run<Result: Sendable>(
         _ state: String, _ work: @Sendable @escaping () async throws -> Result
     ) async throws -> Result {

@@ -112,13 +112,13 @@ struct ApprovalsCommand: AsyncParsableCommand {
 }
 
 extension Session {
-    /// Prints the emergency override prominently, so that no bystander misses it.
+    /// Prints a prominent warning if the run is sent without its required signatures.
     func warnOfEmergencyOverride(_ run: Run) async throws {
         guard let broken = try await runs.emergencyOverride(of: run) else { return }
         Console.note("WARNING: RUN \(run.id) IS SENT WITHOUT THE SIGNATURES THAT IT NEEDS: \(broken.summary)")
     }
 
-    /// Prints how to continue a resumed run if no daemon is running.
+    /// Prints how to continue a run whose stage was approved, if no daemon is running.
     fileprivate func noteNoSender(_ run: Run) async throws {
         guard try await runs.daemon() == nil else { return }
         Console.note(
@@ -141,7 +141,7 @@ extension Session {
         }
     }
 
-    /// Records a plan for approval, and prints what it needs.
+    /// Requests approval of a plan, and prints the signatures that it needs.
     func ask(for plan: Plan, occurrence: String?, files: [String: String]) async throws {
         let asked = try await useCases.approving.ask(
             plan.definition, occurrence: occurrence ?? "", reach: plan.reach.total, by: actor, now: now, files: files)

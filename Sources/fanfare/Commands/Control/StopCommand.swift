@@ -50,7 +50,8 @@ struct StopCommand: AsyncParsableCommand {
         }
     }
 
-    /// The file has stopped the senders already, so the record may follow later.
+    /// The maximum wait for the store. The file has already stopped the senders, so the store may record the stop
+    /// later.
     private static let storePatience: Duration = .seconds(1)
 
     func run() async throws {
@@ -59,12 +60,12 @@ struct StopCommand: AsyncParsableCommand {
             return Console.print(try await StoreOpening.senders(configuration.store).stopFile.path)
         }
         if lift { return try await liftStop(configuration) }
-        // First, a scope known without the store is stopped without the store.
+        // Do not open the store for a scope that is known without it.
         if let scope = knownScope(configuration) {
             let senders = try await StoreOpening.senders(configuration.store)
             return try await stop(order(scope), senders, configuration)
         }
-        // A store locked by another process can still be read.
+        // Open for reading only: a store that another process has locked can still be read.
         let session = try await settings.session(configuration, .reading)
         let scope: StopOrder.Scope
         do {
@@ -75,7 +76,7 @@ struct StopCommand: AsyncParsableCommand {
         try await stop(order(scope), session.senders, configuration)
     }
 
-    /// Stops by the file and in the store's record. One of them is enough; throws if both fail.
+    /// Writes the stop to the file and to the store. Throws only if both fail.
     private func stop(_ order: StopOrder, _ senders: SenderFolder, _ configuration: Configuration) async throws {
         var fault: (any Error)?
         do {
@@ -108,7 +109,7 @@ struct StopCommand: AsyncParsableCommand {
         return catalogue
     }
 
-    /// Returns the scope of a campaign without a file that had a run, or of one run.
+    /// Looks up the target in the store. Returns the scope of one run, or of a campaign that has runs but no file.
     private func scope(_ session: Session) async throws -> StopOrder.Scope {
         let run = try await session.useCases.run(target ?? "")
         return run.campaign == target ? .campaign(run.campaign) : .run(run.id)
@@ -152,7 +153,8 @@ struct StopCommand: AsyncParsableCommand {
                 + "A sender records the stop when the store accepts writes again; or repeat this command")
     }
 
-    /// Returns `nil` if the time limit is over first. The operation continues until this process exits.
+    /// Returns the result of `body`, or `nil` if the time limit ends first. `body` then continues until this process
+    /// exits.
     private static func within<Value: Sendable>(
         _ limit: Duration?, _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value? {
@@ -171,7 +173,7 @@ struct StopCommand: AsyncParsableCommand {
         return nil
     }
 
-    /// Returns whether the store may take the stop later.
+    /// Returns whether the store may record the stop later.
     private func isPassing(_ error: any Error) -> Bool {
         switch error {
         case let error as StoreError: error.isPassing

@@ -6,14 +6,14 @@ import Sending
 import Store
 import WebClient
 
-/// Connects to an endpoint as its pushes would. With a key it sends one push to a made-up device token. APNs checks the
+/// Connects to an endpoint as a sender would. With a key it sends one push to a made-up device token. APNs checks the
 /// provider token before the device token, so its response tells a known key from an unknown one. A certificate is not
 /// tried.
 struct EndpointProbe {
     let app: Configuration.App
     let environment: PushEnvironment
-    /// The address of the store, whose senders may share a provider token: APNs refuses new tokens more often than
-    /// every 20 minutes.
+    /// The address of the store, to use the provider token that its senders share. APNs allows a new token every 20
+    /// minutes.
     let store: String
 
     private static let limits: WebLimits = {
@@ -38,7 +38,7 @@ struct EndpointProbe {
 
     private func ask(_ endpoint: PushEndpoint, _ reached: inout Reachability) async {
         let client = HTTPClient(addresses: .any, limits: Self.limits, trust: app.endpoints.trust)
-        // An unusable key was already reported by another check.
+        // Another check reports an unusable key.
         let token = try? await authorization()
         let request = token.map { push($0, to: endpoint) } ?? WebRequest(.get, "https://\(endpoint)/")
         let start = ContinuousClock.now

@@ -3,8 +3,7 @@ import Foundation
 import Systemd
 
 extension ServiceFacts? {
-    /// The facts from this machine's unit. `nil` if there is no unit, and for users other than root, who cannot check
-    /// them.
+    /// The facts from this machine's unit. `nil` if there is no unit, or if the user is not root and cannot check them.
     static var ofThisMachine: ServiceFacts? {
         guard geteuid() == 0 else { return nil }
         return InstalledUnit.read(folders: InstalledUnit.folders).flatMap { $0.facts }
