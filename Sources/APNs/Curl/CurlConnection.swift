@@ -286,7 +286,7 @@ extension CurlConnection {
         }
     }
 
-    /// Tells whether the process was paused during the connect. libcurl's time limit includes such a pause, and the
+    /// Tells whether the process was paused while it connected. libcurl's time limit includes such a pause, and the
     /// loop's clock does not. The connect then had less time than allowed, so the request restarts.
     private func wasPaused(_ slot: CurlSlot) -> Bool {
         let tolerance: UInt64 = 500_000_000

@@ -52,12 +52,12 @@ extension LaneConnection {
 
 /// The buffers for one push at a time, reused for later pushes. Only the lane's thread may use them.
 class RequestSlot {
-    /// Its index in the pool.
+    /// The slot's index in the pool.
     final let number: Int
     /// The push in the slot. `nil` if the push has been completed or queued again, or if the slot is free.
     final private(set) var entry: BatchQueue.Entry?
     final private(set) var connectionID = 0
-    /// The time of the event loop's round.
+    /// The start of the push, as the time of the event loop's round.
     final private(set) var startedAt: UInt64 = 0
     /// The number of pushes that the slot has held.
     final private(set) var use = 0
@@ -238,7 +238,7 @@ struct BatchQueue {
         var push: Push { batch.pushes[index] }
         var tag: Int64 { batch.pushes[index].tag }
 
-        /// Call this before the first byte of the request leaves.
+        /// Records the start. Call this before the first byte of the request leaves.
         func started() { batch.started(index) }
         /// Records that the push was certainly not processed.
         func returned() { batch.returned(index) }

@@ -3,14 +3,15 @@ package import Platform
 
 /// The headers that all pushes of a batch share (`ProviderProtocol` section 4).
 package struct PushHeaders: Hashable, Sendable {
-    /// Bundle id with the push type's suffix.
+    /// The bundle id with the push type's suffix.
     package var topic: String
     package var pushType: String
     /// 10, 5 or 1.
     package var priority: Int
-    /// UNIX seconds. 0 means one attempt, not stored. `nil` omits the header, which leaves storage to APNs' policy.
+    /// The expiry in UNIX seconds. 0 means one attempt, without storage. `nil` omits the header, which leaves storage
+    /// to APNs' policy.
     package var expiration: Int64?
-    /// At most 64 bytes.
+    /// The collapse id, at most 64 bytes.
     package var collapseID: String?
 
     package init(topic: String, pushType: String, priority: Int, expiration: Int64? = nil, collapseID: String? = nil) {

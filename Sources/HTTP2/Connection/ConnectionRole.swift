@@ -178,7 +178,7 @@ struct OutputBuffer: ~Copyable {
     /// The maximum output of nghttp2 per call: a frame of 16,384 bytes with its head.
     private static let frameBytesMax = 16_384 + 64
 
-    /// Allocated with the first frame, so that a connection without output needs no memory.
+    /// The buffer, allocated with the first frame, so that a connection without output needs no memory.
     private var storage = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private var start = 0
     private var end = 0

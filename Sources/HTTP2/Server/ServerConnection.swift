@@ -16,7 +16,7 @@ package final class ServerConnection {
     private var requests: [IncomingRequest] = []
     private var free: [IncomingRequest] = []
     private var isEstablished = false
-    /// Called once when the connection has ended.
+    /// The notification of the connection's end, called once.
     var onEnd: (() -> Void)?
 
     /// The number of the connection, which no other connection of the server has.

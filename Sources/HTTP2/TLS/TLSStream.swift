@@ -25,7 +25,7 @@ struct TLSStream: ~Copyable {
     private static let readAheadBytes = 64 * 1024
 
     private let handle: OpaquePointer
-    /// Retained because the handle refers to the context's session store unretained.
+    /// The context, retained because the handle refers to its session store unretained.
     private let context: TLSContext
     private let isClient: Bool
 
