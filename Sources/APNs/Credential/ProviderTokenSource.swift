@@ -31,12 +31,12 @@ package final class ProviderTokenSource: Sendable {
         var renewalAge: Duration = .zero
         /// The generation that APNs called expired.
         var expiredGeneration = 0
-        /// The time before which APNs wants no new token, by ``ProviderTokenClock/uptime``.
+        /// The time before which APNs rejects a new token, by ``ProviderTokenClock/uptime``.
         var heldUntil: Duration = .zero
 
         /// Whether the token was signed for this process alone while the shared record was unavailable.
         var isAlone = false
-        /// Whether the other processes do not know yet that APNs wants no new token.
+        /// Whether the shared record does not contain the current hold yet.
         var mustShareHold = false
         /// The start of the wait for a usable token.
         var waitingSince: Duration?

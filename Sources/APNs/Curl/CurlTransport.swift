@@ -5,8 +5,8 @@ package import Platform
 ///
 /// The proxy comes from the environment, as with curl (`https_proxy`, `no_proxy`).
 package struct CurlTransport: Transport {
-    /// The maximum number of requests in flight per lane, whatever ``LaneLimits/streamsMax`` says. The cost per request
-    /// of libcurl 7.88 was measured to grow with the number of requests in flight.
+    /// The maximum number of requests in flight per lane, even if ``LaneLimits/streamsMax`` is greater. The cost per
+    /// request of libcurl 7.88 was measured to grow with the number of requests in flight.
     package static let streamsMax = 100
 
     private let credential: PushCredential

@@ -98,7 +98,7 @@ struct WarmUp {
     }
 }
 
-/// Decides when a connection is probed, and when it is given up (`ProviderProtocol` section 8: silent death).
+/// Decides when a connection is probed, and when it is treated as dead (`ProviderProtocol` section 8).
 struct Liveness {
     enum Action: Equatable {
         case wait(until: UInt64)

@@ -217,7 +217,7 @@ extension QueuedBatch {
 
 /// The pushes that a lane has accepted and not yet started, in order. Pushes that are queued again go first.
 struct BatchQueue {
-    /// The number of refusals by the peer after which a push is given up.
+    /// The number of refusals by the peer after which a push is completed as `notSent`.
     static let refusalsMax = 8
 
     struct Entry {

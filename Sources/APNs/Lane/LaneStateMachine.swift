@@ -58,7 +58,7 @@ struct LaneStateMachine {
     private static let retiringMax = 4
     /// The interval between checks of a gate that has lapsed. Such a gate usually opens again within seconds.
     private static let lookAgainAfter: UInt64 = 20_000_000
-    /// The pause that APNs wants after TooManyProviderTokenUpdates (`ProviderProtocol` section 3).
+    /// The pause that APNs requires after TooManyProviderTokenUpdates (`ProviderProtocol` section 3).
     private static let tokenUpdatePause: UInt64 = 30_000_000_000
     /// The number of refused streams in a row after which the connection is replaced.
     private static let refusalsMax = 8

@@ -51,7 +51,7 @@ package final class ClientConnection {
     /// The number of requests that have a stream.
     package var openRequests: Int { requests.count }
 
-    /// Whether a TLS session was resumed instead of negotiated anew.
+    /// Whether a TLS session was resumed, so that no full handshake was needed.
     package var isResumed: Bool { core?.isTLSResumed ?? false }
 }
 

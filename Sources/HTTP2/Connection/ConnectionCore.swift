@@ -14,7 +14,7 @@ final class ConnectionCore: EventHandler, TimerTarget {
         /// Frames flow in both directions. Becomes `lingering`, `silent` or `closed`.
         case open
         /// Nothing is written any more, not even PING acknowledgements, and received data is dropped. This simulates a
-        /// dead peer on a working network. Becomes `closed` when the other side gives up.
+        /// dead peer on a working network. Becomes `closed` when the other side closes the connection.
         case silent
         /// All output is written. The peer's last bytes are read and dropped, because closing with unread bytes would
         /// reset the connection and could lose output. Becomes `closed`.

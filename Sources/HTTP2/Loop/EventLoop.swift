@@ -333,7 +333,7 @@ package struct Readiness: OptionSet, Sendable {
 
     package static let readable = Readiness(rawValue: EPOLLIN.rawValue)
     package static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
-    /// The peer is gone or the socket has an error. Reading shows which.
+    /// The peer has hung up, or the socket has an error. Reading shows which.
     package static let broken = Readiness(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
 }
 

@@ -94,7 +94,7 @@ struct TLSStream: ~Copyable {
         return UnsafeBufferPointer(start: name, count: Int(length)).elementsEqual("h2".utf8)
     }
 
-    /// Whether a TLS session was resumed instead of negotiated anew.
+    /// Whether a TLS session was resumed, so that no full handshake was needed.
     var isResumed: Bool { SSL_session_reused(handle) == 1 }
 
     /// Returns the reason for a broken connection, or `nil` if the peer only closed it.

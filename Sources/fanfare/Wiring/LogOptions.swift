@@ -59,7 +59,7 @@ struct LogLines: Sendable {
     private let hasPriority: Bool
     private let now: @Sendable () -> Timestamp
 
-    /// - Parameter isJournal: whether standard error is the journal, whatever the format.
+    /// - Parameter isJournal: whether standard error is the journal, in any format.
     init(
         _ format: Configuration.Log.Format, isJournal: Bool,
         now: @escaping @Sendable () -> Timestamp = { Timestamp(Date()) }
