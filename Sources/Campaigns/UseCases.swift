@@ -55,6 +55,7 @@ package struct UseCases: Sendable {
     package var stopping: StopSending { StopSending(store: store, senders: senders, clock: clock) }
     package var start: StartCampaign { StartCampaign(store: store, runs: runs, configuration: configuration()) }
     package var approving: ApprovePlans { ApprovePlans(store: store, rules: configuration().approvals) }
+    package var plans: KeepPlans { KeepPlans(store: store, rules: configuration().approvals) }
     package var correcting: CorrectRun {
         CorrectRun(
             store: store, runs: runs, templates: configuration().templates, approvals: configuration().approvals)

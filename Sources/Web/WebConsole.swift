@@ -50,6 +50,7 @@ package struct WebConsole: Sendable {
             + StopPages(cases: cases).routes + ChangePages(cases: cases).routes + CampaignPages(cases: cases).routes
             + NewFilePages(cases: cases).routes
             + CalendarPages(cases: cases).routes + ApprovalPages(cases: cases).routes
+            + PlanPages(cases: cases).routes
             + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
             + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
             + GuidePages(load: guide).routes

@@ -40,6 +40,40 @@ struct ApprovalPagesTests {
         return try #require(try answer.result(ListPage<ApprovalResult>.self).items.first)
     }
 
+    @Test func `a plan is asked for, signed by another, and sent, each by its button`() async throws {
+        try await withScene { scene in
+            let planned = try await scene.page(
+                "/campaigns/new-podcast/plan", as: .sender, form: ["v.title": "The Reef"])
+            let plan = try #require(planned.header("location"))
+            let first = try await scene.page(plan, as: .sender)
+            #expect(first.text.contains("needs approval") && first.text.contains("Ask for approval"))
+            #expect(!first.text.contains("/start\""))
+            #expect(try await scene.page("\(plan)/ask", as: .author, form: [:]).status == 403)
+            #expect(try await scene.page("\(plan)/ask", as: .sender, form: [:]).header("location") == plan)
+            let waiting = try await scene.page(plan, as: .sender)
+            #expect(waiting.text.contains("awaiting approval, 0 of 1 signature"))
+            let address = try #require(waiting.text.firstMatch(of: #/href="(\/approvals\/[0-9a-f]+)"/#)).1
+            let approval = try await scene.page(String(address), as: .approver)
+            let shown = try #require(approval.text.firstMatch(of: #/name="plan" value="([^"]+)"/#)).1
+            let signed = try await scene.page("\(address)/approve", as: .approver, form: ["plan": String(shown)])
+            #expect(signed.status == 303)
+            let ready = try await scene.page(plan, as: .sender)
+            #expect(ready.text.contains("approved, 1 of 1 signature") && ready.text.contains("/start\""))
+            // The one who signed finds the way to it, too.
+            let open = try await scene.page(String(address), as: .approver)
+            #expect(open.text.contains("href=\"\(plan)\""))
+            let started = try await scene.page("\(plan)/start", as: .sender, form: [:])
+            #expect(started.header("location") == "/runs/1", "\(started.text)")
+            #expect(try await scene.page(plan, as: .sender).text.contains("sent as run 1"))
+            // A plan of the same content needs signatures of its own, and says so.
+            let again = try await scene.page(
+                "/campaigns/new-podcast/plan", as: .sender, form: ["v.title": "The Reef"])
+            let page = try await scene.page(try #require(again.header("location")), as: .sender)
+            #expect(
+                page.text.contains("needs approval") && page.text.contains("already sent the same content") == false)
+        }
+    }
+
     @Test func `a start waits for a signature, which the API takes from whoever may give it`() async throws {
         try await withScene { scene in
             let plan = try await waiting(scene)

@@ -34,6 +34,7 @@ struct CampaignTemplateTests {
             problems: [problem], readOnly: "not from here")
         editor.conflict = .init("changed", yours: "a", theirs: "b")
         editor.refusal = ["no"]
+        editor.carried = [.init(name: "v.title", value: "x")]
         return editor
     }
 
@@ -42,6 +43,7 @@ struct CampaignTemplateTests {
             {"campaign": "c", "template": "t", "audience": "", "headers": {}, "reach": 1, "selected": 2,
              "by_environment": {"production": 1}, "sent_to": "PRODUCTION: 1 device", "by_zone": [], "by_variant": [], "suppressed": {"holdout": 1},
              "in_quiet_hours": 0, "payload_limit_bytes": 4096, "refusals": ["no"], "plan": "p1",
+             "sent_before": {"run": 1, "occurrence": "o", "state": "finished", "created_at": "x", "summary": "s"},
              "refused_guards": [{"name": "max_reach", "message": "too many"}], "unset_variables": ["title"],
              "waves": [{"starts_at": "x", "devices": 1, "zones": ["UTC"], "expired": 0}],
              "texts": [{"locale": "en", "devices": 1, "languages": [], "payload_max_bytes": 9, "payload_min_bytes": 9, "sample": "{}"}],
@@ -49,8 +51,6 @@ struct CampaignTemplateTests {
             """
         guard let result = try? ResultJSON.value(PlanResult.self, from: json) else { preconditionFailure("plan") }
         var plan = PlanView(result, isNow: true)
-        plan.start = .init(plan: "p1", occurrence: "o")
-        plan.startReason = "no"
         plan.moreWaves = "and 2 more"
         return plan
     }
@@ -75,7 +75,31 @@ struct CampaignTemplateTests {
             device: "d",
             variants: [.init(name: "a", isChosen: true)], hasVariants: true, hasSchedule: true, isNow: true,
             mayPlan: true,
-            mayTest: true, plan: plan, test: .init(run: 1, summary: "w", mark: "accepted", isWaiting: true))
+            mayTest: true, plansAddress: "/plans?campaign=c", test: test)
+    }
+
+    private static var test: TestState {
+        TestState(run: 1, summary: "w", mark: "accepted", isWaiting: true, again: "/campaigns/c?look=1")
+    }
+
+    @Test func `every name in the templates of plans is one of their models`() {
+        let link = PlanPage.Link(address: "/x", label: "x")
+        var plan = PlanPage(
+            address: "/plans/1", heading: "Plan 1", campaign: link, change: link, words: "w", made: "anna",
+            state: "ready",
+            mark: "finished", next: "Send it.", link: link, plan: Self.plan, values: [.init(name: "v", value: "x")],
+            phones: Self.page.phones, mayAsk: true,
+            start: .init(occurrence: "o", guards: [.init(name: "repeat", label: "again")]), mayTest: true, device: "d",
+            variants: ["a"], hasVariants: true, test: Self.test)
+        plan.problem = ["no"]
+        plan.phonesReason = "no"
+        #expect(Self.faults(.plan, plan) == [])
+        let row = PlanList.Row(
+            address: "/plans/1", name: "Plan 1", campaign: "c", words: "w", reach: "1", state: "ready",
+            mark: "finished",
+            made: "anna")
+        #expect(
+            Self.faults(.plans, PlanList(campaign: "c", rows: [row], isEmpty: false, older: "/plans?before=1")) == [])
     }
 
     @Test func `every name in the templates of campaigns and calendar is one of their models`() {

@@ -73,7 +73,7 @@ struct PageTemplateTests {
         Example(template: .approval) {
             ApprovalPages.DetailPage(
                 plan: approval, sentTo: "PRODUCTION", isProduction: true, authors: "a",
-                signatures: [.init(summary: "a", fault: "b")], sinceRun: 1,
+                signatures: [.init(summary: "a", fault: "b")], planAddress: "/plans/1", sinceRun: 1,
                 facts: [.init(name: "a", now: "b", before: "c", differs: true)], maySign: true, problem: "none")
         },
         Example(template: .tokens) {
@@ -89,7 +89,8 @@ struct PageTemplateTests {
     ]
 
     private static let approval = ApprovalPages.Plan(
-        address: "/", name: "a", state: "b", colour: "paused", reach: "1", devices: "1 device", asked: "c", hash: "p1",
+        address: "/", name: "a", words: "w", state: "b", colour: "paused", reach: "1", devices: "1 device", asked: "c",
+        hash: "p1",
         isOpen: true, askAddress: "/")
 
     private static func line() throws -> DevicePages.Line { DevicePages.Line(try golden(DeviceResult.self)) }

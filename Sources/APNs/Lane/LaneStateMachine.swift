@@ -121,9 +121,8 @@ extension LaneStateMachine {
         return .wait(until: due(now, readUntil, queued, unanswered))
     }
 
-    /// Returns the number of requests that may start. If the transport sends no PING, a missed deadline is the only
-    /// sign of a dead connection. No request then starts while others wait there, because it would probably miss its
-    /// deadline too.
+    /// Returns the number of requests that may start. Without PING, a missed deadline is the only sign of a dead
+    /// connection: no request then starts while others wait there, because it would probably miss its deadline too.
     private func room(on connection: ConnectionState, _ now: UInt64) -> Int {
         if !traits.sendsPing, connection.missedDeadlines > 0, connection.openStreams > 0 { return 0 }
         return connection.streamLimit(limits.streamsMax, at: now) - connection.openStreams
@@ -242,8 +241,7 @@ extension LaneStateMachine {
 // MARK: Events of a connection
 
 extension LaneStateMachine {
-    /// Records that requests may start on the connection. `streamLimit` is from the peer's SETTINGS, or `.max` if
-    /// unseen.
+    /// Records that requests may start on it. `streamLimit` is from the peer's SETTINGS, or `.max` if unseen.
     mutating func opened(_ id: ConnectionID, streamLimit: Int, at now: UInt64) {
         guard let index = index(of: id), connections[index].phase == .opening else { return }
         retireCurrent()
@@ -252,8 +250,7 @@ extension LaneStateMachine {
         if traits.sendsPing { connections[index].liveness = Liveness(limits, now: now) }
     }
 
-    /// Records that a connection could not be opened, or cannot be used. `isFinal` means that another attempt would
-    /// also fail.
+    /// Records that a connection cannot be opened or used. `isFinal` means that another attempt would also fail.
     @discardableResult
     mutating func openFailed(
         _ id: ConnectionID, _ error: TransportError, isFinal: Bool, at now: UInt64
@@ -286,8 +283,7 @@ extension LaneStateMachine {
         if isCurrent(id) { retireCurrent() }
     }
 
-    /// Records that the peer accepts no new requests on the connection. `isEnhanceYourCalm` means that the peer finds
-    /// the load too high.
+    /// Records that the peer accepts no new requests on the connection, perhaps because it finds the load too high.
     @discardableResult
     mutating func goingAway(
         _ id: ConnectionID, _ error: TransportError, isEnhanceYourCalm: Bool, at now: UInt64
@@ -334,8 +330,7 @@ extension LaneStateMachine {
         if answer.retiresConnection { retireCurrent() }
     }
 
-    /// Records that the peer refused a request, so the assumed limit is wrong. Requests are then sent one at a time
-    /// until the peer accepts one.
+    /// Records that the peer refused a request. Requests are then sent one at a time until it accepts one.
     @discardableResult
     mutating func refused(on id: ConnectionID, at now: UInt64) -> Consequence {
         guard let index = current, connections[index].id == id else { return .goOn }

@@ -3,6 +3,16 @@ import Store
 
 /// Requests approval again for a plan that was rejected.
 extension ApprovePlans {
+    /// Returns the latest request of a plan that a person starts, in any state; `nil` if approval was never requested.
+    ///
+    /// - Parameter digest: the complete digest, in hex.
+    func latest(campaign: String, digest: String, now: Timestamp) async throws -> ApprovalResult? {
+        guard let found = try await store.approval(campaign: campaign, occurrence: "", digest: digest) else {
+            return nil
+        }
+        return try await result(found, now: now)
+    }
+
     /// Returns the rejected plan with this digest. Throws if none of the latest rejected plans has this digest.
     ///
     /// - Parameter digest: the complete digest, in hex.

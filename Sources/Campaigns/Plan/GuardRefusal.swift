@@ -13,6 +13,8 @@ package enum GuardName: String, Hashable, Sendable, CaseIterable {
     case testTemplate = "test_template"
     /// Not a key: no text of the campaign fits into a payload.
     case payload
+    /// Not a key: a run of the last hours has the same content, see ``EarlierSend``.
+    case repeated = "repeat"
 
     /// Whether a person may override the guard.
     package var mayBeOverridden: Bool { self != .testTemplate && self != .payload }
@@ -29,6 +31,8 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case testTemplate(String)
     /// - Parameter bytes: the size of the smallest payload of all texts.
     case payload(bytes: Int, limit: Int)
+    /// - Parameter facts: which run sent the content, see ``EarlierSend/facts(now:)``.
+    case repeated(facts: String)
 
     package var name: GuardName {
         switch self {
@@ -38,11 +42,13 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case .seeds: .seeds
         case .testTemplate: .testTemplate
         case .payload: .payload
+        case .repeated: .repeated
         }
     }
 
     package var description: String {
-        "\(facts); \(advice)"
+        if case .repeated = self { return "\(facts); \(advice)" }
+        return "\(facts); \(advice)"
             + (name.mayBeOverridden ? "; --override-guard \(name.rawValue) sends anyway; the override is recorded" : "")
     }
 
@@ -56,6 +62,7 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case .maxGrowth(let reach, let before, let run, let limitPercent):
             "the run would reach \(reach.counted("device")), \(Percent.growth(from: before, to: reach)) than the "
                 + "\(before.grouped) of run \(run); guards.max_growth is \(limitPercent.percentText)"
+        case .repeated(let facts): facts
         case .seeds(let stage): "stage \(stage) is for seeds, but selects no device"
         case .testTemplate(let name): "template \(name) is for tests (test: true)"
         case .payload(let bytes, let limit):
@@ -71,6 +78,7 @@ package enum GuardRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case .seeds:
             "check the stage's expression and segment, or import devices; without seeds the run waits for a person"
         case .payload: "shorten the texts, or the values of the variables: nothing would be sent"
+        case .repeated: "change a text or a value, or add --again to send the same content again"
         case .testTemplate: "`fanfare test-send` sends it to one device; to send it to all, remove test: true"
         }
     }

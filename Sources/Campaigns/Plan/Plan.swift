@@ -61,6 +61,8 @@ package struct Plan: Hashable, Sendable {
     package var difference: RunDifference?
     /// The token that identifies this plan, for `fanfare run --plan`.
     package var token: PlanToken
+    /// The SHA-256 in hex that signatures on the plan cover, see ``PlanDigest``.
+    package var digest: String
     /// The reasons why `run` would refuse.
     package var refusals: [GuardRefusal]
     /// The environments that the app has no key for, with their devices.
@@ -77,6 +79,8 @@ package struct Plan: Hashable, Sendable {
     package var emptyExclusions: [String] = []
     /// The values of variables that are probably mistakes, see ``Model/RunDefinition/lintOfValues()``.
     package var lint: [String] = []
+    /// The run that has just sent the same content; `nil` if there is none, or if the schedule sends it.
+    package var earlier: EarlierSend?
 
     package var byEnvironment: [(environment: PushEnvironment, count: Int)] {
         PushEnvironment.allCases.map { environment in

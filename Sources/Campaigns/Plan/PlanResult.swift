@@ -107,6 +107,15 @@ package struct PlanResult: Codable, Hashable, Sendable {
         package var campaignKeys: [String]
     }
 
+    /// A run that has just sent, or still sends, the same content.
+    package struct SentBefore: Codable, Hashable, Sendable {
+        package var run: Int64
+        package var occurrence: String
+        package var state: String
+        package var createdAt: String
+        package var summary: String
+    }
+
     package struct Refusal: Codable, Hashable, Sendable {
         package var name: String
         package var message: String
@@ -161,6 +170,8 @@ package struct PlanResult: Codable, Hashable, Sendable {
     package var emptyExclusions: [String]?
     /// The probable mistakes in the texts with the given values; absent if there are none.
     package var lint: [String]?
+    /// Absent if no run of the last hours has the same content, or if the schedule sends it.
+    package var sentBefore: SentBefore?
     /// The variables that must be given to `run`.
     package var unsetVariables: [String]
 
@@ -207,6 +218,11 @@ package struct PlanResult: Codable, Hashable, Sendable {
         approval = plan.approval
         emptyExclusions = plan.emptyExclusions.isEmpty ? nil : plan.emptyExclusions
         lint = plan.lint.isEmpty ? nil : plan.lint
+        sentBefore = plan.earlier.map { earlier in
+            SentBefore(
+                run: earlier.run.id, occurrence: earlier.run.occurrence, state: earlier.run.state.rawValue,
+                createdAt: earlier.run.createdAt.iso8601, summary: earlier.facts(now: plan.madeAt))
+        }
         unsetVariables = unset
     }
 }

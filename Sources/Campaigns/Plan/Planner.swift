@@ -65,6 +65,7 @@ package struct PlanCampaign: Sendable {
                 .filter(exclusions.contains)
         }
         plan.lint = unset.isEmpty ? shown.lintOfValues().map(\.description) : []
+        if found == nil, unset.isEmpty { plan.earlier = try await EarlierSend.find(shown, in: store, now: now) }
         return Planned(plan: plan, unset: unset, occurrence: found?.key)
     }
 
@@ -129,7 +130,7 @@ package struct Planner: Sendable {
             capped: CappedForecast(preview, reach),
             quiet: QuietForecast(definition, reach, waves),
             difference: try previous.map { try RunDifference(from: $0, to: definition, reach: reach.total) },
-            token: try PlanToken(definition, reach: reach.total, digest: digest.text),
+            token: try PlanToken(definition, reach: reach.total, digest: digest.text), digest: digest.text,
             refusals: GuardRefusal.check(definition) + GuardRefusal.check(campaign, reach, previous: previous))
     }
 

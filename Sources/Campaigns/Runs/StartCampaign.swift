@@ -70,6 +70,17 @@ package struct StartCampaign: Sendable {
         return reach
     }
 
+    /// Returns the run that has just sent the same content; `nil` if there is none, or if the schedule sends it.
+    package func earlier(_ prepared: Prepared, now: Timestamp) async throws -> EarlierSend? {
+        guard prepared.scheduled == nil else { return nil }
+        return try await EarlierSend.find(prepared.definition, in: store, now: now)
+    }
+
+    /// Returns the name of a send that got none, see ``DefaultOccurrence``.
+    package func name(of definition: RunDefinition, now: Timestamp) async throws -> String {
+        try await DefaultOccurrence.name(of: definition, in: store, now: now)
+    }
+
     /// Returns the run that an occurrence has, or `nil`. Throws ``PlanDrift`` if the run does not match the plan.
     package func known(_ campaign: String, occurrence: String, plan: PlanToken?) async throws -> Run? {
         try await starting.known(campaign, occurrence: occurrence, plan: plan)
@@ -93,21 +104,22 @@ package struct StartCampaign: Sendable {
     ///   - plan: the plan that a person has seen, and that the run must match.
     ///   - overriding: the guards that the caller decided to override.
     ///   - files: the hashes of the files, for the audit log.
+    ///   - refusesRepeats: whether to refuse content that was just sent, see ``EarlierSend``.
     ///   - emergencyOverride: the reason to start without the required approvals; `nil` if the run needs no emergency
     ///     override.
     ///   - ready: called when the guards have passed, before anything is written. If it throws, there is no run.
     package func start(
         _ prepared: Prepared, occurrence: String, by actor: Actor, now: Timestamp, plan: PlanToken? = nil,
-        overriding: Set<GuardName> = [], files: [String: String] = [:], emergencyOverride: String? = nil,
-        ready: () async throws -> Void = {}
+        overriding: Set<GuardName> = [], files: [String: String] = [:], refusesRepeats: Bool = false,
+        emergencyOverride: String? = nil, ready: () async throws -> Void = {}
     ) async throws -> Started {
         var definition = prepared.definition
         if prepared.scheduled == nil { definition.plannedAt = now }
         let (run, isNew, reach) = try await starting.start(
             definition, occurrence: prepared.scheduled?.key ?? occurrence, by: actor, now: now, plan: plan,
-            overriding: overriding, files: files, isScheduled: prepared.scheduled != nil,
-            emergencyOverride: emergencyOverride,
-            counted: prepared.reach, ready: ready)
+            overriding: overriding, files: files,
+            refusesRepeats: refusesRepeats && prepared.scheduled == nil, isScheduled: prepared.scheduled != nil,
+            emergencyOverride: emergencyOverride, counted: prepared.reach, ready: ready)
         let keyless = try await starting.keyless(of: run.definition, app: prepared.app, counted: reach, now: now)
         return Started(run: run, isNew: isNew, warnings: keyless.map(\.description))
     }
@@ -122,11 +134,14 @@ extension StartCampaign {
         package var variables: [String: String]
         package var plan: PlanToken?
         package var overriding: Set<GuardName>
+        /// Whether to refuse content that was just sent, see ``EarlierSend``.
+        package var refusesRepeats: Bool
 
         package init(
             occurrence: String, variables: [String: String] = [:], plan: PlanToken? = nil,
-            overriding: Set<GuardName> = []
+            overriding: Set<GuardName> = [], refusesRepeats: Bool = false
         ) {
+            self.refusesRepeats = refusesRepeats
             self.occurrence = occurrence
             self.variables = variables
             self.plan = plan
@@ -157,7 +172,7 @@ extension StartCampaign {
         }
         var started = try await start(
             prepared, occurrence: order.occurrence, by: actor, now: now, plan: order.plan,
-            overriding: order.overriding, files: try source.hashes)
+            overriding: order.overriding, files: try source.hashes, refusesRepeats: order.refusesRepeats)
         if started.isNew { started.warnings += started.run.definition.lintOfValues().map(\.description) }
         return started
     }

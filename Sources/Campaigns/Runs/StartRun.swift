@@ -31,6 +31,8 @@ package struct StartRun: Sendable {
     ///   - plan: the plan that a person has seen, and that the run must match.
     ///   - overriding: the guards that the caller decided to override. Each one that would have refused is recorded.
     ///   - files: SHA-256 in hex of the files the definition was read from, by path, for the audit log.
+    ///   - refusesRepeats: whether a person starts the run, who may not know that the same content was just sent; see
+    ///     ``EarlierSend``.
     ///   - isScheduled: whether the occurrence belongs to the campaign's schedule or feed; approvals then cover this
     ///     occurrence only.
     ///   - mayWait: whether the plan may wait for approvals. If not, none are requested, and the occurrence is refused
@@ -42,9 +44,9 @@ package struct StartRun: Sendable {
     /// - Returns: the run, whether it is new, and the audience if it was counted.
     package func start(
         _ definition: RunDefinition, occurrence: String, by actor: Actor, now: Timestamp, plan: PlanToken? = nil,
-        overriding: Set<GuardName> = [], files: [String: String] = [:], isScheduled: Bool = false,
-        mayWait: Bool = true, emergencyOverride: String? = nil, counted: Reach? = nil,
-        ready: () async throws -> Void = {}
+        overriding: Set<GuardName> = [], files: [String: String] = [:], refusesRepeats: Bool = false,
+        isScheduled: Bool = false, mayWait: Bool = true, emergencyOverride: String? = nil,
+        counted: Reach? = nil, ready: () async throws -> Void = {}
     ) async throws -> (run: Run, isNew: Bool, reach: Reach?) {
         let campaign = definition.campaign
         if let problem = OccurrenceName.problem(with: occurrence) { throw Failure(.invalidData, problem) }
@@ -52,8 +54,10 @@ package struct StartRun: Sendable {
             return (known, false, counted)
         }
         let occurrenceSigned = isScheduled ? occurrence : ""
-        let (refusals, found, segments) = try await check(
+        let repeated = refusesRepeats ? try await EarlierSend.find(definition, in: store, now: now) : nil
+        var (refusals, found, segments) = try await check(
             definition, occurrence: occurrenceSigned, plan: plan, files: files, counted: counted, now: now)
+        if let repeated { refusals.append(.repeated(facts: repeated.facts(now: now))) }
         if let refusal = refusals.first(where: { !overriding.contains($0.name) || !$0.name.mayBeOverridden }) {
             throw refusal
         }

@@ -110,6 +110,8 @@ package struct DeliveryCounts: Hashable, Sendable, Codable {
     package var closes: Bool { audience == sum }
     /// The number of deliveries in a final state.
     package var settled: Int { accepted + rejected + unknown + suppressed }
+    /// Whether any device got the push, or may have got it.
+    package var hasSent: Bool { accepted + unknown > 0 }
 }
 
 /// The outcome of one leased delivery. The sender decides it, and the store records it.

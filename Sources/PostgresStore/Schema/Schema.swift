@@ -8,7 +8,7 @@ import RelationalStore
 enum Schema {
     static let migrations: [String] = [
         SchemaVersion1.sql, SchemaVersion2.sql, SchemaVersion3.sql, SchemaVersion4.sql,
-        ProvenFirstSchema.sql(.postgres),
+        ProvenFirstSchema.sql(.postgres), SavedPlanSchema.sql(.postgres),
     ]
 
     static var version: Int { migrations.count }

@@ -72,13 +72,13 @@ extension TransferTable {
         outcomeSummary, outcomeSlice, timeline, silentLedger, capLedger, capRule, event, clockStep, scheduleMark, feed,
         feedItem,
         webhook, webhookMessage, accessToken, webSession, providerToken, approval, approvalSignature, pendingChange,
-        provenFirst,
+        provenFirst, savedPlan,
     ]
 
     /// The tables whose ids a store assigns. Each id is assigned only once.
     package static let numbered = [
         "topic", "device", "segment", "run", "outcome_summary", "clock_step", "feed_item", "webhook_message",
-        "access_token", "approval", "pending_change", "lease", "delivery_profile",
+        "access_token", "approval", "pending_change", "saved_plan", "lease", "delivery_profile",
     ]
 
     package static let run = TransferTable(
@@ -260,6 +260,15 @@ extension TransferTable {
             "name": .text, "signed_at": .integer, "event_id": .integer, "reach": .integer, "is_rejection": .boolean,
             "reason": .text, "uid": .integer,
         ])
+
+    private static let savedPlan = TransferTable(
+        "saved_plan", key: ["id": .integer],
+        [
+            "file": .text, "occurrence": .text, "is_scheduled": .boolean, "token": .text, "digest": .text,
+            "definition": .text, "shown": .text, "made_at": .integer, "made_by": .text,
+        ],
+        // Each row holds a whole campaign.
+        batchRows: 100)
 
     private static let pendingChange = TransferTable(
         "pending_change", key: ["id": .integer],

@@ -1,4 +1,20 @@
 "use strict";
+// A test that is on its way: its state is asked for again whenever its run moves, and nothing that was typed is lost.
+for (const place of document.querySelectorAll("[data-follow]")) {
+  const source = new EventSource(place.dataset.follow);
+  const ask = async () => {
+    try {
+      const answer = await fetch(place.dataset.part);
+      if (answer.status !== 200 || answer.redirected) return;
+      const part = new DOMParser().parseFromString(await answer.text(), "text/html").body.firstElementChild;
+      place.replaceChildren(...part.childNodes);
+      if (!("follow" in part.dataset)) source.close();
+    } catch { /* The next event asks again. */ }
+  };
+  for (const event of ["state", "beat", "end"]) source.addEventListener(event, ask);
+}
+// Back shows the page as it is now, not as it was when it was left.
+addEventListener("pageshow", (event) => { if (event.persisted && document.querySelector("[data-fresh]")) location.reload(); });
 // Updates a live page with the state that the server sends. Each message contains the whole state, so a lost message
 // does no harm. Uses server-sent events. After three timeouts it polls every 5 seconds, until events arrive again.
 (() => {

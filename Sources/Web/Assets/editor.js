@@ -75,7 +75,15 @@
       const isTyped = "unsaved" in form.dataset || text.value !== text.defaultValue;
       if (isTyped && !form.dataset.sent) event.preventDefault();
     });
-    form.addEventListener("submit", () => { form.dataset.sent = "1"; });
+    form.addEventListener("submit", () => {
+      form.dataset.sent = "1";
+      // What was typed into the form above goes along, so that the page shows it again.
+      const typed = document.getElementById("try");
+      for (const [name, value] of typed ? new FormData(typed) : []) {
+        const field = form.querySelector(`input[type=hidden][name="${CSS.escape(name)}"]`);
+        if (field) field.value = value;
+      }
+    });
   }
 
   // A value usually has one line: Enter plans, as in other fields, and Shift+Enter inserts a line break.

@@ -53,7 +53,7 @@ struct PageRequest: Sendable {
     /// The maximum size of a form, in bytes.
     static let formBytesMax = 1 << 20
     /// The maximum size of the address of the next page, in bytes.
-    private static let addressBytesMax = 8192
+    static let addressBytesMax = 8192
 
     let request: Request
     let context: WebContext
@@ -79,6 +79,11 @@ struct PageRequest: Sendable {
     func query(_ name: String) -> String? {
         let value = Self.pairs(request.uri.query ?? "").first { $0.name == name }?.value ?? ""
         return value.isEmpty ? nil : value
+    }
+
+    /// Returns all query parameters. Of several with one name, the last counts.
+    var queryFields: [String: String] {
+        Dictionary(Self.pairs(request.uri.query ?? "").map { ($0.name, $0.value) }) { _, last in last }
     }
 
     /// Returns the fields of a form. Throws 413 if the form is too large.

@@ -23,6 +23,9 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case count
     case audit, health, tokens
     case approvals, approval
+    case plans, plan
+    /// The state of a test alone, without a page.
+    case testState = "test-state"
     case changes
     case guide
     /// A page of the guide as a file, for a site without a server.
@@ -63,6 +66,9 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .health: PackageResources.health_mustache
         case .tokens: PackageResources.tokens_mustache
         case .approvals: PackageResources.approvals_mustache
+        case .plans: PackageResources.plans_mustache
+        case .plan: PackageResources.plan_mustache
+        case .testState: PackageResources.test_state_mustache
         case .changes: PackageResources.changes_mustache
         case .approval: PackageResources.approval_mustache
         case .guide: PackageResources.guide_mustache

@@ -45,7 +45,8 @@ struct RunCommand: AsyncParsableCommand {
     @Flag(help: "Start due occurrences, continue unfinished runs, then exit.") var due = false
 
     @Option(
-        help: "The name of this occurrence; an occurrence that already has a run is not sent again (default: the time)."
+        help:
+            "The name of this occurrence; an occurrence that already has a run is not sent again (default: from the content)."
     )
     var occurrence: String?
 
@@ -63,6 +64,8 @@ struct RunCommand: AsyncParsableCommand {
         completion: .list(GuardName.offered), transform: GuardName.named)
     var overrideGuard: [GuardName] = []
 
+    @Flag(help: "Send although a run of the last 20 hours has the same content.") var again = false
+
     @Flag(help: "Start without the signatures that the run needs; recorded, and needs --reason.")
     var breakGlass = false
     @Option(help: "The reason for --break-glass, for the audit log.") var reason: String?
@@ -74,6 +77,9 @@ struct RunCommand: AsyncParsableCommand {
     @Flag(help: "Print the report as JSON.") var json = false
 
     func validate() throws {
+        guard !again || !due, !again || !unfinished else {
+            throw ValidationError("--again is for a new send of one campaign: leave out --due and --unfinished")
+        }
         guard due == (campaign == nil) else {
             throw ValidationError(
                 due ? "--due is for all campaigns: name no campaign" : "name a campaign, or write --due")
@@ -156,13 +162,16 @@ struct RunCommand: AsyncParsableCommand {
         if let missed = try await starting.missed(prepared, by: session.actor, now: session.now) {
             return try await sending.execute(missed, wait: wait, json: json)
         }
+        var overridden = Set(overrideGuard)
+        if again { overridden.insert(.repeated) }
+        if try await confirmsRepeat(prepared, starting, session) { overridden.insert(.repeated) }
         try await confirm(&prepared, starting, session)
         // The answer of a person may have taken time.
         let now = session.clock.now()
         let app = prepared.app
         let started = try await starting.start(
-            prepared, occurrence: key(at: now), by: session.actor, now: now, plan: planned,
-            overriding: Set(overrideGuard), files: files, emergencyOverride: reason
+            prepared, occurrence: try await name(prepared.definition, starting, at: now), by: session.actor, now: now,
+            plan: planned, overriding: overridden, files: files, refusesRepeats: !isNamed, emergencyOverride: reason
         ) {
             try await sending.prepareUnlessServed(app)
         }
@@ -172,8 +181,37 @@ struct RunCommand: AsyncParsableCommand {
         try await sending.execute(started.run, wait: wait, json: json)
     }
 
-    private func key(at now: Timestamp) -> String {
-        occurrence ?? occurrenceBy.map { TimerOccurrence.key(by: $0, at: now, zone: .current) } ?? "run-\(now.iso8601)"
+    /// Whether the call names its occurrence. A script that gives each send a name of its own decides what is sent again.
+    private var isNamed: Bool { occurrence != nil || occurrenceBy != nil }
+
+    /// The name that the call gives to its occurrence; `nil` if it gives none.
+    private func key(at now: Timestamp) -> String? {
+        occurrence ?? occurrenceBy.map { TimerOccurrence.key(by: $0, at: now, zone: .current) }
+    }
+
+    private func name(
+        _ definition: RunDefinition, _ starting: StartCampaign, at now: Timestamp
+    ) async throws -> String {
+        if let key = key(at: now) { return key }
+        return try await starting.name(of: definition, now: now)
+    }
+
+    /// Asks on a terminal whether to send content again that was just sent, and returns whether the person agreed.
+    private func confirmsRepeat(
+        _ prepared: StartCampaign.Prepared, _ starting: StartCampaign, _ session: Session
+    ) async throws -> Bool {
+        guard !again, occurrenceBy == nil, let earlier = try await starting.earlier(prepared, now: session.now) else {
+            return false
+        }
+        let facts = earlier.facts(now: session.now)
+        guard !yes, Console.isInteractive else {
+            if isNamed { Console.note("warning: \(facts)") }
+            return false
+        }
+        guard Console.confirms(Console.warned("\(facts). Send it again?", on: .notes)) else {
+            throw Failure(.refused, "not sent: \(facts)")
+        }
+        return true
     }
 
     /// Continues a run. Returns the failure of a late run if this call must then start another occurrence. Returns
@@ -236,8 +274,8 @@ struct RunCommand: AsyncParsableCommand {
 extension TimerOccurrence.Unit: ExpressibleByArgument {}
 
 extension GuardName {
-    /// The guards that a person may override. The others always refuse, and are not offered.
-    static let offered = allCases.filter(\.mayBeOverridden).map(\.rawValue)
+    /// The guards that a person may override. `--again` overrides the one for repeated content. The others always refuse.
+    static let offered = allCases.filter { $0.mayBeOverridden && $0 != .repeated }.map(\.rawValue)
 
     /// Parses the value of `--override-guard`.
     @Sendable static func named(_ name: String) throws -> GuardName {
@@ -256,118 +294,6 @@ enum Waiting: EnumerableFlag {
         switch value {
         case .wait: "Wait also if a process other than a daemon sends the run."
         case .noWait: "Hand the run to the daemon and exit immediately."
-        }
-    }
-}
-
-/// One pass of `run --due`, which does what the daemon would do now. Started by a timer, it replaces the daemon.
-struct RunDueOnce: Sendable {
-    /// The maximum wait within a pass. A run with nothing due for longer is left to the next pass.
-    private static let idleLimit: Duration = .seconds(60)
-
-    private let session: Session
-    private let logger: Logger
-
-    init(_ session: Session, logger: Logger) {
-        self.session = session
-        self.logger = logger
-    }
-
-    /// Returns the runs that were carried out or continued, in their present state. A signal stops them gracefully.
-    func execute() async throws -> DueOutcome {
-        let configuration = session.configuration
-        var catalogue = CampaignCatalogue()
-        catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
-        for problem in catalogue.problems { problem.diagnostics.forEach { Console.note($0.description) } }
-        let snapshot = Scheduler.CampaignSnapshot(campaigns: catalogue.ready, names: catalogue.names)
-        let registration = try session.registration()
-        let actor = ThisProcess.sender(registration)
-        let senders = try LocalSender.of(
-            session, actor: actor, registration: registration, tokens: ProviderTokens(session, logger: logger),
-            logger: logger
-        ) { configuration }
-        let daemon = Scheduler(
-            store: session.store, senders: senders, actor: actor, clock: session.clock, web: .feeds(configuration),
-            retention: { configuration.outcomesKept }, approvals: { configuration.approvals },
-            brake: { configuration.volumeBrake }, logger: logger)
-        var outcome = try await runOnce(daemon, snapshot)
-        // Unfinished runs have continued, although the campaign folder cannot be used.
-        if let loss = catalogue.loss {
-            outcome.faults.append(DueFault("the schedules", Failure(.tryAgain, loss.messages.joined(separator: "; "))))
-        }
-        // Read the runs again outside the task that a signal cancels.
-        for index in outcome.runs.indices {
-            outcome.runs[index].run = try await session.runs.run(outcome.runs[index].run.id) ?? outcome.runs[index].run
-        }
-        return outcome
-    }
-
-    private func runOnce(_ daemon: Scheduler, _ snapshot: Scheduler.CampaignSnapshot) async throws -> DueOutcome {
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
-        return try await withThrowingTaskGroup(of: DueOutcome?.self) { group in
-            group.addTask {
-                try await daemon.runOnce(snapshot, idleLimit: Self.idleLimit)
-            }
-            group.addTask {
-                for await _ in signals {
-                    Console.note("stopping: nothing more is sent, waiting for the requests in flight")
-                    break
-                }
-                return nil
-            }
-            // The first task to finish cancels the other.
-            let first = try await group.next() ?? nil
-            group.cancelAll()
-            if let first { return first }
-            return try await group.next().flatMap(\.self) ?? DueOutcome()
-        }
-    }
-}
-
-extension RunDueOnce {
-    /// Leaves the work to a daemon if there is one. Otherwise does one pass, prints its results, and throws the most
-    /// serious failure.
-    static func run(_ session: Session, _ logger: Logger, json: Bool) async throws {
-        // Wait until a takeover is allowed. Short passes would otherwise never recover the deliveries of a dead
-        // machine.
-        try await session.runs.waitForQuietTime()
-        try await session.recoverAbandoned()
-        try await session.runs.requireNoStop(campaign: nil)
-        if let daemon = try await session.runs.daemon() {
-            Console.note("the daemon already starts due runs: \(daemon.holder.summary)")
-            if json { Console.print(try ResultJSON.text(DueResult(ended: []))) }
-            return
-        }
-        let webhooks = try await WebhookDispatcher.registered(session, logger: logger)
-        let outcome = try await RunDueOnce(session, logger: logger).execute()
-        let ended = outcome.runs
-        Console.print(json ? try ResultJSON.text(DueResult(ended: ended)) : DueText.text(ended))
-        for entry in ended {
-            let emptyReach = try await EmptyReach.of(entry.run, in: session.store, now: session.now)
-            if let emptyReach { Console.note("run \(entry.run.id): \(emptyReach)") }
-        }
-        try await webhooks.drain(within: WebhookDispatcher.lastWait)
-        try throwGravestFailure(of: outcome, session.runs)
-    }
-
-    /// Throws the most serious failure. A run that waits for the next pass is no failure.
-    private static func throwGravestFailure(of outcome: DueOutcome, _ runs: FollowRuns) throws {
-        let failures =
-            outcome.runs.filter(isFailure).compactMap { $0.end.failure(of: $0.run, runs) }
-            + outcome.faults.map(\.failure)
-        let gravest: [Failure.Kind] = [.credentialRefused, .halted, .internalError, .unavailable, .tryAgain, .refused]
-        for kind in gravest + Failure.Kind.allCases.filter({ !gravest.contains($0) }) {
-            let found = failures.filter { $0.kind == kind }
-            if let first = found.first { throw first.with(found.dropFirst().flatMap(\.messages)) }
-        }
-    }
-
-    private static func isFailure(_ entry: DueRun) -> Bool {
-        switch entry.end {
-        case .unreachable, .credentialRefused, .breakerOpen, .halted, .awaitingApproval, .late, .stopped, .stoppedEarly,
-            .missed, .refused, .failed, .noDeviceReached, .unsuccessful:
-            true
-        case .finished, .cancelled, .paused, .busy, .waiting: false
         }
     }
 }

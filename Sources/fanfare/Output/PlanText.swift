@@ -129,6 +129,9 @@ struct PlanText {
 
     private func addEnd(_ page: inout Page) {
         for refusal in plan.refusals { page.row("Refused", refusal.description) }
+        if let earlier = plan.earlier {
+            page.row("Sent before", earlier.facts(now: plan.madeAt), "`fanfare run` needs --again to send it again")
+        }
         for name in plan.emptyExclusions {
             page.row(
                 "Leaves out", "segment \(name) is empty and selects no device",

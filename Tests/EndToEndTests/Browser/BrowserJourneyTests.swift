@@ -100,13 +100,13 @@ struct `The pages in a browser` {
             try await browser.open(demo.address + "/campaigns/new-podcast")
             try await browser.type("The Quiet Reef", into: "#v-title")
             try await browser.type("https://example.com/118", into: "#v-link_url")
-            try await browser.click(browser.named("Plan"))
-            let plan = try await browser.text("#plan h3")
+            try await browser.follow(browser.named("Plan"))
+            let plan = try await browser.text("#plan h2")
             // Without those whose tokens the first run found gone.
             #expect(plan.contains("34,910"))
             _ = try await browser.script("document.querySelector('#occurrence').value = ''")
             try await browser.type(occurrence, into: "#occurrence")
-            try await browser.follow("fieldset.start button.main")
+            try await browser.follow("form.start button.main")
 
             // It moves, and not because the page was asked for again.
             try await browser.wait(for: "document.querySelector('p .state.running')")

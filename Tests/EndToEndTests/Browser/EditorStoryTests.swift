@@ -44,8 +44,10 @@ extension `The pages in a browser` {
             let typed = try await browser.script("return document.querySelector('#v-title').value") as? String
             #expect(typed == "The Quiet\nReef")
             try await browser.type("\u{E007}", into: "#v-title")
-            let plan = try await browser.text("#plan h3")
+            try await browser.wait(for: "document.querySelector('#plan')")
+            let plan = try await browser.text("#plan h2")
             #expect(plan.contains("it reaches"))
+            try await browser.follow(browser.named("Change the values"))
             let kept = try await browser.script("return document.querySelector('#v-title').value") as? String
             #expect(kept == "The Quiet\nReef")
         }

@@ -15,11 +15,11 @@ extension `The pages in a browser` {
             // A test to that device: its name is told where it was sent.
             try await browser.open("\(demo.address)/campaigns/\(name)")
             try await browser.type(Self.marker, into: "#device")
-            try await browser.click(browser.named("Preview with these values"))
+            try await browser.follow(browser.named("Update preview"))
             try await expectText(browser, "the campaign with the device's data")
-            try await browser.click(browser.named("Plan"))
+            try await browser.follow(browser.named("Plan"))
             try await expectText(browser, "the plan")
-            try await browser.click(browser.named("Send to this device only"))
+            try await browser.follow(browser.named("Send test to this device"))
             try await expectText(browser, "the test")
             for page in [
                 "/runs/6/deliveries", "/campaigns", "/campaigns/\(name)", "/campaigns/wrong\(name)",

@@ -21,9 +21,9 @@ extension `The pages in a browser` {
             try await browser.type("The Quiet Reef", into: "#v-title")
             try await browser.type("https://example.com/118", into: "#v-link_url")
             try await browser.follow(browser.named("Plan"))
-            let plan = try await browser.text("#plan h3")
+            let plan = try await browser.text("#plan h2")
             #expect(plan.contains("34,910"))
-            try await browser.follow("fieldset.start button.main")
+            try await browser.follow("form.start button.main")
 
             let note = try await browser.text("noscript")
             #expect(note.contains("Live updates need JavaScript"))

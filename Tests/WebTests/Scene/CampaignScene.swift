@@ -3,6 +3,7 @@ import Foundation
 import Model
 import SendingScene
 import TestSupport
+import Testing
 
 @testable import Web
 
@@ -53,6 +54,21 @@ extension WebScene {
         try folder.write(Self.templateText, to: "templates/new-podcast.yaml")
         try folder.write(Self.campaignText, to: "campaigns/new-podcast.yaml")
         try await sending.addDevices(0..<4)
+    }
+
+    /// Plans a campaign, and returns the plan's page.
+    func planned(
+        _ form: [String: String], as role: AccessRole = .sender, of page: String = "/campaigns/new-podcast"
+    ) async throws -> (address: String, text: String) {
+        let answer = try await self.page("\(page)/plan", as: role, form: form)
+        let address = try #require(answer.header("location"), "\(answer.status)")
+        return (address, try await self.page(address, as: role).text)
+    }
+
+    /// The value of a hidden or typed field.
+    static func field(_ name: String, in text: String) -> String? {
+        let pattern = try? Regex("name=\"\(NSRegularExpression.escapedPattern(for: name))\"[^>]* value=\"([^\"]*)\"")
+        return pattern.flatMap { text.firstMatch(of: $0) }?.output[1].substring.map(String.init)
     }
 
     /// A token with a role that is good for one app alone.

@@ -187,6 +187,9 @@ extension UseCases {
     func tested(
         _ definition: RunDefinition, device: String, variant: String?, by caller: Caller
     ) async throws -> Run {
+        guard !device.isEmpty else {
+            throw Failure(.invalidData, "name a device: an installation id, a user id or a token's last 8 characters")
+        }
         // The daemon cannot send for an app that the configuration does not contain.
         _ = try configuration().app(for: definition.campaign.topic)
         return try await tests.start(

@@ -15,6 +15,8 @@ struct ApprovalPages: Sendable {
         var address: String
         /// `new-podcast 2026-12-01T09:00`.
         var name: String
+        /// The first words that a phone shows, so that two plans of a campaign can be told apart.
+        var words: String?
         var state: String
         var colour: String
         var reach: String
@@ -50,6 +52,8 @@ struct ApprovalPages: Sendable {
         var isProduction: Bool
         var authors: String
         var signatures: [Signature]
+        /// The address of the kept plan, from which it is sent. `nil` if none was kept.
+        var planAddress: String?
         var sinceRun: Int64?
         var facts: [Fact]
         var maySign: Bool
@@ -99,7 +103,7 @@ struct ApprovalPages: Sendable {
     }
 
     @Sendable private func detail(_ request: PageRequest) async throws -> Response {
-        try page(request, try await cases.approval(request.path("plan"), for: request.caller))
+        try await page(request, try await cases.approval(request.path("plan"), for: request.caller))
     }
 
     private func sign(_ request: PageRequest, isRejection: Bool) async throws -> Response {
@@ -115,7 +119,7 @@ struct ApprovalPages: Sendable {
             let problem = Problem(error)
             guard problem.status < 500 || problem.status == 503 else { throw error }
             let detail = try await cases.approval(plan, for: request.caller)
-            return try page(request, detail, problem: problem.detail, status: .init(code: problem.status))
+            return try await page(request, detail, problem: problem.detail, status: .init(code: problem.status))
         }
         return PageRequest.seeOther("/approvals")
     }
@@ -123,14 +127,16 @@ struct ApprovalPages: Sendable {
     private func page(
         _ request: PageRequest, _ detail: ApprovalDetailResult, problem: String? = nil,
         status: HTTPResponse.Status = .ok
-    ) throws -> Response {
+    ) async throws -> Response {
         let approval = detail.approval
+        let plan = try await cases.plans.plan(digest: approval.digest)
         return try request.page(
             .approval, title: approval.campaign,
             DetailPage(
                 plan: Plan(approval), sentTo: detail.sentTo, isProduction: detail.sentTo.contains("PRODUCTION"),
                 authors: approval.authors.joined(separator: ", "),
-                signatures: approval.signatures.map(DetailPage.Signature.init), sinceRun: detail.sinceRun,
+                signatures: approval.signatures.map(DetailPage.Signature.init), planAddress: plan?.address,
+                sinceRun: detail.sinceRun,
                 facts: detail.facts.map { fact in
                     DetailPage.Fact(
                         name: fact.name, now: fact.now ?? "none", before: fact.before ?? "", differs: fact.differs)
@@ -147,6 +153,7 @@ extension ApprovalPages.Plan {
     fileprivate init(_ approval: ApprovalResult, mayAsk: Bool = false) {
         address = "/approvals/\(approval.digest)"
         name = [approval.campaign, approval.occurrence].compactMap(\.self).joined(separator: " ")
+        words = approval.firstWords
         hash = approval.plan
         isOpen = approval.isOpen
         let signed = "\(approval.needs - approval.missing) of \(approval.needs.counted("signature"))"

@@ -80,13 +80,6 @@ struct CampaignPage: Sendable {
         var isChosen: Bool
     }
 
-    struct Test: Sendable {
-        var run: Int64
-        var summary: String
-        var mark: String
-        var isWaiting: Bool
-    }
-
     /// The input of the form below the texts.
     struct Input: Sendable {
         var variables: [String: String] = [:]
@@ -103,6 +96,18 @@ struct CampaignPage: Sendable {
             device = fields["device", default: ""].trimmingCharacters(in: .whitespaces)
             variant = fields["variant", default: ""]
             isNow = fields["when"] == "now"
+        }
+
+        /// The values of variables alone.
+        init(variables: [String: String]) {
+            self.variables = variables
+        }
+
+        /// The input as the query of an address; empty without input.
+        var query: String {
+            var pairs = variables.filter { !$0.value.isEmpty }.map { ("v.\($0.key)", $0.value) }.sorted { $0.0 < $1.0 }
+            pairs += [("device", device), ("variant", variant), ("when", isNow ? "now" : "")].filter { !$0.1.isEmpty }
+            return pairs.map { "\($0.0.inAddress)=\($0.1.inAddress)" }.joined(separator: "&")
         }
     }
 
@@ -133,11 +138,21 @@ struct CampaignPage: Sendable {
     var isNow: Bool
     var mayPlan: Bool
     var mayTest: Bool
-    var plan: PlanView?
-    var test: Test?
+    /// The address of the campaign's plans.
+    var plansAddress: String
+    var test: TestState?
 
     /// Returns the address of a campaign's page. The name is encoded, because it may contain any character.
     static func address(_ name: String) -> String { "/campaigns/" + name.inAddress }
+
+    /// Returns the address of a campaign's page with the input of its form. An input that is too long for an address is
+    /// left out.
+    static func address(_ name: String, _ input: Input, and more: String = "") -> String {
+        let query = [input.query, more].filter { !$0.isEmpty }.joined(separator: "&")
+        let full = query.isEmpty ? address(name) : "\(address(name))?\(query)"
+        guard full.utf8.count > PageRequest.addressBytesMax / 2, !more.isEmpty else { return full }
+        return "\(address(name))?\(more)"
+    }
 
     static func summary(startedBy how: String?) -> String {
         switch how {
@@ -183,20 +198,5 @@ extension CampaignPage.LastRun {
         state = result.state
         when = (result.finishedAt ?? result.startedAt ?? result.createdAt).shownTimeAndZone
         reach = "\(result.counts.accepted.grouped) of \(result.counts.audience.grouped) accepted"
-    }
-}
-
-extension CampaignPage.Test {
-    /// - Parameter result: the result of the test, or `nil` if it has none yet.
-    init(_ test: Run, _ result: TestResult?) {
-        run = test.id
-        let who = result.map { " to \($0.installationId ?? $0.token)" } ?? ""
-        let answer = [result?.status.map(String.init), result?.reason].compactMap(\.self).joined(separator: " ")
-        let state = result?.state ?? "pending"
-        isWaiting = state == "pending" && !test.state.isFinal
-        summary =
-            "test \(test.id)\(who): "
-            + (isWaiting ? "waits for the daemon to send it" : state + (answer.isEmpty ? "" : " (\(answer))"))
-        mark = state
     }
 }

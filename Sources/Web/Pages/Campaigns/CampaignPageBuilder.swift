@@ -22,9 +22,6 @@ struct CampaignPageBuilder: Sendable {
         }
     }
 
-    /// The prefix of the occurrence names that the page gives to runs.
-    static let occurrencePrefix = "page-"
-
     let cases: UseCases
     let caller: Caller
     let name: String
@@ -51,7 +48,8 @@ struct CampaignPageBuilder: Sendable {
             phones: [], variables: Self.variables(detail, input), device: input.device,
             variants: detail.variants.map { .init(name: $0, isChosen: $0 == input.variant) },
             hasVariants: !detail.variants.isEmpty, hasSchedule: campaign.startedBy == "schedule", isNow: input.isNow,
-            mayPlan: campaign.ok && caller.role.may(.plan), mayTest: campaign.ok && caller.role.may(.testSend))
+            mayPlan: campaign.ok && caller.role.may(.plan), mayTest: campaign.ok && caller.role.may(.testSend),
+            plansAddress: "/plans?campaign=\(name.inAddress)")
         if caller.role.may(.halt) { page.stopAddress = "\(page.address)/stop" }
         try await putChanges(into: &page)
         if let draft {
@@ -60,6 +58,10 @@ struct CampaignPageBuilder: Sendable {
             for index in page.files.indices { page.files[index].isUnsaved = page.files[index].text != known[index] }
         }
         await putPhones(input, draft, into: &page)
+        let carried =
+            page.variables.map { FileEditor.Carried(name: "v.\($0.name)", value: $0.value) }
+            + [.init(name: "device", value: input.device), .init(name: "variant", value: input.variant)]
+        for index in page.files.indices { page.files[index].carried = carried }
         return page
     }
 
@@ -221,39 +223,19 @@ struct CampaignPageBuilder: Sendable {
 
     // MARK: The way to a run
 
-    func plan(_ input: CampaignPage.Input, into page: inout CampaignPage) async throws {
-        let definition = try definition(input)
+    /// Plans the campaign with the input, and keeps the plan. At the campaign's next time the file's own values are sent,
+    /// so the input does not count then.
+    func plan(_ input: CampaignPage.Input) async throws -> SavedPlan {
+        var definition = try definition(input)
+        let planning = cases.planning(definition.campaign.topic)
+        let hasNext = definition.campaign.schedule.flatMap(Timetable.init)?.next(after: cases.now) != nil
+        if !input.isNow, hasNext {
+            definition = try self.definition(CampaignPage.Input())
+        }
         try await CampaignAccess(cases, caller).requireSegments(of: definition.campaign)
-        let planned = try await cases.planning(definition.campaign.topic).plan(
+        let planned = try await planning.plan(
             definition, occurrence: nil, isNow: input.isNow, by: caller.actor, now: cases.now)
-        let isScheduled = page.hasSchedule && !input.isNow
-        let result = planned.result
-        var view = PlanView(result, isNow: !isScheduled || page.nexts.isEmpty)
-        if isScheduled {
-            let summary = try scheduledSummary(hasNext: !page.nexts.isEmpty, reach: result.reach)
-            view.startReason = "\(summary) To send it immediately, plan it as started now."
-        } else if !caller.role.may(.run) {
-            view.startReason = "\(caller.name) is \(caller.role.rawValue): only senders start runs."
-        } else if let hash = view.hash {
-            // The name is fixed here, so that sending the form again starts no second run.
-            view.start = .init(plan: hash, occurrence: Self.occurrencePrefix + cases.now.iso8601)
-        } else {
-            view.startReason = "Give every variable a value, and plan again."
-        }
-        page.plan = view
-    }
-
-    /// Returns a sentence about the campaign's next time. That run uses the defaults of the file, not the values typed
-    /// here.
-    private func scheduledSummary(hasNext: Bool, reach: Int) throws -> String {
-        guard hasNext else { return "It has no further start." }
-        let unset = try definition(CampaignPage.Input()).filledForShow().unset
-        guard unset.isEmpty else { return "It will then fail: no value for \(unset.joined(separator: ", "))." }
-        guard let needs = cases.configuration().approvals?.rule(forReach: reach)?.needs else {
-            return "It then starts automatically."
-        }
-        let signatures = needs == 1 ? "the signature of 1 person" : "the signatures of \(needs.grouped) people"
-        return "It then waits for \(signatures), and requests \(needs == 1 ? "it" : "them") automatically."
+        return try await cases.plans.keep(planned, file: name, by: caller.actor, now: cases.now)
     }
 
     func definition(_ input: CampaignPage.Input) throws -> RunDefinition {
@@ -261,10 +243,8 @@ struct CampaignPageBuilder: Sendable {
     }
 
     /// Returns the outcome of a test of this campaign, or `nil` if there is no such test or the caller may not see it.
-    func test(_ number: Int64) async throws -> CampaignPage.Test? {
-        guard let run = try await cases.runs.run(number), run.isTest, run.campaign == name,
-            caller.sees(run.definition.campaign.topic)
-        else { return nil }
-        return CampaignPage.Test(run, try await cases.tests.result(of: run))
+    func test(_ number: Int64) async throws -> TestState? {
+        guard try await cases.runs.run(number)?.campaign == name else { return nil }
+        return try await cases.test(number, for: caller)
     }
 }

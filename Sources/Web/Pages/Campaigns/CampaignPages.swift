@@ -13,10 +13,8 @@ struct CampaignPages: Sendable {
             .get("/campaigns/{campaign}", .read, show),
             .post("/campaigns/{campaign}/check", .plan, check),
             .post("/campaigns/{campaign}/save", .edit, save),
-            .post("/campaigns/{campaign}/preview", .plan, preview),
             .post("/campaigns/{campaign}/plan", .plan, plan),
             .post("/campaigns/{campaign}/test-send", .testSend, test),
-            .post("/campaigns/{campaign}/start", .run, start),
         ])
     }
 
@@ -33,8 +31,10 @@ struct CampaignPages: Sendable {
 
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
-        var page = try await builder.page()
-        if let test = request.query("test").flatMap({ Int64($0) }) { page.test = try await builder.test(test) }
+        var page = try await builder.page(CampaignPage.Input(request.queryFields))
+        if let test = request.query("test").flatMap({ Int64($0) }) {
+            page.test = try await builder.test(test)?.again(at: page.address, request.queryFields)
+        }
         if let saved = request.query("saved") {
             for index in page.files.indices where page.files[index].id == saved { page.files[index].isSaved = true }
         }
@@ -54,29 +54,31 @@ struct CampaignPages: Sendable {
     @Sendable private func save(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
         guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
-        let draft = try CampaignPageBuilder.Draft(try await request.form())
+        let fields = try await request.form()
+        let draft = try CampaignPageBuilder.Draft(fields)
+        let input = CampaignPage.Input(fields)
         try CampaignAccess(cases, builder.caller).requireWriting(draft.kind, draft.file, text: draft.text)
         do {
             let written = try await cases.files.write(
                 draft.kind, draft.file, text: draft.text, draft.condition, mayStart: builder.caller.role.may(.run),
                 by: builder.caller.actor, now: cases.now)
             // The page says that the text waits, not that it was saved.
-            if written.held != nil { return PageRequest.seeOther(CampaignPage.address(builder.name)) }
+            if written.held != nil { return PageRequest.seeOther(CampaignPage.address(builder.name, input)) }
         } catch let refusal as FileRefusal {
-            return try await refused(refusal, draft, builder, request)
+            return try await refused(refusal, draft, input, builder, request)
         }
         let editor = FileEditor.id(draft.kind, draft.file)
         return PageRequest.seeOther(
-            "\(CampaignPage.address(builder.name))?saved=\(editor.inAddress)#\(editor.inAddress)")
+            CampaignPage.address(builder.name, input, and: "saved=\(editor.inAddress)") + "#\(editor.inAddress)")
     }
 
     /// Returns the page again with the typed text. If another user changed the file, the page shows both texts. The
     /// form keeps the tag of the text that was opened, so only the explicit button replaces the other text.
     private func refused(
-        _ refusal: FileRefusal, _ draft: CampaignPageBuilder.Draft, _ builder: CampaignPageBuilder,
-        _ request: PageRequest
+        _ refusal: FileRefusal, _ draft: CampaignPageBuilder.Draft, _ input: CampaignPage.Input,
+        _ builder: CampaignPageBuilder, _ request: PageRequest
     ) async throws -> Response {
-        var page = try await builder.page(draft: draft)
+        var page = try await builder.page(input, draft: draft)
         guard let index = page.files.firstIndex(where: { $0.kind == draft.kind.rawValue && $0.file == draft.file })
         else { throw refusal }
         if case .changedMeanwhile(_, let etag) = refusal {
@@ -95,16 +97,16 @@ struct CampaignPages: Sendable {
         return try answer(request, page, status: .init(code: Problem(refusal).status))
     }
 
-    @Sendable private func preview(_ request: PageRequest) async throws -> Response {
-        let builder = try builder(request)
-        let input = CampaignPage.Input(try await request.form())
-        return try answer(request, try await builder.page(input))
-    }
-
+    /// Plans the campaign, and leads to the plan.
     @Sendable private func plan(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
         let input = CampaignPage.Input(try await request.form())
-        return try await doing(request, builder, input) { page in try await builder.plan(input, into: &page) }
+        do {
+            let address = try await builder.plan(input).address
+            return PageRequest.seeOther(input.device.isEmpty ? address : "\(address)?device=\(input.device.inAddress)")
+        } catch {
+            return try await refused(error, request, builder, input)
+        }
     }
 
     /// Creates a test and leaves it to the daemon. The page shows its progress.
@@ -112,89 +114,14 @@ struct CampaignPages: Sendable {
         let builder = try builder(request)
         let input = CampaignPage.Input(try await request.form())
         do {
-            guard !input.device.isEmpty else {
-                throw Failure(
-                    .invalidData, "name a device: an installation id, a user id or a token's last 8 characters")
-            }
             let run = try await cases.tested(
                 builder.definition(input), device: input.device, variant: input.variant.isEmpty ? nil : input.variant,
                 by: builder.caller)
-            return PageRequest.seeOther("\(CampaignPage.address(builder.name))?test=\(run.id)#test")
+            return PageRequest.seeOther(
+                CampaignPage.address(builder.name, input, and: "test=\(run.id)") + "#test")
         } catch {
             return try await refused(error, request, builder, input)
         }
-    }
-
-    @Sendable private func start(_ request: PageRequest) async throws -> Response {
-        let builder = try builder(request)
-        let fields = try await request.form()
-        var input = CampaignPage.Input(fields)
-        input.isNow = true
-        do {
-            let given = fields["plan", default: ""]
-            guard let plan = PlanToken(given) else {
-                if PlanToken.isOutdated(given) { throw PlanToken.fault(given) }
-                throw Failure(.invalidData, "plan the run first: a start needs the hash of its plan")
-            }
-            let guards = GuardName.allCases.filter { fields["guard.\($0.rawValue)"] != nil }
-            let order = StartCampaign.Order(
-                occurrence: fields["occurrence", default: ""], variables: input.variables, plan: plan,
-                overriding: Set(guards))
-            let (run, isNew) = try await started(order, plan, builder)
-            let isOther = try plan.differs(from: run)
-            // The same name from the page means that the same form was sent twice.
-            let isSameForm = order.occurrence.hasPrefix(CampaignPageBuilder.occurrencePrefix) && !isOther
-            guard isNew || isSameForm else {
-                return try await sentAlready(run, isOther: isOther, request, builder, input)
-            }
-            return PageRequest.seeOther("/runs/\(run.id)")
-        } catch {
-            return try await refused(error, request, builder, input)
-        }
-    }
-
-    /// Starts the run. If a run has this name already, returns that run, even if its plan differs.
-    private func started(
-        _ order: StartCampaign.Order, _ plan: PlanToken, _ builder: CampaignPageBuilder
-    ) async throws -> (run: Run, isNew: Bool) {
-        do {
-            let started = try await cases.started(builder.name, order, by: builder.caller)
-            return (started.run, started.isNew)
-        } catch let drift as PlanDrift {
-            guard
-                let run = try await cases.start.sent(builder.name, in: cases.files, occurrence: order.occurrence),
-                builder.caller.sees(run.definition.campaign.topic)
-            else { throw drift }
-            return (run, false)
-        }
-    }
-
-    /// Returns the plan again, so that the run can be started under another name.
-    private func sentAlready(
-        _ run: Run, isOther: Bool, _ request: PageRequest, _ builder: CampaignPageBuilder,
-        _ input: CampaignPage.Input
-    ) async throws -> Response {
-        var page = try await builder.page(input)
-        page.problem = [
-            "\(run.occurrence) was sent already as run \(run.id)\(isOther ? ", with other texts" : ""); nothing was "
-                + "sent. Give the run another name."
-        ]
-        try? await builder.plan(input, into: &page)
-        return try answer(request, page, status: .conflict)
-    }
-
-    /// Performs an action that may be refused, then returns the page.
-    private func doing(
-        _ request: PageRequest, _ builder: CampaignPageBuilder, _ input: CampaignPage.Input,
-        _ body: (inout CampaignPage) async throws -> Void
-    ) async throws -> Response {
-        var page = try await builder.page(input)
-        do {
-            try await body(&page)
-        } catch {
-            return try await refused(error, request, builder, input)
-        }
-        return try answer(request, page)
     }
 
     /// Returns the page again, with the input and the reason for the refusal.

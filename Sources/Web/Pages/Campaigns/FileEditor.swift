@@ -41,7 +41,14 @@ struct FileEditor: Sendable {
         var etag: String
     }
 
+    /// A value of another form of the page, which a check or a save sends along, so that the page shows it again.
+    struct Carried: Sendable {
+        var name: String
+        var value: String
+    }
+
     var campaign: String
+    var carried: [Carried] = []
     var kind: String
     var file: String
     var path: String

@@ -26,13 +26,16 @@ struct PlanView: Sendable {
 
     struct Guard: Sendable {
         var name: String
-        var message: String
+        /// The label of its box, which says what overriding the guard does.
+        var label: String
     }
 
-    /// The values that starting the plan needs. The page has none if the plan cannot be started from here.
+    /// The form that sends the plan.
     struct Start: Sendable {
-        var plan: String
+        /// The name of the send.
         var occurrence: String
+        /// The guards that refuse the plan, and that the sender may override.
+        var guards: [Guard]
     }
 
     private static let wavesShown = 12
@@ -49,13 +52,10 @@ struct PlanView: Sendable {
     var texts: [TextRow]
     var difference: [Fact]
     var sinceRun: Int64?
+    /// The run that has just sent the same content.
+    var sentBefore: PlanResult.SentBefore?
     var refusals: [String]
-    var guards: [Guard]
-    var unset: [String]
     var hash: String?
-    var start: Start?
-    /// The reason why the plan cannot be started from here.
-    var startReason: String?
 
     init(_ plan: PlanResult, isNow: Bool) {
         let next = plan.localTime.map { "\($0) by each device's clock" } ?? plan.waves.first?.startsAt
@@ -74,9 +74,8 @@ struct PlanView: Sendable {
         texts = plan.texts.map { TextRow($0, limit: plan.payloadLimitBytes) }
         difference = plan.sinceLastRun.map { Self.difference($0, now: plan.reach) } ?? []
         sinceRun = plan.sinceLastRun?.run
+        sentBefore = plan.sentBefore
         refusals = plan.refusals
-        guards = plan.refusedGuards.map { Guard(name: $0.name, message: $0.message) }
-        unset = plan.unsetVariables
         hash = plan.plan
     }
 

@@ -1,0 +1,118 @@
+import Foundation
+package import Model
+package import Store
+
+/// Keeps the plans that people make, and says what may become of each.
+package struct KeepPlans: Sendable {
+    private let store: any ApprovePlans.PlanStore & PlanLog
+    private let approving: ApprovePlans
+    private let rules: ApprovalRules?
+
+    package init(store: any ApprovePlans.PlanStore & PlanLog, rules: ApprovalRules?) {
+        self.store = store
+        self.rules = rules
+        approving = ApprovePlans(store: store, rules: rules)
+    }
+
+    /// The next step of a kept plan.
+    package enum Step: Hashable, Sendable {
+        /// These variables have no value.
+        case incomplete([String])
+        /// The campaign's schedule starts it, and the daemon then requests this many signatures; `nil` for none.
+        case scheduled(signatures: Int?)
+        /// It may be sent now.
+        case ready
+        /// No signature permits a plan of this size. The text says why.
+        case refused(String)
+        /// A person must ask for approval first. The text says whose.
+        case needsApproval(String)
+        /// The request has too few signatures.
+        case awaitingApproval(ApprovalResult)
+        /// It has all signatures, and may be sent.
+        case approved(ApprovalResult)
+        case rejected(ApprovalResult)
+        /// A run has the plan's name.
+        case sent(Run)
+    }
+
+    /// Keeps a plan with a name for its send.
+    ///
+    /// - Parameter file: the name of the campaign's file.
+    package func keep(
+        _ planned: PlanCampaign.Planned, file: String, by actor: Actor, now: Timestamp
+    ) async throws -> SavedPlan {
+        let definition = planned.plan.definition
+        let name: String
+        if let occurrence = planned.occurrence {
+            name = occurrence
+        } else {
+            name = try await DefaultOccurrence.name(of: definition, in: store, now: now)
+        }
+        let isComplete = planned.unset.isEmpty
+        var plan = SavedPlan(
+            file: file, occurrence: name, isScheduled: planned.occurrence != nil,
+            token: isComplete ? planned.plan.token.description : nil, digest: planned.plan.digest,
+            definition: definition, shown: try ResultJSON.text(planned.result), madeAt: now, madeBy: actor.name)
+        plan.id = try await store.savePlan(plan)
+        return plan
+    }
+
+    /// Returns `nil` if there is no such plan, or no longer.
+    package func plan(_ id: Int64) async throws -> SavedPlan? { try await store.savedPlan(id) }
+
+    /// Returns the newest plan that an approval with this digest is for; `nil` if none was kept.
+    package func plan(digest: String) async throws -> SavedPlan? { try await store.savedPlan(digest: digest) }
+
+    /// Returns plans, the newest first.
+    package func plans(file: String?, before id: Int64? = nil, limit: Int) async throws -> [SavedPlan] {
+        try await store.savedPlans(file: file, before: id, limit: limit)
+    }
+
+    package func step(of plan: SavedPlan, now: Timestamp) async throws -> Step {
+        let campaign = plan.definition.campaign.name
+        if let run = try await store.run(campaign: campaign, occurrence: plan.occurrence) { return .sent(run) }
+        if plan.isScheduled {
+            return .scheduled(signatures: rules?.rule(forReach: try plan.result.reach)?.needs)
+        }
+        guard let token = plan.token.flatMap(PlanToken.init) else { return .incomplete(try plan.result.unsetVariables) }
+        switch try await approving.latest(campaign: campaign, digest: plan.digest, now: now) {
+        case let asked? where asked.state == ApprovalRequest.State.rejected.rawValue: return .rejected(asked)
+        case let asked? where asked.state == ApprovalRequest.State.open.rawValue:
+            return asked.missing == 0 ? .approved(asked) : .awaitingApproval(asked)
+        default:
+            guard let rules, let summary = rules.summary(forReach: token.reach) else { return .ready }
+            return rules.ceiling.map { token.reach > $0 } == true ? .refused(summary) : .needsApproval(summary)
+        }
+    }
+
+    /// Gives the send of a kept plan the name that it was started under.
+    package func rename(_ plan: SavedPlan, to occurrence: String) async throws {
+        guard occurrence != plan.occurrence else { return }
+        try await store.renamePlan(plan.id, to: occurrence)
+    }
+
+    /// Returns whether a refused start has requested the approval that it needs.
+    package static func hasAsked(_ error: any Error) -> Bool { (error as? Unapproved)?.isWaiting == true }
+
+    /// Requests approval of a kept plan. Throws if its files or segments have changed since it was made.
+    package func ask(_ plan: SavedPlan, in files: ManageFiles, by actor: Actor, now: Timestamp) async throws {
+        let source = try files.source(plan.file)
+        let definition = try source.definition(with: plan.definition.variables, plannedAt: now)
+        let hashes = try source.hashes
+        guard try await approving.digest(definition, "", hashes).text == plan.digest else {
+            throw Failure(
+                .refused,
+                "the campaign \(plan.file), a template or a segment has changed since the plan was made; plan it again, "
+                    + "and ask for approval of the new plan")
+        }
+        let reach = try await approving.reach(of: definition, now: now)
+        _ = try await approving.ask(definition, occurrence: "", reach: reach, by: actor, now: now, files: hashes)
+    }
+}
+
+extension SavedPlan {
+    /// What the person saw.
+    package var result: PlanResult {
+        get throws { try ResultJSON.value(PlanResult.self, from: shown) }
+    }
+}

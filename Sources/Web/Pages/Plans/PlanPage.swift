@@ -1,0 +1,185 @@
+import Campaigns
+import Model
+
+/// The list of plans, the newest first.
+struct PlanList: Sendable {
+    struct Row: Sendable {
+        var address: String
+        var name: String
+        var campaign: String
+        var words: String
+        var reach: String
+        var state: String
+        var mark: String
+        var made: String
+    }
+
+    /// The campaign whose plans are shown; `nil` for all campaigns.
+    var campaign: String?
+    var rows: [Row]
+    var isEmpty: Bool
+    /// The address of the older plans.
+    var older: String?
+}
+
+extension PlanList.Row {
+    init(_ plan: SavedPlan, _ step: KeepPlans.Step) {
+        address = plan.address
+        name = "Plan \(plan.id)"
+        campaign = plan.file
+        words = PreviewNotifications.firstWords(plan.definition) ?? "a silent push"
+        reach = (try? plan.result.reach.grouped) ?? ""
+        (state, mark) = (PlanPage.state(step), PlanPage.mark(step))
+        made = "\(plan.madeBy), \(plan.madeAt.iso8601.shownTime)"
+    }
+}
+
+/// One plan: what would be sent to whom, and the next step.
+struct PlanPage: Sendable {
+    struct Link: Sendable {
+        var address: String
+        var label: String
+    }
+
+    var address: String
+    var heading: String
+    var campaign: Link
+    /// The campaign's form with the values of this plan.
+    var change: Link?
+    var words: String?
+    var made: String
+    var state: String
+    var mark: String
+    /// What to do next, in a sentence.
+    var next: String
+    /// The approval or the run that the next step leads to.
+    var link: Link?
+    var plan: PlanView
+    var values: [PlanView.Fact]
+    var phones: [PhoneScreen]
+    /// The reason why there are no screens.
+    var phonesReason: String?
+    /// The button that asks for approval.
+    var mayAsk = false
+    /// The form that sends the plan.
+    var start: PlanView.Start?
+    var mayTest: Bool
+    var device = ""
+    var variants: [String]
+    var hasVariants: Bool
+    var test: TestState?
+    /// The reasons why the request was refused, one per line.
+    var problem: [String] = []
+}
+
+extension PlanPage {
+    init(_ plan: SavedPlan, _ step: KeepPlans.Step, for caller: Caller) throws {
+        let definition = plan.definition
+        let result = try plan.result
+        address = plan.address
+        heading = "Plan \(plan.id)"
+        campaign = Link(address: CampaignPage.address(plan.file), label: plan.file)
+        let input = CampaignPage.Input(variables: definition.variables)
+        if caller.role.may(.plan) {
+            change = Link(address: CampaignPage.address(plan.file, input) + "#try", label: "Change the values")
+        }
+        words = PreviewNotifications.firstWords(definition)
+        made = "\(plan.madeBy), \(plan.madeAt.iso8601.shownTimeAndZone)"
+        (state, mark) = (Self.state(step), Self.mark(step))
+        self.plan = PlanView(result, isNow: !plan.isScheduled)
+        values = definition.variables.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value) }
+        phones = try PreviewNotifications.all(definition).notifications
+            .map { PhoneScreen($0, topic: definition.campaign.topic) }
+        variants = definition.campaign.variants.map(\.name)
+        hasVariants = !variants.isEmpty
+        mayTest = caller.role.may(.testSend)
+        next = Self.next(step, plan, result, caller)
+        link = Self.link(step)
+        guard caller.role.may(.run) else { return }
+        switch step {
+        case .needsApproval: mayAsk = true
+        case .ready, .approved: start = .init(occurrence: plan.occurrence, guards: Self.guards(result))
+        default: break
+        }
+    }
+
+    static func state(_ step: KeepPlans.Step) -> String {
+        switch step {
+        case .incomplete: "incomplete"
+        case .scheduled: "scheduled"
+        case .ready: "ready to send"
+        case .refused: "too large"
+        case .needsApproval: "needs approval"
+        case .awaitingApproval(let asked): "awaiting approval, \(signed(asked))"
+        case .approved(let asked): "approved, \(signed(asked))"
+        case .rejected: "rejected"
+        case .sent(let run): "sent as run \(run.id)"
+        }
+    }
+
+    static func mark(_ step: KeepPlans.Step) -> String {
+        switch step {
+        case .ready, .approved, .sent: "finished"
+        case .incomplete, .rejected, .refused: "failed"
+        case .needsApproval, .awaitingApproval, .scheduled: "paused"
+        }
+    }
+
+    private static func signed(_ asked: ApprovalResult) -> String {
+        "\(asked.needs - asked.missing) of \(asked.needs.counted("signature"))"
+    }
+
+    private static func next(
+        _ step: KeepPlans.Step, _ plan: SavedPlan, _ result: PlanResult, _ caller: Caller
+    ) -> String {
+        switch step {
+        case .incomplete(let names): "Give \(names.joined(separator: ", ")) a value, and plan again."
+        case .scheduled(let needs):
+            scheduled(result, needs) + " To send it immediately, plan it as started now."
+        case .ready where !caller.role.may(.run), .needsApproval where !caller.role.may(.run),
+            .approved where !caller.role.may(.run):
+            "\(caller.name) is \(caller.role.rawValue): only senders send and ask for approval."
+        case .ready: "Check it, test it on a device, and send it."
+        case .refused(let why): "\(why.prefix(1).uppercased())\(why.dropFirst())."
+        case .needsApproval(let rule): "Before it can be sent: \(rule)."
+        case .awaitingApproval(let asked): "Requested by \(asked.askedBy), \(asked.askedAt.shownTime)."
+        case .approved: "All signatures are there: it may be sent."
+        case .rejected(let asked):
+            asked.signatures.first(where: \.isRejection).map { no in
+                "Rejected by \(no.by)" + (no.reason.map { ": \($0)" } ?? ".")
+            } ?? "Rejected."
+        case .sent(let run): "\(run.occurrence) is \(run.state.rawValue)."
+        }
+    }
+
+    /// Says what the schedule does at the plan's time, which is not what was typed: a scheduled run has the file's
+    /// values.
+    private static func scheduled(_ result: PlanResult, _ needs: Int?) -> String {
+        guard result.unsetVariables.isEmpty else {
+            return "It will then fail: no value for \(result.unsetVariables.joined(separator: ", "))."
+        }
+        guard let needs else { return "It then starts automatically." }
+        let signatures = needs == 1 ? "the signature of 1 person" : "the signatures of \(needs.grouped) people"
+        return "It then waits for \(signatures), and requests \(needs == 1 ? "it" : "them") automatically."
+    }
+
+    private static func link(_ step: KeepPlans.Step) -> Link? {
+        switch step {
+        case .awaitingApproval(let asked), .approved(let asked):
+            Link(address: "/approvals/\(asked.digest)", label: "The approval")
+        case .rejected: Link(address: "/approvals", label: "All approvals")
+        case .sent(let run): Link(address: "/runs/\(run.id)", label: "Run \(run.id)")
+        case .incomplete, .scheduled, .ready, .refused, .needsApproval: nil
+        }
+    }
+
+    private static func guards(_ result: PlanResult) -> [PlanView.Guard] {
+        let repeated = result.sentBefore.map { before in
+            PlanView.Guard(name: GuardName.repeated.rawValue, label: "Send it again: \(before.summary)")
+        }
+        let refused = result.refusedGuards.map { refusal in
+            PlanView.Guard(name: refusal.name, label: "Override \(refusal.name): \(refusal.message)")
+        }
+        return [repeated].compactMap(\.self) + refused
+    }
+}
