@@ -13,7 +13,8 @@ struct CampaignTemplateTests {
         campaign: "c", occurrence: "2027-03-28T02:30", startsAt: "2027-03-28T01:00:00Z",
         startsAtLocal: "2027-03-28T02:00", lastStartsAt: "2027-03-28T14:30:00Z", byEachClock: true,
         missedAfter: "2027-03-28T15:30:00Z", topic: "com.example.app", priority: 10, zone: "recipient",
-        clockChanges: [.init(zone: "Europe/Berlin", kind: "skipped", startsAtLocal: "2027-03-28T03:00")])
+        clockChanges: [.init(zone: "Europe/Berlin", kind: "skipped", startsAtLocal: "2027-03-28T03:00")],
+        missingValues: ["title"])
 
     private static func faults<Content: Sendable>(_ template: PageTemplate, _ content: Content) -> [String] {
         let page = PageRenderer.Page(

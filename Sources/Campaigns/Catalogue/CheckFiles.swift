@@ -157,12 +157,26 @@ package struct CheckFiles: Sendable {
             CampaignCheck(
                 path: path, diagnostics: ConfigurationFile.load(path: path, environment: environment).1)
         case .campaign:
-            withStart(
-                withTopics(
-                    CampaignCheck.check(
-                        path: path, templatesFolder: try templatesFolder(besides: path), configuration: configuration,
-                        drafts: drafts)))
+            withMissingValues(
+                withStart(
+                    withTopics(
+                        CampaignCheck.check(
+                            path: path, templatesFolder: try templatesFolder(besides: path),
+                            configuration: configuration, drafts: drafts))))
         }
+    }
+
+    /// Adds the errors of a scheduled campaign whose variables have no value, unless its only start is over.
+    private func withMissingValues(_ check: CampaignCheck) -> CampaignCheck {
+        guard let loaded = check.loaded, let source = loaded.source else { return check }
+        if let now, let timetable = source.campaign.schedule.flatMap(Timetable.init), timetable.isOnce,
+            timetable.next(after: now) == nil
+        {
+            return check
+        }
+        var check = check
+        check.diagnostics += TemplateLint.missingValues(source, loaded.templates)
+        return check
     }
 
     /// Adds an error if the campaign's only start is past and has no run. Adds a warning if that start is due now.
@@ -338,7 +352,7 @@ package struct CampaignCheck {
         guard let content = loaded?.content else { return }
         let campaign = content.campaign
         let variables = campaign.variables.mapValues {
-            $0.isEmpty ? String(repeating: "x", count: Planner.fieldMaxBytes) : $0
+            $0.hasVisibleSign ? $0 : String(repeating: "x", count: Planner.fieldMaxBytes)
         }
         let definition = RunDefinition(
             campaign: campaign, template: content.template, variantTemplates: content.variantTemplates,

@@ -53,7 +53,7 @@ struct CampaignPage: Sendable {
 
     struct Next: Sendable {
         var when: String
-        /// The effect of a clock change on the time.
+        /// The reason why the run will fail, and the effect of a clock change on the time.
         var note: String?
     }
 
@@ -157,7 +157,8 @@ extension CampaignPage.Next {
         } else {
             when = "\(wall) in \(entry.zone)"
         }
-        note = entry.clockChanges.map { ClockSummary.summary($0, at: entry) }
+        let notes = [entry.failure, entry.clockChanges.map { ClockSummary.summary($0, at: entry) }].compactMap(\.self)
+        note = notes.isEmpty ? nil : notes.joined(separator: "; ")
     }
 }
 

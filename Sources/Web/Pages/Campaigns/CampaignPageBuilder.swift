@@ -40,6 +40,7 @@ struct CampaignPageBuilder: Sendable {
     func page(_ input: CampaignPage.Input = .init(), draft: Draft? = nil) async throws -> CampaignPage {
         let detail = try await cases.files.campaign(name, now: cases.now)
         let campaign = detail.campaign
+        let mayStart = cases.files.mayStart(campaign)
         var page = CampaignPage(
             name: name, address: CampaignPage.address(name), facts: Self.facts(campaign),
             state: campaign.errors + campaign.warnings == 0
@@ -51,7 +52,7 @@ struct CampaignPageBuilder: Sendable {
             phones: [], variables: Self.variables(detail, input), device: input.device,
             variants: detail.variants.map { .init(name: $0, isChosen: $0 == input.variant) },
             hasVariants: !detail.variants.isEmpty, hasSchedule: campaign.startedBy == "schedule", isNow: input.isNow,
-            mayPlan: campaign.ok && caller.role.may(.plan), mayTest: campaign.ok && caller.role.may(.testSend))
+            mayPlan: mayStart && caller.role.may(.plan), mayTest: mayStart && caller.role.may(.testSend))
         if caller.role.may(.halt) { page.stopAddress = "\(page.address)/stop" }
         try await putChanges(into: &page)
         if let draft {
