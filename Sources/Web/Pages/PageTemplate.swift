@@ -9,6 +9,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case signIn = "sign-in"
     case run
     case runs
+    case correction
     case campaigns, campaign, calendar
     case campaignFile = "campaign-file"
     case newFile = "new-file"
@@ -44,6 +45,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .signIn: PackageResources.sign_in_mustache
         case .run: PackageResources.run_mustache
         case .runs: PackageResources.runs_mustache
+        case .correction: PackageResources.correction_mustache
         case .campaigns: PackageResources.campaigns_mustache
         case .campaign: PackageResources.campaign_mustache
         case .calendar: PackageResources.calendar_mustache
