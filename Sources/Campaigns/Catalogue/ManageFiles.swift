@@ -385,7 +385,7 @@ extension ManageFiles {
         return expected
     }
 
-    private static func refusal(
+    static func refusal(
         _ found: AtomicFile.Entry, _ expected: AtomicFile.Entry, _ path: String
     ) -> FileRefusal {
         switch found {

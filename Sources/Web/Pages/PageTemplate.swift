@@ -11,6 +11,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case runs
     case correction
     case campaigns, campaign, calendar
+    case templates, template
     case campaignFile = "campaign-file"
     case newFile = "new-file"
     case campaignParts = "campaign-parts"
@@ -48,6 +49,8 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .correction: PackageResources.correction_mustache
         case .campaigns: PackageResources.campaigns_mustache
         case .campaign: PackageResources.campaign_mustache
+        case .templates: PackageResources.templates_mustache
+        case .template: PackageResources.template_mustache
         case .calendar: PackageResources.calendar_mustache
         case .campaignFile: PackageResources.campaign_file_mustache
         case .newFile: PackageResources.new_file_mustache

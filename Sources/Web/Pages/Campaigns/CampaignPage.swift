@@ -10,6 +10,8 @@ struct CampaignList: Sendable {
         var topic: String
         var kind: String
         var template: String
+        /// `nil` if the campaign names no template.
+        var templateAddress: String?
         /// The state, such as `ok` or `2 errors`.
         var state: String
         var mark: String
@@ -33,6 +35,7 @@ extension CampaignList.Row {
         kind = [campaign.pushType, campaign.priority.map { "priority \($0)" }].compactMap(\.self).joined(
             separator: ", ")
         template = campaign.template ?? ""
+        templateAddress = campaign.template.map(TemplatePage.address)
         state =
             campaign.errors + campaign.warnings == 0
             ? "ok" : FileEditor.summary(errors: campaign.errors, warnings: campaign.warnings)
