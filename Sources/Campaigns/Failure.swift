@@ -87,7 +87,7 @@ extension Failure: CustomStringConvertible {
 extension FileRefusal {
     fileprivate var failureKind: Failure.Kind {
         switch self {
-        case .editingIsOff, .unconditional, .changedMeanwhile: .refused
+        case .editingIsOff, .unconditional, .changedMeanwhile, .used: .refused
         case .wrong, .tooLarge, .taken, .noText, .unsuitable: .invalidData
         }
     }

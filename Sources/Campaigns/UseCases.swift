@@ -18,6 +18,7 @@ package struct UseCases: Sendable {
     private let waitingCampaigns = WaitingCampaigns()
     private let readQueue = ReadQueue()
     private let testLimit: TestSendLimit
+    private let currentCampaigns: CurrentCampaigns
     /// The gate of all counts that run in the background.
     package let countQueue = CountQueue()
     /// The number of devices.
@@ -34,6 +35,7 @@ package struct UseCases: Sendable {
         self.clock = clock
         self.configuration = configuration
         testLimit = TestSendLimit { clock.uptime() }
+        currentCampaigns = CurrentCampaigns(configuration: configuration)
         registrations = RegistrationQueue(store: store) { clock.now() }
         deviceCounts = CachedDeviceCounts(store: store, countQueue: countQueue, clock: clock)
         runningReports = RunningReports(store: store, countQueue: countQueue, clock: clock)
@@ -81,7 +83,9 @@ package struct UseCases: Sendable {
     }
     package var maintaining: MaintainStore { MaintainStore(store: store) }
     package var observing: ObserveStore { ObserveStore(store: store, clock: clock) }
-    package var health: ReadHealth { ReadHealth(store: store, following: runs, clock: clock) }
+    package var health: ReadHealth {
+        ReadHealth(store: store, following: runs, clock: clock, campaigns: currentCampaigns)
+    }
     package var deliveries: ListDeliveries { ListDeliveries(store: store) }
     package var timelines: ReadTimeline { ReadTimeline(store: store) }
     package var explaining: ExplainDevice {

@@ -188,7 +188,57 @@ struct CheckFilesTests {
         let found = try check("campaigns").diagnostics
         #expect(found.map(\.rule) == [.shortText, .neverFilled])
         #expect(found.map(\.line) == [2, 8])
+        #expect(found.map(\.severity) == [.warning, .error])
         #expect(try check("templates/long.yaml").isClean)
+    }
+
+    private static let daily = "schedule: {cron: \"0 9 * * *\", zone: UTC}\n"
+    private static let item =
+        "trigger: {feed: \"https://example.org/feed.xml\", every: 15m, variables: {b: item.title}}\n"
+
+    @Test(
+        arguments: [
+            ("variables: {b: \"\"}\n" + daily, 1), ("variables: {b: \"  \"}\n" + daily, 1),
+            ("variables: {b: x}\n" + daily, 0), ("variables: {b: \"\"}\n", 0), ("variables: {b: \"\"}\n" + item, 0),
+            (
+                "variables: {b: \"\"}\nschedule: {zone: UTC, quiet_hours: {from: \"22:00\", to: \"07:00\", policy: defer}}\n",
+                0
+            ),
+            ("variables: {b: \"\"}\nschedule: {at: 2030-01-01T00:00, zone: UTC}\n", 1),
+            // Its only start is over and had its run, by a person who gave the value.
+            ("variables: {b: \"\"}\nschedule: {at: 2020-01-01T00:00, zone: UTC}\n", 0),
+        ])
+    func `a schedule that leaves a variable without a value is an error, and a person may still start it`(
+        lines: String, errors: Int
+    ) throws {
+        _ = try folder.write(
+            "template: long\nalert: {en: {title: Hello, body: \"About {{b}} of today\"}}\n", to: "templates/long.yaml")
+        _ = try folder.write(Self.campaign("spring", lines), to: "campaigns/spring.yaml")
+        let files = CheckFiles(
+            configuration: nil, templates: "\(folder.path)/templates", configuredTemplates: { "" }, environment: [:],
+            now: Timestamp(seconds: 1_800_000_000), hasRun: { _, _ in true })
+        let found = try files.check(["\(folder.path)/campaigns"]).diagnostics.filter { $0.severity == .error }
+        #expect(found.count == errors, "\(found)")
+        #expect(found.allSatisfy { $0.what.contains("{{b}} has no value") && $0.rule == .neverFilled })
+        let check = CampaignCheck.check(
+            path: "\(folder.path)/campaigns/spring.yaml", templatesFolder: "\(folder.path)/templates")
+        #expect(check.isRight, "\(check.diagnostics)")
+    }
+
+    @Test func `an error of one scheduled campaign stops no other, and none that was loaded`() throws {
+        _ = try folder.write(
+            "template: long\nalert: {en: {title: Hello, body: \"About {{b}} of today\"}}\n", to: "templates/long.yaml")
+        for (name, value) in [("empty", "\"\""), ("full", "x")] {
+            _ = try folder.write(
+                Self.campaign(name, "variables: {b: \(value)}\n" + Self.daily), to: "campaigns/\(name).yaml")
+        }
+        var catalogue = CampaignCatalogue()
+        catalogue.refresh(campaigns: "\(folder.path)/campaigns", templates: "\(folder.path)/templates")
+        #expect(catalogue.ready.map(\.campaign.name) == ["empty", "full"] && catalogue.problems.isEmpty)
+        #expect(catalogue.ready.map(\.missingValues) == [["b"], []])
+        let coming = try ListSchedule(campaigns: catalogue.ready, zone: .gmt)
+            .coming([], count: 1, on: nil, now: Timestamp(seconds: 1_800_000_000)).result
+        #expect(coming.occurrences.map(\.failure) == ["will fail: no value for b", nil])
     }
 
     @Test func `rules that nobody knows are errors`() throws {

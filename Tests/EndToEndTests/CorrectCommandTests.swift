@@ -140,6 +140,23 @@ import Testing
         }
     }
 
+    @Test func `a wrong value is corrected in the run's own template, and the same text is refused`() async throws {
+        try await OwnThread.run {
+            let place = try place(devices: 20)
+            try place.folder.write(
+                "campaign: plain\ntopic: \(Installation.topic)\npush_type: alert\ntemplate: right\naudience: everyone\n"
+                    + "variables: {when: \"\"}\nexpires_after: 1h\n", to: "campaigns/plain.yaml")
+            #expect(try place.fanfare("run", "plain", "--yes", "--var", "when=todya").status == 0)
+            let unprepared = try place.fanfare("correct", "plain", "--yes")
+            #expect(unprepared.status == 65 && unprepared.errors.contains("with --var"), "\(unprepared.errors)")
+            let same = try place.fanfare("correct", "plain", "--yes", "--var", "when=todya")
+            #expect(same.status == 65 && same.errors.contains("the same texts as run 1"), "\(same.errors)")
+            let right = try place.fanfare("correct", "plain", "--yes", "--var", "when=today")
+            #expect(right.status == 0, "\(right.errors)")
+            #expect(place.simulator.devices().devicesByPayload == [payload("There is no tsunami, today"): 20])
+        }
+    }
+
     @Test func `an app that knows how takes it off the screens`() async throws {
         try await OwnThread.run {
             let place = try place(devices: 50)

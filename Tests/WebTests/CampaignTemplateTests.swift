@@ -13,7 +13,8 @@ struct CampaignTemplateTests {
         campaign: "c", occurrence: "2027-03-28T02:30", startsAt: "2027-03-28T01:00:00Z",
         startsAtLocal: "2027-03-28T02:00", lastStartsAt: "2027-03-28T14:30:00Z", byEachClock: true,
         missedAfter: "2027-03-28T15:30:00Z", topic: "com.example.app", priority: 10, zone: "recipient",
-        clockChanges: [.init(zone: "Europe/Berlin", kind: "skipped", startsAtLocal: "2027-03-28T03:00")])
+        clockChanges: [.init(zone: "Europe/Berlin", kind: "skipped", startsAtLocal: "2027-03-28T03:00")],
+        missingValues: ["title"])
 
     private static func faults<Content: Sendable>(_ template: PageTemplate, _ content: Content) -> [String] {
         let page = PageRenderer.Page(
@@ -108,6 +109,7 @@ struct CampaignTemplateTests {
                 name: "c", path: "c.yaml", ok: true, errors: 0, warnings: 0, nextOccurrences: [Self.entry]))
         var list = CampaignList(rows: [row], isEmpty: false, folder: "campaigns", mayMake: true)
         list.rows[0].lastRun = .init(run: 1, state: "finished", when: "then", reach: "all")
+        list.rows[0].templateAddress = "/templates/t"
         #expect(Self.faults(.campaigns, list) == [])
         #expect(Self.faults(.campaign, Self.page) == [])
         var new = NewFilePage(
@@ -117,6 +119,18 @@ struct CampaignTemplateTests {
         new.problem = ["no"]
         new.show(Self.editor)
         #expect(Self.faults(.newFile, new) == [])
+        let used = TemplateResult(
+            name: "t", path: "t.yaml", ok: true, errors: 0, warnings: 0, locales: ["en"], campaigns: ["c"])
+        var template = TemplatePage(
+            TemplateDetailResult(template: used, text: "template: t", etag: "e", problems: []), readOnly: nil)
+        template.problem = ["no"]
+        template.files = [Self.editor]
+        template.changes = [.init(address: "/changes#change-1", summary: "waits")]
+        (template.phones, template.phonesReason) = (Self.page.phones, "no")
+        template.deleteAddress = "/templates/t/delete"
+        #expect(Self.faults(.template, template) == [])
+        let templates = TemplateList(rows: [.init(used)], isEmpty: false, folder: "templates", mayMake: true)
+        #expect(Self.faults(.templates, templates) == [])
         #expect(TemplateKeys(Self.page, "campaign-parts", in: PageTemplate.texts).faults == [])
         let json = """
             {"zone": "UTC", "now": "2027-03-27T00:00:00Z", "occurrences": [], "truncated": true,

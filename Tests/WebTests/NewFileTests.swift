@@ -46,7 +46,7 @@ struct NewFileTests {
             #expect(scene.text(of: "templates/summer.yaml") == words)
 
             let next = try await scene.page(try #require(made.header("location")), as: .author)
-            #expect(next.text.contains("Template summer was created."))
+            #expect(next.text.contains("Template <a href=\"/templates/summer\">summer</a> was created."))
             #expect(next.text.contains("<option selected>summer</option>"))
             let campaign = try await scene.page(
                 "/new/campaign?name=sale&topic=\(PipelineScene.topic)&template=summer", as: .author)

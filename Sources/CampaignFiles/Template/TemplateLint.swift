@@ -13,25 +13,28 @@ package enum TemplateLint {
         }
     }
 
-    /// Checks templates with a campaign's values of variables, and warns of variables without a value.
+    /// Checks templates with a campaign's values of variables.
     package static func check(_ campaign: LocatedCampaign, _ templates: [TemplateSource]) -> [Diagnostic] {
-        templates.flatMap { check($0, values: campaign.campaign.variables) } + neverFilled(campaign, templates)
+        templates.flatMap { check($0, values: campaign.campaign.variables) }
     }
 
-    /// Warns of unset variables in a campaign with a schedule. In a campaign with a feed, ``FeedTriggerRules`` reports
-    /// them as errors.
-    private static func neverFilled(_ source: LocatedCampaign, _ templates: [TemplateSource]) -> [Diagnostic] {
+    /// Returns an error for each variable that has no value when the schedule starts the campaign. A run that a person
+    /// starts may still give the values, so only the check of files includes these errors.
+    ///
+    /// In a campaign with a feed, ``FeedTriggerRules`` reports such variables.
+    package static func missingValues(_ source: LocatedCampaign, _ templates: [TemplateSource]) -> [Diagnostic] {
         let campaign = source.campaign
-        guard let schedule = campaign.schedule, schedule.trigger != .none, campaign.feed == nil else { return [] }
-        let used = templates.filter { !$0.template.allows(.neverFilled) }
-            .reduce(into: Set<String>()) { $0.formUnion($1.template.variables) }
-        return campaign.variables.filter { $0.value.isEmpty && used.contains($0.key) }.keys.sorted().map { name in
+        let used = templates.map(\.template).filter { template in
+            template.name == campaign.template || campaign.variants.contains { $0.template == template.name }
+        }
+        // CampaignRules reports a variable that the campaign does not declare.
+        return campaign.missingValues(in: used).filter { campaign.variables[$0] != nil }.map { name in
             let location = source.locations["variables.\(name)"] ?? SourceLocation()
             return Diagnostic(
-                path: source.path, line: location.line, column: location.column, severity: .warning,
-                what:
-                    "{{\(name)}} never gets a value: the campaign is started by its schedule, which sets no variables",
-                advice: "give \(name) a default, or start the campaign by hand", rule: .neverFilled)
+                path: source.path, line: location.line, column: location.column, severity: .error,
+                what: "{{\(name)}} has no value when the schedule starts the campaign, and the run will fail",
+                advice: "give \(name) a default, or remove the schedule and start the campaign by hand",
+                rule: .neverFilled)
         }
     }
 }

@@ -40,6 +40,18 @@ enum AtomicFile {
         }
     }
 
+    /// Deletes the file and returns `nil` if the path still has the `expected` entry. Otherwise returns the entry
+    /// found.
+    static func remove(_ path: String, expecting expected: Entry) throws -> Entry? {
+        try lock.withLock { _ in
+            let found = try entry(at: path)
+            guard found == expected else { return found }
+            guard unlink(path) == 0 else { throw fault(path) }
+            flushFolder(of: path)
+            return nil
+        }
+    }
+
     /// Returns a path for the draft in the same folder, so that the draft can be renamed to the file. The draft's
     /// name begins with a dot, and no campaign's file has such a name.
     private static func draftPath(besides path: String) -> String {

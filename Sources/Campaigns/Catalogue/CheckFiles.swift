@@ -1,7 +1,6 @@
-package import CampaignFiles
+import CampaignFiles
 import Foundation
 package import Model
-import Rendering
 package import Store
 
 /// Checks campaign, template and configuration files, and reports all problems of all files. Uses no store.
@@ -116,6 +115,7 @@ package struct CheckFiles: Sendable {
         let shared = Dictionary(
             grouping: SharedNames.check(files.values.sorted { $0.path < $1.path }), by: \.path)
         for index in checks.indices { checks[index].diagnostics += shared[checks[index].path, default: []] }
+        Self.measure(&checks, campaigns)
         Self.share(&checks)
         return Checked(checks: checks, diagnostics: Self.unique(checks.flatMap(\.diagnostics)))
     }
@@ -152,17 +152,31 @@ package struct CheckFiles: Sendable {
 
     private func check(_ path: String) throws -> CampaignCheck {
         switch kind(of: path) {
-        case .template: CampaignCheck(path: path, diagnostics: templateDiagnostics(path))
+        case .template: templateCheck(path)
         case .configuration:
             CampaignCheck(
                 path: path, diagnostics: ConfigurationFile.load(path: path, environment: environment).1)
         case .campaign:
-            withStart(
-                withTopics(
-                    CampaignCheck.check(
-                        path: path, templatesFolder: try templatesFolder(besides: path), configuration: configuration,
-                        drafts: drafts)))
+            withMissingValues(
+                withStart(
+                    withTopics(
+                        CampaignCheck.check(
+                            path: path, templatesFolder: try templatesFolder(besides: path),
+                            configuration: configuration, drafts: drafts))))
         }
+    }
+
+    /// Adds the errors of a scheduled campaign whose variables have no value, unless its only start is over.
+    private func withMissingValues(_ check: CampaignCheck) -> CampaignCheck {
+        guard let loaded = check.loaded, let source = loaded.source else { return check }
+        if let now, let timetable = source.campaign.schedule.flatMap(Timetable.init), timetable.isOnce,
+            timetable.next(after: now) == nil
+        {
+            return check
+        }
+        var check = check
+        check.diagnostics += TemplateLint.missingValues(source, loaded.templates)
+        return check
     }
 
     /// Adds an error if the campaign's only start is past and has no run. Adds a warning if that start is due now.
@@ -204,11 +218,25 @@ package struct CheckFiles: Sendable {
         return home == campaigns ? .campaign : home == templates ? .template : looksLike
     }
 
-    private func templateDiagnostics(_ path: String) -> [Diagnostic] {
+    private func templateCheck(_ path: String) -> CampaignCheck {
         let (source, diagnostics) =
             drafts[path].map { TemplateFile.source(text: $0, path: path) }
             ?? TemplateFile.load(path: path)
-        return diagnostics + (source.map { TemplateLint.check($0) } ?? [])
+        var check = CampaignCheck(
+            path: path, diagnostics: diagnostics + (source.map { TemplateLint.check($0) } ?? []))
+        check.template = diagnostics.allSatisfy { $0.severity == .warning } ? source : nil
+        return check
+    }
+
+    /// Adds the problems with the size of each template's payloads. The limit is that of the campaigns that use the
+    /// template, or 4,096 bytes if there are none.
+    private static func measure(_ checks: inout [CampaignCheck], _ campaigns: [LocatedCampaign]) {
+        for index in checks.indices {
+            guard let source = checks[index].template else { continue }
+            let users = campaigns.map(\.campaign).filter { $0.templatesNamed.contains(source.template.name) }
+            let limit = users.map(\.pushType.payloadMaxBytes).max() ?? PushType.alert.payloadMaxBytes
+            checks[index].diagnostics += TemplateSize.check(source, limitBytes: limit)
+        }
     }
 
     /// Adds a warning that names the topics of the app's devices, if no device is registered under the campaign's
@@ -278,105 +306,5 @@ package struct ValidationResult: Codable, Sendable {
                 path: $0.path, line: $0.line, column: $0.column, severity: $0.severity.rawValue, what: $0.what,
                 advice: $0.advice, rule: $0.rule?.rawValue)
         }
-    }
-}
-
-/// The results of all checks of a file that need no store.
-package struct CampaignCheck {
-    package var path: String
-    /// `nil` for files that are not campaigns.
-    package var loaded: LoadedCampaign?
-    package var diagnostics: [Diagnostic]
-    /// The largest payload of each text; empty if there is none or the files have errors.
-    package var sizes: [Size] = []
-    /// The languages of the app's devices in which the campaign has no text; `nil` if there are none, or they are
-    /// unknown.
-    package var fallbackLanguages: [String]?
-    /// The languages of the default texts that those devices get.
-    package var fallbacks: [String] = []
-
-    package init(path: String, loaded: LoadedCampaign? = nil, diagnostics: [Diagnostic]) {
-        self.path = path
-        self.loaded = loaded
-        self.diagnostics = diagnostics
-    }
-
-    package struct Size {
-        /// The locale, preceded by the variant's name if there is one.
-        package var text: String
-        package var bytes: Int
-        package var limit: Int
-    }
-
-    /// Whether no problem is worse than a warning.
-    package var isRight: Bool { diagnostics.allSatisfy { $0.severity == .warning } }
-
-    /// Checks a campaign file together with the templates it names.
-    ///
-    /// - Parameters:
-    ///   - configuration: if given, the campaign's app must be in it, with a suitable credential.
-    ///   - drafts: texts that are not saved yet, by path.
-    package static func check(
-        path: String, templatesFolder: String, configuration: Configuration? = nil, drafts: [String: String] = [:]
-    ) -> CampaignCheck {
-        let loaded = CampaignFolder(campaigns: "", templates: templatesFolder, drafts: drafts).loadWhole(path: path)
-        var check = CampaignCheck(path: path, loaded: loaded, diagnostics: loaded.diagnostics)
-        if let source = loaded.source {
-            check.diagnostics += TemplateLint.check(source, loaded.templates)
-            if let configuration {
-                check.diagnostics += CredentialRules.check(source, configuration)
-                check.diagnostics += CapClassRules.check(source, configuration)
-            }
-        }
-        check.measure()
-        return check
-    }
-
-    /// Renders every locale of every variant, and records the sizes. A variable without a value counts with 100
-    /// bytes.
-    private mutating func measure() {
-        guard let content = loaded?.content else { return }
-        let campaign = content.campaign
-        let variables = campaign.variables.mapValues {
-            $0.isEmpty ? String(repeating: "x", count: Planner.fieldMaxBytes) : $0
-        }
-        let definition = RunDefinition(
-            campaign: campaign, template: content.template, variantTemplates: content.variantTemplates,
-            variables: variables, plannedAt: Timestamp(milliseconds: 0))
-        do {
-            if let correction = content.correction {
-                var corrected = definition
-                corrected.template = correction
-                corrected.campaign.variants = []
-                measure(try VariantRenderers(corrected)[nil], variant: "correction", campaign.pushType)
-            }
-            let renderers = try VariantRenderers(definition)
-            if campaign.variants.isEmpty { return measure(renderers[nil], variant: nil, campaign.pushType) }
-            for (index, variant) in campaign.variants.enumerated() {
-                measure(renderers[index], variant: variant.name, campaign.pushType)
-            }
-        } catch {
-            diagnostics.append(Diagnostic(path: path, what: error.description))
-        }
-    }
-
-    private mutating func measure(_ renderer: PayloadRenderer, variant: String?, _ pushType: PushType) {
-        for (index, prototype) in renderer.prototypes.enumerated() {
-            let locale = renderer.localeName(index)
-            let size = Size(
-                text: variant.map { "\($0) \(locale)" } ?? locale,
-                bytes: prototype.worstCaseByteCount(fieldMaxBytes: Planner.fieldMaxBytes),
-                limit: pushType.payloadMaxBytes)
-            sizes.append(size)
-            if size.bytes > size.limit { diagnostics.append(tooLarge(size, isCertain: prototype.isCommon)) }
-        }
-    }
-
-    private func tooLarge(_ size: Size, isCertain: Bool) -> Diagnostic {
-        Diagnostic(
-            path: path, severity: isCertain ? .error : .warning,
-            what: "the payload in \(size.text) \(isCertain ? "has" : "may reach") \(size.bytes) bytes, "
-                + "Apple accepts \(size.limit)",
-            advice: "shorten the texts or the custom keys of the template")
     }
 }

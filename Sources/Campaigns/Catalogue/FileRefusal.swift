@@ -15,6 +15,10 @@ package enum FileRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case tooLarge(file: String, bytes: Int)
     /// A new file was requested under the name of an existing one.
     case taken(file: String)
+    /// A template to delete is in use.
+    ///
+    /// - Parameter users: the users in words; empty if the caller may not see them.
+    case used(file: String, by: [String])
     /// The existing file is not text, so that it cannot be shown to a caller who wants to replace it.
     case noText(file: String)
     /// A name that no file may have, or a path that Fanfare does not write to.
@@ -38,6 +42,9 @@ package enum FileRefusal: Error, Hashable, Sendable, CustomStringConvertible {
         case .tooLarge(let file, let bytes):
             "\(file) would have \(bytes.grouped) bytes, but the limit is \(ManageFiles.bytesMax.grouped); shorten it"
         case .taken(let file): "\(file) already exists and was not overwritten; give the new file another name"
+        case .used(let file, let users):
+            "\(file) was not deleted: \(users.isEmpty ? "a campaign" : users.joined(separator: ", ")) uses it; name "
+                + "another template there first"
         case .noText(let file):
             "\(file) cannot be read as UTF-8 text, and so it is neither shown nor changed from here; save it as UTF-8 where it "
                 + "is kept"

@@ -117,6 +117,10 @@ package struct ManageFiles: Sendable {
         Set(YAMLFolder.files(in: configuration.campaigns).filter { isMeant(located($0)?.campaign.topic ?? "") })
     }
 
+    /// Returns whether a person can plan and start the campaign. A scheduled campaign without values for its variables
+    /// has errors, but a person can still give the values.
+    package func mayStart(_ campaign: CampaignResult) -> Bool { campaign.ok || (try? source(campaign.name)) != nil }
+
     /// Returns a campaign to plan, render or start. Throws if its files have errors.
     ///
     /// - Parameter drafts: texts that are not saved yet, by path.
@@ -137,8 +141,10 @@ package struct ManageFiles: Sendable {
         result.template = campaign.template
         let timetable = campaign.schedule.flatMap(Timetable.init)
         result.startedBy = campaign.feed != nil ? "feed" : timetable != nil ? "schedule" : "hand"
+        let content = check.loaded?.content
+        let missing = content.map { campaign.missingValues(in: [$0.template] + $0.variantTemplates.values) } ?? []
         result.nextOccurrences = (timetable?.occurrences(after: now, through: nil, atMost: Self.occurrencesShown) ?? [])
-            .map { ScheduleResult.Entry(campaign, $0, timetable, zone: zone) }
+            .map { ScheduleResult.Entry(campaign, $0, timetable, missing: missing, zone: zone) }
         // A campaign of another app may have had the same name: leave out that campaign's run.
         result.lastRun = try await store.latestRun(campaign: campaign.name)
             .flatMap { $0.definition.campaign.topic == campaign.topic ? RunResult($0) : nil }
@@ -379,7 +385,7 @@ extension ManageFiles {
         return expected
     }
 
-    private static func refusal(
+    static func refusal(
         _ found: AtomicFile.Entry, _ expected: AtomicFile.Entry, _ path: String
     ) -> FileRefusal {
         switch found {

@@ -34,7 +34,7 @@ extension ManageFiles {
 
     /// Returns the changed campaigns that wait for release, with `nil` names for each in which nothing could be
     /// understood.
-    private func changesToCome() async throws -> [(campaign: String, names: CampaignNames?)] {
+    func changesToCome() async throws -> [(campaign: String, names: CampaignNames?)] {
         let changes = try await store.pendingChanges().filter { $0.kind == Kind.campaign.rawValue }
         waiting.keep(changes.map(\.hash))
         var found: [(campaign: String, names: CampaignNames?)] = []

@@ -45,10 +45,10 @@ package struct CorrectRun: Sendable {
         fileprivate let reason: String?
     }
 
-    private let store: any CorrectableStore
-    private let runs: FollowRuns
-    private let templates: String
-    private let approvals: ApprovalRules?
+    let store: any CorrectableStore
+    let runs: FollowRuns
+    let templates: String
+    let approvals: ApprovalRules?
 
     /// - Parameters:
     ///   - templates: the folder of the templates.
@@ -68,35 +68,60 @@ package struct CorrectRun: Sendable {
     package func prepare(
         _ run: Run, _ order: Order, by actor: Actor, now: Timestamp, sees: (_ template: String) -> Bool = { _ in true }
     ) async throws -> Prepared {
-        let (collapseID, reached) = try await requireCorrectable(run)
-        let devices = reached.all - reached.gone
-        let original = run.definition
-        var campaign = original.campaign.asCorrection(order.kind, of: collapseID)
-        let template: Template
-        var files: [String: String] = [:]
-        switch order.kind {
-        case .replace:
-            let name = try order.template ?? prepared(run)
-            (template, files) = try load(name, sees)
-            campaign.template = name
-        case .recall:
-            template = .recalling(collapseID)
+        let draft = try await draft(run, order, sees)
+        switch try await signatures(for: order, run, draft, by: actor) {
+        case .notNeeded: return try await prepare(draft, run, order, reason: nil, now: now)
+        case .missing(let mayOverride, let person):
+            let reason = try overridingReason(order, run, draft, mayOverride: mayOverride, person)
+            return try await prepare(draft, run, order, reason: reason, now: now)
         }
-        let needsReason = try await needsSignatures(order, run, devices, files)
-        if needsReason { try await requireReason(for: order, run, devices, by: actor) }
+    }
+
+    /// A correction whose values are not checked yet.
+    struct Draft {
+        /// The campaign of the correction, with the settings of the corrected run.
+        let campaign: Campaign
+        let template: Template
+        /// The hash of the template's file, by path; empty for a recall.
+        let files: [String: String]
+        let reached: ReachedDevices
+
+        /// The number of stored devices that the run reached, or may have reached.
+        var devices: Int { reached.all - reached.gone }
+    }
+
+    func draft(_ run: Run, _ order: Order, _ sees: (_ template: String) -> Bool) async throws -> Draft {
+        let (collapseID, reached) = try await requireCorrectable(run)
+        var campaign = run.definition.campaign.asCorrection(order.kind, of: collapseID)
+        guard order.kind == .replace else {
+            return Draft(campaign: campaign, template: .recalling(collapseID), files: [:], reached: reached)
+        }
+        let name = try templateName(order, run)
+        let (template, files) = try load(name, sees)
+        campaign.template = name
+        return Draft(campaign: campaign, template: template, files: files, reached: reached)
+    }
+
+    /// - Parameter reason: the reason to start without the approvals that a run of this size needs; `nil` if it needs
+    ///   none.
+    func prepare(
+        _ draft: Draft, _ run: Run, _ order: Order, reason: String?, now: Timestamp
+    ) async throws -> Prepared {
         var definition = RunDefinition(
-            campaign: campaign, template: template,
-            variables: try variables(order.variables, run, template), plannedAt: now,
+            campaign: draft.campaign, template: draft.template,
+            variables: try variables(order.variables, run, draft.template), plannedAt: now,
             correction: Correction(of: run.id, order.kind))
         definition.campaign.variables = definition.variables
         try requireFits(definition)
         if let refusal = GuardRefusal.check(definition).first { throw refusal }
         try await runs.requireNoStop(campaign: definition.campaign.name)
+        let (occurrence, last) = try await occurrence(draft.campaign.name, run, isAgain: order.isAgain)
+        if last == nil, order.kind == .replace { try requireOtherTexts(definition, than: run) }
         return Prepared(
-            definition: definition, occurrence: try await occurrence(campaign.name, run, isAgain: order.isAgain),
-            devices: devices, sentTo: reached.environmentSummary,
-            warnings: warnings(run, reached, template, order.kind) + definition.lint().map(\.description), files: files,
-            reason: needsReason ? try RecordedReason.checked(order.reason) : nil)
+            definition: definition, occurrence: occurrence, devices: draft.devices,
+            sentTo: draft.reached.environmentSummary,
+            warnings: warnings(run, draft.reached, draft.template, order.kind) + definition.lint().map(\.description),
+            files: draft.files, reason: reason)
     }
 
     /// Records the correction as a run, which a sender still has to send.
@@ -149,7 +174,10 @@ package struct CorrectRun: Sendable {
         "run-\(run)" + (number == 1 ? "" : ".\(number)")
     }
 
-    private func occurrence(_ campaign: String, _ run: Run, isAgain: Bool) async throws -> String {
+    /// Returns the name of the next correction, and the last one that was sent.
+    private func occurrence(
+        _ campaign: String, _ run: Run, isAgain: Bool
+    ) async throws -> (name: String, last: Run?) {
         var number = 1
         var last: Run?
         while let known = try await store.run(
@@ -165,178 +193,7 @@ package struct CorrectRun: Sendable {
                     + (last.state.isFinal
                         ? "--again sends another one" : "`fanfare status \(last.id)` shows its progress"))
         }
-        return Self.occurrenceKey(of: run.id, number)
-    }
-}
-
-extension CorrectRun {
-    /// Returns the collapse id of the run's alerts, and the reached devices. Throws if no correction is possible.
-    private func requireCorrectable(_ run: Run) async throws -> (collapseID: String, reached: ReachedDevices) {
-        if let obstacle = Self.obstacle(to: run) { throw obstacle }
-        if let pruned = try await ReportRun(store: store).prunedAt(run) {
-            throw Failure(
-                .refused,
-                "the outcomes of run \(run.id) by device were pruned at \(pruned.iso8601), so its devices are unknown"
-            )
-        }
-        let reached = try await store.reached(by: run.id)
-        guard reached.all > 0 else {
-            throw Failure(.refused, "run \(run.id) reached no device: there is nothing to correct")
-        }
-        guard let collapseID = RunHeaders(run).collapseID else {
-            throw Failure(
-                .refused,
-                "run \(run.id) was sent without a collapse id (collapse: none): no push can replace the notification "
-                    + "on the screens")
-        }
-        return (collapseID, reached)
-    }
-
-    /// Returns the obstacle to a correction that follows from the run alone; `nil` if there is none.
-    private static func obstacle(to run: Run) -> Failure? {
-        let campaign = run.definition.campaign
-        if run.isTest { return Failure(.invalidData, "run \(run.id) is a test, to one device; send another test") }
-        if campaign.pushType != .alert {
-            return Failure(
-                .invalidData,
-                "run \(run.id) sent \(campaign.pushType.rawValue) pushes; only alerts stay on a screen, where they can be "
-                    + "replaced")
-        }
-        // A paused run may resume and send the wrong text.
-        if !run.state.isFinal || run.owner != nil || run.counts.leased > 0 {
-            return Failure(
-                .tryAgain,
-                "run \(run.id) is \(run.state == .paused ? "only paused" : "still being sent"): "
-                    + "`fanfare cancel \(run.id)` ends it, then correct the pushes sent")
-        }
-        return nil
-    }
-
-    /// Returns whether the correction needs approvals: it is large enough, and the campaign did not prepare its
-    /// text. An unprepared text is another template, a template changed since the run was created, or new variable
-    /// values. Prepared corrections and recalls need no approvals, because they are urgent.
-    ///
-    /// - Parameter files: the hash of the template, by path.
-    private func needsSignatures(
-        _ order: Order, _ run: Run, _ devices: Int, _ files: [String: String]
-    ) async throws -> Bool {
-        guard order.kind == .replace, approvals?.rule(forReach: devices) != nil else { return false }
-        guard order.variables.allSatisfy({ run.definition.variables[$0.key] == $0.value }) else { return true }
-        let filter = EventFilter(run: run.id, kind: EventKind.runCreated.rawValue)
-        let made = try await store.events(filter, before: nil, limit: 1).events.first?.files ?? [:]
-        return (order.template ?? run.definition.campaign.correction) != run.definition.campaign.correction
-            || files.contains { made[$0.key] != $0.value }
-    }
-
-    private func requireReason(
-        for order: Order, _ run: Run, _ devices: Int, by actor: Actor
-    ) async throws {
-        guard let approvals else { return }
-        let person = try await approvals.people(in: store).person(actor.identity)
-        let what =
-            "a correction that the campaign did not prepare would go to \(devices.counted("device")) without signatures"
-        guard approvals.mayOverride(person) else {
-            throw Failure(
-                .refused,
-                what + ", and approvals.break_glass does not let \(person) send it; \(remedy(order, run))")
-        }
-        guard order.reason != nil else {
-            throw Failure(.refused, what + "; give --reason TEXT, or `reason`, for the audit log")
-        }
-    }
-
-    private func remedy(_ order: Order, _ run: Run) -> String {
-        guard let prepared = run.definition.campaign.correction else {
-            return "`fanfare recall \(run.id)` removes the alert from the screens, if the app supports it"
-        }
-        if (order.template ?? prepared) != prepared { return "send the prepared one, \(prepared), without --template" }
-        return order.variables.isEmpty
-            ? "\(prepared) has changed since the run was created: restore its earlier text"
-            : "send \(prepared) without --var"
-    }
-
-    private func prepared(_ run: Run) throws -> String {
-        if let name = run.definition.campaign.correction { return name }
-        let advice = run.definition.correction.map {
-            "run \(run.id) is the correction of run \($0.run); `fanfare correct \($0.run) --again` sends another"
-        }
-        throw Failure(
-            .invalidData,
-            advice ?? "campaign \(run.campaign) prepared no correction; name a template with --template, and next time "
-                + "write correction: and its name in the campaign's file")
-    }
-
-    private func load(_ name: String, _ sees: (String) -> Bool) throws -> (Template, [String: String]) {
-        let path = CampaignFolder(campaigns: "", templates: templates).templatePath(name)
-        let names = YAMLFolder.names(in: templates)
-        guard names.contains(name), sees(name) else {
-            let suggestion = Suggestion.nearest(to: name, among: names.filter { $0 != name && sees($0) })
-            throw Failure(
-                .notFound,
-                "no template \"\(name)\" in \(templates)" + (suggestion.map { "; did you mean \"\($0)\"?" } ?? ""))
-        }
-        let (source, diagnostics) = TemplateFile.load(path: path)
-        guard let template = source?.template else { throw Failure(.invalidData, diagnostics) }
-        return (template, try FileHash.hashes(of: [path]))
-    }
-
-    /// Returns the variables of the corrected run, overridden by the given ones.
-    private func variables(
-        _ given: [String: String], _ run: Run, _ template: Template
-    ) throws -> [String: String] {
-        let known = run.definition.variables
-        let names = Set(known.keys).union(template.variables)
-        for name in given.keys.sorted() where !names.contains(name) {
-            let suggestion = Suggestion.nearest(to: name, among: names)
-            throw Failure(
-                .invalidData,
-                "neither run \(run.id) nor template \(template.name) has a variable \"\(name)\""
-                    + (suggestion.map { "; did you mean \"\($0)\"?" } ?? ""))
-        }
-        let values = known.merging(given) { $1 }
-        let missing = template.unset(in: values)
-        guard missing.isEmpty else {
-            throw Failure(
-                .invalidData,
-                "template \(template.name) needs "
-                    + missing.map { "--var \($0)=..." }.joined(separator: " "))
-        }
-        return values
-    }
-
-    private func requireFits(_ definition: RunDefinition) throws {
-        let limit = definition.campaign.pushType.payloadMaxBytes
-        let renderer = try VariantRenderers(definition)[nil]
-        for (index, prototype) in renderer.prototypes.enumerated() {
-            let bytes = prototype.worstCaseByteCount(fieldMaxBytes: Planner.fieldMaxBytes)
-            guard bytes > limit, prototype.isCommon else { continue }
-            throw Failure(
-                .invalidData,
-                "the payload in \(renderer.localeName(index)) has \(bytes) bytes, Apple accepts \(limit); shorten the "
-                    + "texts of template \(definition.template.name)")
-        }
-    }
-
-    private func warnings(
-        _ run: Run, _ reached: ReachedDevices, _ template: Template, _ kind: Correction.Kind
-    ) -> [String] {
-        var warnings: [String] = []
-        if reached.gone > 0 {
-            warnings.append(
-                "\(reached.gone.grouped) of the \(reached.all.grouped) devices that run \(run.id) reached are no "
-                    + "longer in the store (removed or registered again), and cannot be reached")
-        }
-        guard kind == .replace else {
-            return warnings + ["a recall does not wait for the silent budget, and uses no slot of it"]
-        }
-        let originals = [run.definition.template] + run.definition.variantTemplates.values
-        let locales = Set(originals.flatMap(\.locales)).subtracting(template.locales)
-        if !template.locales.isEmpty, !locales.isEmpty, let fallback = template.localeChoice(for: nil) {
-            warnings.append(
-                "template \(template.name) has no text in \(locales.map(\.description).sorted().joined(separator: ", ")); "
-                    + "those devices get \(template.locales[fallback.index])")
-        }
-        return warnings
+        return (Self.occurrenceKey(of: run.id, number), last)
     }
 }
 

@@ -151,6 +151,9 @@ package struct ReadyCampaign: Hashable, Sendable {
         return definition.planned(for: occurrence)
     }
 
+    /// The variables without a value, because of which a scheduled run of the campaign fails.
+    package var missingValues: [String] { campaign.missingValues(in: [template] + variantTemplates.values) }
+
     /// Returns the definition of a run planned for a moment, with the variables' defaults.
     package func definition(plannedAt moment: Timestamp) -> RunDefinition {
         RunDefinition(

@@ -152,6 +152,8 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
         package var zone: String
         /// The zones whose clock skips the time or shows it twice; absent if none is known.
         package var clockChanges: [ClockChangeEntry]?
+        /// The variables without a value, because of which the run will fail; absent if there are none.
+        package var missingValues: [String]?
     }
 
     /// The effect of a clock change on an occurrence.
@@ -188,12 +190,8 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
     package init(_ coming: ListSchedule.Coming) {
         zone = coming.zone.identifier
         now = coming.now.iso8601
-        occurrences = coming.entries.map { entry in
-            Entry(entry.campaign.campaign, entry.occurrence, entry.campaign.timetable, zone: coming.zone)
-        }
-        let dueNow = coming.due.map { entry in
-            Entry(entry.campaign.campaign, entry.occurrence, entry.campaign.timetable, zone: coming.zone)
-        }
+        occurrences = coming.entries.map { Entry($0, zone: coming.zone) }
+        let dueNow = coming.due.map { Entry($0, zone: coming.zone) }
         due = dueNow.isEmpty ? nil : dueNow
         truncated = coming.isCut ? true : nil
         halted = coming.halted.map { run in
@@ -205,8 +203,19 @@ package struct ScheduleResult: Codable, Hashable, Sendable {
 }
 
 extension ScheduleResult.Entry {
-    /// - Parameter local: the operator's zone.
-    init(_ campaign: Campaign, _ occurrence: Occurrence, _ timetable: Timetable?, zone local: TimeZone) {
+    init(_ due: Agenda.Due, zone: TimeZone) {
+        self.init(
+            due.campaign.campaign, due.occurrence, due.campaign.timetable, missing: due.campaign.missingValues,
+            zone: zone)
+    }
+
+    /// - Parameters:
+    ///   - missing: the variables without a value.
+    ///   - local: the operator's zone.
+    init(
+        _ campaign: Campaign, _ occurrence: Occurrence, _ timetable: Timetable?, missing: [String],
+        zone local: TimeZone
+    ) {
         let changes = timetable?.clockChanges(at: occurrence) ?? []
         let zone: String =
             switch timetable?.zone {
@@ -219,7 +228,18 @@ extension ScheduleResult.Entry {
             lastStartsAt: occurrence.lastStartsAt.iso8601, byEachClock: occurrence.isByEachClock,
             missedAfter: occurrence.missedAfter.iso8601, topic: campaign.topic,
             priority: campaign.priority.rawValue, zone: zone,
-            clockChanges: changes.isEmpty ? nil : changes.map(ScheduleResult.ClockChangeEntry.init))
+            clockChanges: changes.isEmpty ? nil : changes.map(ScheduleResult.ClockChangeEntry.init),
+            missingValues: missing.isEmpty ? nil : missing)
+    }
+
+    /// The reason why the run will fail: `will fail: no value for title`. `nil` if every variable has a value.
+    package var failure: String? { missingValues.map { MissingValues.summary($0) } }
+}
+
+/// The words for variables without a value.
+package enum MissingValues {
+    package static func summary(_ names: [String]) -> String {
+        "will fail: no value for \(names.joined(separator: ", "))"
     }
 }
 

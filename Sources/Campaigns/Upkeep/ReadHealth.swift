@@ -17,8 +17,13 @@ package struct ReadHealth: Sendable {
     private let store: any StoreUpkeep & SenderLog & DaemonLog
     private let following: FollowRuns
     private let clock: WallClock
+    private let campaigns: CurrentCampaigns
 
-    init(store: any StoreUpkeep & SenderLog & DaemonLog, following: FollowRuns, clock: WallClock) {
+    init(
+        store: any StoreUpkeep & SenderLog & DaemonLog, following: FollowRuns, clock: WallClock,
+        campaigns: CurrentCampaigns
+    ) {
+        self.campaigns = campaigns
         self.store = store
         self.following = following
         self.clock = clock
@@ -34,7 +39,7 @@ package struct ReadHealth: Sendable {
             let overview = try await following.overview(limit: Self.runsLooked)
             let checks =
                 [storeCheck(size.bytes, answered)] + (try await server()) + file(observation, size.bytes)
-                + [daemon(overview.daemon, now)] + files(overview.daemon) + otherFiles(overview)
+                + [daemon(overview.daemon, now)] + missingValues(files(overview.daemon), now) + otherFiles(overview)
                 + clockStep(overview)
                 + (try await runs(overview, observation)) + (try await webhooks(now))
             return HealthResult(at: now, checks: checks, overview: overview.result, queues: observation.queues)
@@ -102,6 +107,12 @@ package struct ReadHealth: Sendable {
                 ? Finding.warning(.files, summary + "\nthe earlier version stays in force") : .wrong(.files, summary)
         }
         return problems.isEmpty ? [.ok(.files, "\(status.campaigns.counted("campaign")), no errors")] : problems
+    }
+
+    /// Adds the scheduled campaigns that will fail because a variable has no value.
+    private func missingValues(_ found: [Finding], _ now: Timestamp) -> [Finding] {
+        let failing = campaigns.failing(after: now).map { Finding.wrong(.files, $0) }
+        return failing.isEmpty ? found : failing + found.filter { $0.state != .ok }
     }
 
     private func otherFiles(_ overview: FollowRuns.Overview) -> [Finding] {

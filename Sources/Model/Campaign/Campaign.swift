@@ -208,3 +208,16 @@ extension Campaign.Pace {
         return ((first * first + 2 * growth * count).squareRoot() - first) / growth
     }
 }
+
+extension Campaign {
+    /// Returns the variables that have no value when the schedule starts the campaign, so that each of its runs fails.
+    /// A schedule sets no variables. Empty for a campaign without a schedule: a feed's item, or the person who starts the
+    /// run, gives the values.
+    ///
+    /// - Parameter templates: the templates that the runs use. One that allows ``LintRule/neverFilled`` is left out.
+    package func missingValues(in templates: [Template]) -> [String] {
+        guard let schedule, schedule.trigger != .none, feed == nil else { return [] }
+        return templates.filter { !$0.allows(.neverFilled) }
+            .reduce(into: Set<String>()) { $0.formUnion($1.unset(in: variables)) }.sorted()
+    }
+}

@@ -120,6 +120,8 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case deviceRemoved = "device_removed"
     /// A campaign or template file was written through the web.
     case fileWritten = "file_written"
+    /// A template file was deleted through the web.
+    case fileDeleted = "file_deleted"
     /// A file's new text waits for an account that may start runs. The next two kinds record its release or rejection.
     case changeHeld = "change_held"
     case changeReleased = "change_released"

@@ -11,7 +11,7 @@ package enum LintRule: String, Hashable, Sendable, Codable, CaseIterable {
     case repetition
     /// The signs of an unfilled placeholder, or a value that programs write for a missing value.
     case unfilledPlaceholder = "unfilled-placeholder"
-    /// A variable without a value in a campaign that starts automatically.
+    /// A variable without a value in a campaign that its schedule starts. The only rule whose finding is an error.
     case neverFilled = "never-filled"
     /// Similar letters of two alphabets in one word.
     case mixedScripts = "mixed-scripts"

@@ -82,6 +82,7 @@ struct Problem: Error, Codable, Sendable {
                 422, "invalid", "Invalid file or data", summary,
                 errors: ProblemList(diagnostics.lazy.map { Place(detail: $0.description) }).places)
         case .tooLarge: self = .tooLarge(summary)
+        case .used: self.init(409, "refused", "Refused by a guard", summary)
         case .taken, .noText, .unsuitable: self = .invalid([Place(detail: summary)])
         }
     }

@@ -40,6 +40,9 @@ enum PageRenderer {
         ("/guide", "Guide", .read),
     ]
 
+    /// The pages that belong to a page of the head line, by the beginnings of their addresses.
+    private static let below = ["/": ["/runs"], "/campaigns": ["/templates", "/new/"]]
+
     private static let headers: HTTPFields = [
         .contentType: "text/html; charset=utf-8",
         .cacheControl: "no-store",
@@ -69,8 +72,8 @@ enum PageRenderer {
 
     private static func links<Content>(for visitor: Caller, at path: String) -> [Page<Content>.Link] {
         pages.filter { visitor.role.may($0.permission) }.map { page in
-            let isCurrent =
-                page.address == "/" ? path == "/" || path.hasPrefix("/runs") : path.hasPrefix(page.address)
+            let parts = below[page.address, default: []] + (page.address == "/" ? [] : [page.address])
+            let isCurrent = path == page.address || parts.contains { path.hasPrefix($0) }
             return Page<Content>.Link(address: page.address, label: page.label, isCurrent: isCurrent)
         }
     }

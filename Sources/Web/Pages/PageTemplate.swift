@@ -9,7 +9,9 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case signIn = "sign-in"
     case run
     case runs
+    case correction
     case campaigns, campaign, calendar
+    case templates, template
     case campaignFile = "campaign-file"
     case newFile = "new-file"
     case campaignParts = "campaign-parts"
@@ -47,8 +49,11 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .signIn: PackageResources.sign_in_mustache
         case .run: PackageResources.run_mustache
         case .runs: PackageResources.runs_mustache
+        case .correction: PackageResources.correction_mustache
         case .campaigns: PackageResources.campaigns_mustache
         case .campaign: PackageResources.campaign_mustache
+        case .templates: PackageResources.templates_mustache
+        case .template: PackageResources.template_mustache
         case .calendar: PackageResources.calendar_mustache
         case .campaignFile: PackageResources.campaign_file_mustache
         case .newFile: PackageResources.new_file_mustache

@@ -118,9 +118,10 @@ struct ScheduleList {
         let occurrence = entry.occurrence
         let note =
             occurrence.isByEachClock ? " by each device's clock, the last at \(occurrence.lastStartsAt.iso8601)" : ""
+        let missing = entry.campaign.missingValues
         return zone.wall(at: occurrence.startsAt).description.padded(to: width)
             + occurrence.startsAt.iso8601.padded(to: 22) + entry.campaign.campaign.name.padded(to: names)
-            + occurrence.key + note
+            + occurrence.key + note + (missing.isEmpty ? "" : "; " + MissingValues.summary(missing))
     }
 
 }

@@ -12,7 +12,8 @@ struct `The pages in a browser` {
 
     private static let pages = [
         "/", "/runs/1", "/runs/1/deliveries?state=rejected", "/campaigns", "/campaigns/new-podcast", "/new/campaign",
-        "/new/template?name=summer", "/calendar", "/segments", "/segments/podcast-fans", "/devices",
+        "/new/template?name=summer", "/templates", "/templates/new-podcast",
+        "/runs/1/correction?v.title=Other", "/calendar", "/segments", "/segments/podcast-fans", "/devices",
         "/devices?find=install-1", "/audit", "/health", "/tokens",
     ]
 

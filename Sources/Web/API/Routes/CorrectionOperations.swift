@@ -6,9 +6,10 @@ import Model
 /// The operations that correct or recall what a run has sent.
 struct CorrectionOperations: Sendable {
     struct CorrectBody: Codable, Sendable {
-        /// The template of the correction. By default, the template that the campaign prepared.
+        /// The template of the correction. By default, the template that the campaign prepared, or with `variables` the
+        /// run's own template.
         var template: String?
-        /// Variables in addition to those of the corrected run.
+        /// The corrected values of variables. All others are those of the corrected run.
         var variables: [String: String]?
         /// Whether to send another correction after an earlier one.
         var again: Bool?

@@ -47,6 +47,8 @@ struct CalendarPage: Sendable {
         var detail: String?
         /// The effect of a clock change, such as summer time, on the entry.
         var change: String?
+        /// The reason why the run will fail.
+        var failure: String?
         var isPast: Bool
     }
 
@@ -170,6 +172,7 @@ extension CalendarPage.Entry {
         }
         change = entry.clockChanges.map { ClockSummary.summary($0, at: entry) }
         isPast = entry.lastStartsAt < now
+        failure = isPast ? nil : entry.failure
     }
 
     /// Returns `03-28 09:00` for `2027-03-28T09:00`.

@@ -10,6 +10,8 @@ struct CampaignList: Sendable {
         var topic: String
         var kind: String
         var template: String
+        /// `nil` if the campaign names no template.
+        var templateAddress: String?
         /// The state, such as `ok` or `2 errors`.
         var state: String
         var mark: String
@@ -33,6 +35,7 @@ extension CampaignList.Row {
         kind = [campaign.pushType, campaign.priority.map { "priority \($0)" }].compactMap(\.self).joined(
             separator: ", ")
         template = campaign.template ?? ""
+        templateAddress = campaign.template.map(TemplatePage.address)
         state =
             campaign.errors + campaign.warnings == 0
             ? "ok" : FileEditor.summary(errors: campaign.errors, warnings: campaign.warnings)
@@ -53,7 +56,7 @@ struct CampaignPage: Sendable {
 
     struct Next: Sendable {
         var when: String
-        /// The effect of a clock change on the time.
+        /// The reason why the run will fail, and the effect of a clock change on the time.
         var note: String?
     }
 
@@ -172,7 +175,8 @@ extension CampaignPage.Next {
         } else {
             when = "\(wall) in \(entry.zone)"
         }
-        note = entry.clockChanges.map { ClockSummary.summary($0, at: entry) }
+        let notes = [entry.failure, entry.clockChanges.map { ClockSummary.summary($0, at: entry) }].compactMap(\.self)
+        note = notes.isEmpty ? nil : notes.joined(separator: "; ")
     }
 }
 

@@ -37,6 +37,7 @@ struct CampaignPageBuilder: Sendable {
     func page(_ input: CampaignPage.Input = .init(), draft: Draft? = nil) async throws -> CampaignPage {
         let detail = try await cases.files.campaign(name, now: cases.now)
         let campaign = detail.campaign
+        let mayStart = cases.files.mayStart(campaign)
         var page = CampaignPage(
             name: name, address: CampaignPage.address(name), facts: Self.facts(campaign),
             state: campaign.errors + campaign.warnings == 0
@@ -48,7 +49,7 @@ struct CampaignPageBuilder: Sendable {
             phones: [], variables: Self.variables(detail, input), device: input.device,
             variants: detail.variants.map { .init(name: $0, isChosen: $0 == input.variant) },
             hasVariants: !detail.variants.isEmpty, hasSchedule: campaign.startedBy == "schedule", isNow: input.isNow,
-            mayPlan: campaign.ok && caller.role.may(.plan), mayTest: campaign.ok && caller.role.may(.testSend),
+            mayPlan: mayStart && caller.role.may(.plan), mayTest: mayStart && caller.role.may(.testSend),
             plansAddress: "/plans?campaign=\(name.inAddress)")
         if caller.role.may(.halt) { page.stopAddress = "\(page.address)/stop" }
         try await putChanges(into: &page)
@@ -85,6 +86,8 @@ struct CampaignPageBuilder: Sendable {
         }
     }
 
+    var editing: FileEditing { FileEditing(cases: cases, caller: caller) }
+
     /// Returns the reason for a refusal, in the command line's words.
     func summary(of error: any Error) -> String { Problem(error, for: caller).detail }
 
@@ -119,12 +122,12 @@ struct CampaignPageBuilder: Sendable {
             etag: detail.etag,
             problems: detail.problems.filter { problem in
                 !detail.templates.contains { $0.template.path == problem.path }
-            }, readOnly: try reason(.campaign, name))
+            }, readOnly: try editing.reason(.campaign, name))
         let templates = try detail.templates.map { template in
             FileEditor(
                 .template, file: template.template.name, path: template.template.path, of: CampaignPage.address(name),
                 text: template.text, etag: template.etag, problems: template.problems,
-                readOnly: try reason(.template, template.template.name))
+                readOnly: try editing.reason(.template, template.template.name))
         }
         return [campaign] + templates
     }
@@ -132,32 +135,9 @@ struct CampaignPageBuilder: Sendable {
     /// Adds the texts that wait for release to the page. Authors see their own waiting text in place of the file's.
     private func putChanges(into page: inout CampaignPage) async throws {
         for change in try await cases.changes(for: caller) {
-            let index = page.files.firstIndex { $0.kind == change.kind && $0.file == change.name }
-            guard let index else { continue }
+            guard page.files.contains(where: { $0.kind == change.kind && $0.file == change.name }) else { continue }
             page.changes.append(.init(address: "/changes#change-\(change.id)", summary: change.summary))
-            guard change.author == caller.actor.name, !caller.role.may(.run), caller.role.may(.edit) else { continue }
-            let text = try await cases.change(change.id, for: caller).text
-            let draft = Draft(
-                kind: page.files[index].kind == "campaign" ? .campaign : .template, file: change.name, text: text,
-                etag: change.etag)
-            try await put(draft, into: &page)
-        }
-    }
-
-    /// Returns the reason why the caller may not change a file here, or `nil` if the caller may.
-    private func reason(_ kind: ManageFiles.Kind, _ file: String) throws -> String? {
-        guard cases.configuration().http.editing else {
-            return "Files cannot be edited here: set http.editing in the configuration, or edit the file on disk."
-        }
-        guard caller.role.may(.edit) else {
-            return "\(caller.name) is \(caller.role.rawValue): only authors change files."
-        }
-        guard kind == .template else { return nil }
-        do {
-            try CampaignAccess(cases, caller).requireWritingTemplate(file)
-            return nil
-        } catch {
-            return summary(of: error)
+            if let draft = try await editing.ownText(of: change) { try await put(draft, into: &page) }
         }
     }
 
@@ -171,26 +151,6 @@ struct CampaignPageBuilder: Sendable {
         page.files[index] = FileEditor(
             draft.kind, file: draft.file, path: path, of: CampaignPage.address(name), text: draft.text,
             etag: draft.etag, problems: found, readOnly: page.files[index].reason)
-    }
-
-    /// The text that a draft must not replace.
-    struct Theirs: Sendable {
-        var text: String?
-        var etag: String
-        /// The author of a text that waits for release. `nil` if the text is in the file.
-        var author: String?
-    }
-
-    /// - Parameter etag: the tag of the text that was in the way.
-    func theirs(insteadOf draft: Draft, etag: String?) async throws -> Theirs {
-        for change in try await cases.changes(for: caller)
-        where change.kind == draft.kind.rawValue && change.name == draft.file && change.etag == etag {
-            let text = try await cases.change(change.id, for: caller).text
-            return Theirs(text: text, etag: change.etag, author: change.author)
-        }
-        let files = try editors(try await cases.files.campaign(name, now: cases.now))
-        let file = files.first { $0.kind == draft.kind.rawValue && $0.file == draft.file }
-        return Theirs(text: file?.text, etag: file?.etag ?? "", author: nil)
     }
 
     // MARK: Phones

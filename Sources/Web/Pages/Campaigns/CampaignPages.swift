@@ -53,15 +53,11 @@ struct CampaignPages: Sendable {
 
     @Sendable private func save(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
-        guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
         let fields = try await request.form()
         let draft = try CampaignPageBuilder.Draft(fields)
         let input = CampaignPage.Input(fields)
-        try CampaignAccess(cases, builder.caller).requireWriting(draft.kind, draft.file, text: draft.text)
         do {
-            let written = try await cases.files.write(
-                draft.kind, draft.file, text: draft.text, draft.condition, mayStart: builder.caller.role.may(.run),
-                by: builder.caller.actor, now: cases.now)
+            let written = try await builder.editing.save(draft)
             // The page says that the text waits, not that it was saved.
             if written.held != nil { return PageRequest.seeOther(CampaignPage.address(builder.name, input)) }
         } catch let refusal as FileRefusal {
@@ -81,19 +77,7 @@ struct CampaignPages: Sendable {
         var page = try await builder.page(input, draft: draft)
         guard let index = page.files.firstIndex(where: { $0.kind == draft.kind.rawValue && $0.file == draft.file })
         else { throw refusal }
-        if case .changedMeanwhile(_, let etag) = refusal {
-            let theirs = try await builder.theirs(insteadOf: draft, etag: etag)
-            let waiting = theirs.author.map { author in
-                "\(author)'s text waits for release and was not overwritten: compare the two texts, and save yours "
-                    + "again to replace theirs"
-            }
-            page.files[index].conflict = .init(
-                waiting ?? refusal.description, yours: draft.text, theirs: theirs.text, etag: theirs.etag)
-        } else if case .wrong = refusal {
-            page.files[index].refusal = ["Not saved: correct the errors first."]
-        } else {
-            page.files[index].refusal = refusal.description.split(separator: "\n").map(String.init)
-        }
+        try await builder.editing.show(refusal, of: draft, in: &page.files[index])
         return try answer(request, page, status: .init(code: Problem(refusal).status))
     }
 

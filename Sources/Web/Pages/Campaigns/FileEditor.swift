@@ -99,7 +99,8 @@ struct FileEditor: Sendable {
         let own = problems.filter { $0.path == path }
         let marks = Dictionary(own.map { ($0.line, $0.severity) }) { $0 == "error" ? $0 : $1 }
         gutter = (1...rows).map { Line(number: $0, mark: marks[$0] ?? "") }
-        troubles = problems.map { Trouble($0, in: $0.path == path ? lines : nil) }
+        let sorted = problems.filter { $0.severity == "error" } + problems.filter { $0.severity != "error" }
+        troubles = sorted.map { Trouble($0, in: $0.path == path ? lines : nil) }
         let errors = problems.count { $0.severity == "error" }
         isWrong = errors > 0
         summary = Self.summary(errors: errors, warnings: problems.count - errors)

@@ -148,7 +148,10 @@ struct NewFilePage: Sendable {
     var templates: [CampaignPage.Option]
     var needsTemplate: Bool
     /// The template that was created just before.
-    var made: String?
+    var made: String? {
+        didSet { madeAddress = made.map(TemplatePage.address) }
+    }
+    var madeAddress: String?
     /// The reasons why no file is created, one per line.
     var problem: [String] = []
     /// The editor of the new file.

@@ -76,6 +76,9 @@ struct RunPage: Sendable {
     /// The address of the button that stops the run immediately, without a question. `nil` if there is nothing to stop,
     /// or if the visitor may not stop it.
     var stopAddress: String?
+    /// The address of the page that corrects the texts. `nil` if the visitor may not, or if there is nothing to
+    /// correct.
+    var correctAddress: String?
     var hasStages: Bool
     /// The run that this run corrects.
     var corrects: String?
@@ -110,31 +113,24 @@ struct RunPage: Sendable {
                 detail: $0.detail)
         }
         if !run.state.isFinal, run.state != .paused, caller.role.may(.halt) { stopAddress = "/runs/\(run.id)/stop" }
+        if caller.role.may(.run), CorrectRun.isOffered(for: run) { correctAddress = "/runs/\(run.id)/correction" }
         let pending = counted.map { Self.environments($0.figure) { $0.pending } } ?? ""
         let reached = counted.map { Self.environments($0.figure) { $0.accepted + $0.unknown } } ?? ""
         actions =
             Self.actions(view, caller, sentTo: pending)
-            + Self.corrections(of: run, caller).map { $0.sending(to: reached) }
+            + Self.recall(of: run, caller).map { $0.sending(to: reached) }
     }
 
-    /// Returns the actions that correct a run whose alerts may still be on a screen.
-    private static func corrections(of run: Run, _ caller: Caller) -> [Action] {
+    /// Returns the action that removes a run's alerts, which may still be on a screen.
+    private static func recall(of run: Run, _ caller: Caller) -> [Action] {
         guard caller.role.may(.run), CorrectRun.isOffered(for: run) else { return [] }
         let whom = "\((run.counts.accepted + run.counts.unknown).counted("device")) that got it, the last devices first"
-        var actions = [
+        return [
             Action(
                 address: "/runs/\(run.id)/recall", label: "Remove it from the screens",
                 warning: "A background push goes to the \(whom); an app that supports it removes the notification.",
                 asksReason: false, isDangerous: true)
         ]
-        if let template = run.definition.campaign.correction {
-            actions.insert(
-                Action(
-                    address: "/runs/\(run.id)/correct", label: "Correct it",
-                    warning: "The texts of template \(template) go to the \(whom) and replace the notification.",
-                    asksReason: false, isDangerous: true), at: 0)
-        }
-        return actions
     }
 
     /// Returns a text such as `PRODUCTION: 18,812 devices, sandbox: 3 devices`.

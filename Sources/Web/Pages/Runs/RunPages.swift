@@ -36,8 +36,8 @@ struct RunPages: Sendable {
             .get("/runs/{run}/deliveries", .read, deliveries), .get("/runs/{run}/deliveries.csv", .read, lines),
             .get("/runs/{run}/report.html", .read, report), .get("/runs/{run}/report.json", .read, reportJSON),
             .post("/runs/{run}/pause", .halt, pause), .post("/runs/{run}/cancel", .halt, cancel),
-            .post("/runs/{run}/correct", .run, correct).readingTexts, .post("/runs/{run}/recall", .run, recall),
-            .post("/runs/{run}/resume", .run, resume), .post("/runs/{run}/approve", .approve, approve).readingTexts,
+            .post("/runs/{run}/recall", .run, recall), .post("/runs/{run}/resume", .run, resume),
+            .post("/runs/{run}/approve", .approve, approve).readingTexts,
         ]
     }
 
@@ -152,14 +152,6 @@ struct RunPages: Sendable {
     @Sendable private func approve(_ request: PageRequest) async throws -> Response {
         try await changeByForm(request) { run, fields, actor in
             _ = try await cases.control.approve(run, stage: fields["stage"].flatMap { Int($0) }, by: actor)
-        }
-    }
-
-    @Sendable private func correct(_ request: PageRequest) async throws -> Response {
-        let access = CampaignAccess(cases, try request.caller)
-        return try await change(request) { run, _, actor in
-            _ = try await cases.correcting.start(
-                run, CorrectRun.Order(.replace), by: actor, now: cases.now, sees: access.seesTemplate)
         }
     }
 

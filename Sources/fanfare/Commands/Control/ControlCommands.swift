@@ -132,7 +132,8 @@ struct CorrectCommand: AsyncParsableCommand {
         discussion: """
             The correction goes to exactly the devices that the run reached or may have reached, last first, with the \
             same collapse id. It replaces notifications on screens, and pushes that still wait for a phone that is \
-            off. Notifications that were read stay read. The template is the campaign's `correction`, or --template. \
+            off. Notifications that were read stay read. The template is --template, or the campaign's `correction`, or with \
+            --var the run's own template. \
             Stages, quiet hours and signatures do not delay it. If a run of this size needs signatures (`approvals`), \
             only a person allowed by `break_glass` may send a text other than the prepared one, with --reason. The \
             correction is a run of its own: `fanfare report` shows it, and the report of the corrected run names it.

@@ -1,0 +1,157 @@
+import Campaigns
+import Foundation
+import HTTPTypes
+import Hummingbird
+import Model
+
+/// The page that corrects what a run has sent: new values, their preview on phones, and the devices that get them.
+struct CorrectionPages: Sendable {
+    let cases: UseCases
+
+    var routes: [PageRoute] {
+        PageRoute.readingTexts([
+            .get("/runs/{run}/correction", .run, show), .post("/runs/{run}/correct", .run, correct),
+        ])
+    }
+
+    /// Shows the correction with the values in the address. At first these are the values that were sent.
+    @Sendable private func show(_ request: PageRequest) async throws -> Response {
+        let run = try await run(request)
+        let fields = Dictionary(PageRequest.pairs(request.request.uri.query ?? "").map { ($0.name, $0.value) }) { $1 }
+        let page = try CorrectionPage(
+            run, try await preview(run, fields, request), fields, isFirst: fields.isEmpty, for: try request.caller)
+        return try answer(request, page)
+    }
+
+    /// Starts the correction, if it is the previewed one. Otherwise shows its new preview with the reason.
+    @Sendable private func correct(_ request: PageRequest) async throws -> Response {
+        let run = try await run(request)
+        let fields = try await request.form()
+        let preview = try await preview(run, fields, request)
+        var page = try CorrectionPage(run, preview, fields, isFirst: false, for: try request.caller)
+        guard let prepared = preview.prepared else { return try answer(request, page, status: .unprocessableContent) }
+        guard try prepared.digest == fields["preview"] else {
+            page.problem = [
+                "Not sent: the values or the texts are not those of the preview. Check the new preview, and send again."
+            ]
+            return try answer(request, page, status: .conflict)
+        }
+        if preview.needsReason, page.reason.isEmpty {
+            page.problem = ["Not sent: give the reason for sending without approvals."]
+            return try answer(request, page, status: .unprocessableContent)
+        }
+        if let earlier = preview.earlier, fields["again"] == nil {
+            page.problem = ["Not sent: run \(earlier.id) is a correction already. To send another one, tick the box."]
+            return try answer(request, page, status: .conflict)
+        }
+        do {
+            let started = try await cases.correcting.start(prepared, by: try request.caller.actor, now: cases.now)
+            return PageRequest.seeOther("/runs/\(started.id)")
+        } catch {
+            let problem = Problem(error, for: try request.caller)
+            guard problem.status < 500 || problem.status == 503 else { throw error }
+            page.problem = problem.detail.split(separator: "\n").map(String.init)
+            return try answer(request, page, status: .init(code: problem.status))
+        }
+    }
+
+    private func preview(
+        _ run: Run, _ fields: [String: String], _ request: PageRequest
+    ) async throws -> CorrectionPreview {
+        let caller = try request.caller
+        let order = CorrectRun.Order(
+            .replace, template: fields["template"], variables: CampaignPage.Input(fields).variables,
+            reason: fields["reason"])
+        return try await cases.correcting.preview(
+            run, order, by: caller.actor, now: cases.now, sees: CampaignAccess(cases, caller).seesTemplate)
+    }
+
+    private func run(_ request: PageRequest) async throws -> Run {
+        try await cases.run(try request.number("run", of: "run"), for: request.caller)
+    }
+
+    private func answer(
+        _ request: PageRequest, _ page: CorrectionPage, status: HTTPResponse.Status = .ok
+    ) throws -> Response {
+        try request.page(.correction, title: "Correct \(page.campaign) \(page.occurrence)", page, status: status)
+    }
+}
+
+/// The page of a correction that is not sent yet.
+struct CorrectionPage: Sendable {
+    var run: Int64
+    var campaign: String
+    var occurrence: String
+    var address: String
+    /// The address to which the correction is sent.
+    var sendAddress: String
+    /// The reasons why the correction cannot be sent, one per line.
+    var problem: [String]
+    /// The next step, while the correction is the text that was sent.
+    var note: String?
+    var warnings: [String]
+    /// The earlier correction.
+    var earlier: String?
+    var templates: [CampaignPage.Option]
+    var hasTemplates: Bool
+    var variables: [CampaignPage.Variable]
+    var sentTo: String
+    var isProduction: Bool
+    /// The digest of the previewed correction; `nil` if it cannot be sent.
+    var preview: String?
+    var needsReason: Bool
+    var reason: String
+    var isAgain: Bool
+    var phones: [PhoneScreen]
+    var phonesReason: String?
+
+    /// - Parameter isFirst: whether the visitor has not typed any value yet.
+    init(
+        _ run: Run, _ preview: CorrectionPreview, _ fields: [String: String], isFirst: Bool, for caller: Caller
+    ) throws {
+        self.run = run.id
+        campaign = run.campaign
+        occurrence = run.occurrence
+        address = "/runs/\(run.id)/correction"
+        sendAddress = "/runs/\(run.id)/correct"
+        templates = preview.templates.map { .init(name: $0, isChosen: $0 == preview.template) }
+        hasTemplates = templates.count > 1
+        variables = preview.variables.sorted { $0.key < $1.key }.map { name, value in
+            let shown = fields["v.\(name)"].map { _ in CampaignPage.Input(fields).variables[name] ?? value } ?? value
+            return .init(
+                name: name, value: shown, placeholder: "needs a value",
+                rows: min(max(shown.plainLines.count, 1), CampaignPage.Variable.rowsMax))
+        }
+        sentTo = preview.sentTo
+        isProduction = sentTo.contains(PushEnvironment.production.warningName)
+        self.preview = try preview.prepared.map { try $0.digest }
+        needsReason = preview.needsReason
+        reason = fields["reason", default: ""].trimmingCharacters(in: .whitespaces)
+        earlier = preview.earlier.map { "\($0.id)" }
+        isAgain = fields["again"] != nil
+        warnings = preview.prepared?.warnings ?? []
+        problem = []
+        do {
+            phones = try PreviewNotifications.all(preview.definition).notifications.map {
+                PhoneScreen($0, topic: run.definition.campaign.topic)
+            }
+        } catch {
+            phones = []
+            phonesReason = Problem(error, for: caller).detail
+        }
+        guard let obstacle = preview.obstacle else { return }
+        if isFirst { note = "Change a value, and preview the correction." }
+        switch obstacle {
+        case .missingValues(let names): note = "Give a value to \(names.joined(separator: ", ")), and preview again."
+        case .needsApproval:
+            problem = [
+                "This text was not prepared with the campaign, and a send of this size needs approvals, for which a "
+                    + "correction cannot wait. Ask a person who may send without them (break_glass in the "
+                    + "configuration), choose the prepared text, or remove the notification from the screens."
+            ]
+        case .other(let error) where !isFirst:
+            problem = Problem(error, for: caller).detail.split(separator: "\n").map(String.init)
+        case .other: break
+        }
+    }
+}

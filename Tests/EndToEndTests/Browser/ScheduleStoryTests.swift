@@ -1,0 +1,35 @@
+import Foundation
+import TestSupport
+import Testing
+
+extension `The pages in a browser` {
+    @Test func `a scheduled campaign without its values is marked on its page, in the calendar and on Health`()
+        async throws
+    {
+        let demo = try DemoWithPages(devices: 500)
+        let text = try demo.folder.read("demo/campaigns/new-podcast.yaml")
+        let winter = text.replacing("campaign: new-podcast", with: "campaign: winter")
+        try demo.folder.write(
+            winter + "\nschedule: {cron: \"0 9 * * *\", zone: Europe/Berlin}\n", to: "demo/campaigns/winter.yaml")
+        try await Browser.with { browser in
+            try await browser.open(demo.link)
+            for page in ["/calendar", "/health", "/campaigns/winter"] {
+                try await browser.open(demo.address + page)
+                let found = try await browser.text("main")
+                #expect(found.contains("will fail: no value for link_url, title"), "\(page)")
+                let faults = try await PageCheck(browser).faults
+                #expect(faults == [], "\(page)")
+                guard let folder = ProcessInfo.processInfo.environment["SCREENSHOTS"] else { continue }
+                let file = "\(folder)/missing-\(page.dropFirst().replacing("/", with: "-")).png"
+                try await browser.picture().write(to: URL(fileURLWithPath: file))
+            }
+            // The person who starts it now gives the values.
+            try await browser.type("The Quiet Reef", into: "#v-title")
+            try await browser.type("https://example.com/118", into: "#v-link_url")
+            try await browser.click("#when option[value=now]")
+            try await browser.follow(browser.named("Plan"))
+            let plan = try await browser.text("#plan h3")
+            #expect(plan.contains("it reaches"))
+        }
+    }
+}
