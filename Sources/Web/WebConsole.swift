@@ -99,7 +99,10 @@ package struct WebConsole: Sendable {
             visitor = try await authenticator.person(request, context)
             if visitor != nil { context.becameKnown() }
             if let permission = page.permission {
-                guard let visitor else { return Self.signInFirst(request) }
+                guard let visitor else {
+                    return try await SignInPages.signInFirst(
+                        PageRequest(request: request, context: context, visitor: nil, stops: []))
+                }
                 try visitor.require(permission)
                 if page.isWhole { stops = await cases.stops(seenBy: visitor).map { StopBanner($0, visitor) } }
             }
@@ -150,13 +153,6 @@ package struct WebConsole: Sendable {
                 metadata: ["error": "\(Redaction.withoutTokens("\(error)"))", "request": "\(context.id)"])
         }
         return problem
-    }
-
-    /// Returns a redirect to the sign-in page. A form sent without a session cannot be repeated from its address, so it
-    /// leads to the first page.
-    private static func signInFirst(_ request: Request) -> Response {
-        let path = request.method == .get ? request.uri.string : "/"
-        return PageRequest.seeOther("/sign-in?next=\(path.inAddress)")
     }
 }
 

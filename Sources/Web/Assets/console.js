@@ -1,4 +1,8 @@
 "use strict";
+// Unsaved texts of a person who signs out are not for the next one.
+document.querySelector("form.visitor")?.addEventListener("submit", () => {
+  try { sessionStorage.clear(); } catch { /* Off. */ }
+});
 // Puts in place what the server says of a page that moves. Each message is the whole state, so none is missed for good.
 // Server-sent events first; after three silences by asking every 5 seconds, and back to events as soon as they come.
 (() => {

@@ -127,11 +127,29 @@ struct PageRequest: Sendable {
             status: status, headers: headers)
     }
 
-    /// Redirects a browser to a page of this server, usually after a form. All redirects use this method. An address
-    /// that may lead elsewhere becomes the first page.
+    /// The page of this server that sent the form. `nil` if the browser does not say.
+    var referringPage: String? {
+        guard let page = request.headers[.referer], let host = request.head.authority,
+            let place = page.firstRange(of: "://\(host)/")
+        else { return nil }
+        return Self.ownAddress(String(page[page.index(before: place.upperBound)...]))
+    }
+
+    /// Redirects a browser to a page of this server, usually after a form.
     static func seeOther(_ address: String, cookie: Cookie? = nil) -> Response {
+        redirect(.seeOther, address, cookie)
+    }
+
+    /// Makes a browser send the same form to another page of this server.
+    static func seeAgain(_ address: String, cookie: Cookie) -> Response {
+        redirect(.temporaryRedirect, address, cookie)
+    }
+
+    /// Redirects a browser to a page of this server. All redirects use this method. An address that may lead elsewhere
+    /// becomes the first page.
+    private static func redirect(_ status: HTTPResponse.Status, _ address: String, _ cookie: Cookie?) -> Response {
         let address = ownAddress(address) ?? "/"
-        var response = Response(status: .seeOther, headers: [.location: address, .cacheControl: "no-store"])
+        var response = Response(status: status, headers: [.location: address, .cacheControl: "no-store"])
         if let cookie { response.setCookie(cookie) }
         return response
     }

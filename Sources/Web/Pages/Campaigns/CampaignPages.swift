@@ -61,7 +61,10 @@ struct CampaignPages: Sendable {
                 draft.kind, draft.file, text: draft.text, draft.condition, mayStart: builder.caller.role.may(.run),
                 by: builder.caller.actor, now: cases.now)
             // The page says that the text waits, not that it was saved.
-            if written.held != nil { return PageRequest.seeOther(CampaignPage.address(builder.name)) }
+            if written.held != nil {
+                let editor = FileEditor.id(draft.kind, draft.file).inAddress
+                return PageRequest.seeOther("\(CampaignPage.address(builder.name))?held=\(editor)")
+            }
         } catch let refusal as FileRefusal {
             return try await refused(refusal, draft, builder, request)
         }
