@@ -24,9 +24,13 @@ package struct UseCases: Sendable {
     package let deviceCounts: CachedDeviceCounts
     /// The reports of unfinished runs.
     package let runningReports: RunningReports
+    /// The state of the installation. `nil` in a process that is no service.
+    package let installation: InstallationHealth?
 
+    /// - Parameter diagnosis: the checks of the installation. `nil` in a process that is no service.
     package init(
         store: any AllRoles, senders: SenderFolder, clock: WallClock,
+        diagnosis: (@Sendable () -> DiagnoseInstallation)? = nil,
         configuration: @escaping @Sendable () -> Configuration
     ) {
         self.store = store
@@ -37,6 +41,7 @@ package struct UseCases: Sendable {
         registrations = RegistrationQueue(store: store) { clock.now() }
         deviceCounts = CachedDeviceCounts(store: store, countQueue: countQueue, clock: clock)
         runningReports = RunningReports(store: store, countQueue: countQueue, clock: clock)
+        installation = diagnosis.map { InstallationHealth(store: store, clock: clock, diagnosis: $0) }
     }
 
     package var now: Timestamp { clock.now() }
@@ -80,7 +85,9 @@ package struct UseCases: Sendable {
     }
     package var maintaining: MaintainStore { MaintainStore(store: store) }
     package var observing: ObserveStore { ObserveStore(store: store, clock: clock) }
-    package var health: ReadHealth { ReadHealth(store: store, following: runs, clock: clock) }
+    package var health: ReadHealth {
+        ReadHealth(store: store, following: runs, installation: installation, clock: clock)
+    }
     package var deliveries: ListDeliveries { ListDeliveries(store: store) }
     package var timelines: ReadTimeline { ReadTimeline(store: store) }
     package var explaining: ExplainDevice {
