@@ -71,6 +71,31 @@ struct RunPagesTests {
         }
     }
 
+    @Test func `the live state holds every number of the page, and an uncounted audience is not called empty`()
+        async throws
+    {
+        try await WebScene.with { scene in
+            let run = try await Self.run(scene)
+            let page = try await scene.page("/runs/\(run.id)", as: .sender)
+            let state: LiveState = try await scene.page("/runs/\(run.id)/state", as: .sender).result()
+            #expect(state.parts.keys.sorted() == ["charts", "reasons", "slices", "sum"])
+            for (name, html) in state.parts { #expect(page.text.contains(html), "\(name)") }
+            for place in page.text.matches(of: /data-value="([^"]+)"/).map({ String($0.1) }) {
+                #expect(state.values[place] != nil, "\(place)")
+            }
+            #expect(page.text.contains("<span data-value=\"left\">10</span> will never be sent"))
+            #expect(state.without(state.parts).parts.isEmpty)
+            var result: RunResult = try await scene.api("GET", "/runs/\(run.id)").result()
+            (result.counts, result.frozen) = (CountsResult(DeliveryCounts()), false)
+            #expect(RunView(result, rate: nil).sum.contains("The audience is being counted."))
+            #expect(RunView(result, rate: nil).share.isEmpty)
+            result.state = RunState.failed.rawValue
+            #expect(RunView(result, rate: nil).sum.contains("The run ended before its audience was counted."))
+            result.frozen = true
+            #expect(RunView(result, rate: nil).sum.contains("The audience is empty."))
+        }
+    }
+
     @Test func `the page and the API say the same of a run`() async throws {
         try await WebScene.with { scene in
             let run = try await Self.run(scene)
@@ -104,10 +129,10 @@ struct RunPagesTests {
             definition.wall = WallTime("2027-06-01T09:00")
             let run = try await scene.sending.start(definition)
             // Its audience is not written down yet.
-            #expect(!(try await scene.page("/runs/\(run.id)/charts", as: .viewer)).text.contains("Waves"))
+            #expect(!(try await scene.page("/runs/\(run.id)", as: .viewer)).text.contains("Waves"))
             _ = try await scene.store.claim(run.id, by: Actor("sender"), now: now)
             _ = try await scene.store.freeze(run.id, by: "sender", now: now) { _ in }
-            for path in ["/runs/\(run.id)", "/runs/\(run.id)/charts", "/runs/\(run.id)/report.html"] {
+            for path in ["/runs/\(run.id)", "/runs/\(run.id)/report.html"] {
                 let text = try await scene.page(path, as: .viewer).text
                 #expect(text.contains("2 planned starts for 3 devices"), "\(path)")
                 #expect(text.contains("Europe/Berlin"), "\(path)")

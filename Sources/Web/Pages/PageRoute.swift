@@ -18,7 +18,7 @@ struct PageRoute: Sendable {
     var isChange: Bool { method != .get && permission != .plan && permission != .read }
 
     /// Whether the route is a whole page, not a part that a script requests repeatedly.
-    var isWhole: Bool { !["/live", "/state", "/charts"].contains { path.hasSuffix($0) } }
+    var isWhole: Bool { !["/live", "/state"].contains { path.hasSuffix($0) } }
 
     static func get(
         _ path: String, _ permission: AccessRole.Permission? = .read,

@@ -32,7 +32,7 @@ struct RunPages: Sendable {
         [
             .get("/", .read, list), .get("/live", .read, liveList), .get("/state", .read, listState),
             .get("/runs/{run}", .read, show), .get("/runs/{run}/live", .read, live),
-            .get("/runs/{run}/state", .read, state), .get("/runs/{run}/charts", .read, charts),
+            .get("/runs/{run}/state", .read, state),
             .get("/runs/{run}/deliveries", .read, deliveries), .get("/runs/{run}/deliveries.csv", .read, lines),
             .get("/runs/{run}/report.html", .read, report), .get("/runs/{run}/report.json", .read, reportJSON),
             .post("/runs/{run}/pause", .halt, pause), .post("/runs/{run}/cancel", .halt, cancel),
@@ -81,12 +81,6 @@ struct RunPages: Sendable {
 
     @Sendable private func state(_ request: PageRequest) async throws -> Response {
         try await answer(.run(try await run(request).id), request)
-    }
-
-    @Sendable private func charts(_ request: PageRequest) async throws -> Response {
-        let run = try await run(request)
-        let report = try await cases.runningReports.report(of: run)?.figure
-        return request.fragment(try await RunCharts(run, report, cases).html)
     }
 
     @Sendable private func deliveries(_ request: PageRequest) async throws -> Response {
@@ -200,10 +194,8 @@ struct RunPages: Sendable {
         _ request: PageRequest, _ run: Run, problem: String? = nil, status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let view = try await feed.view(of: run)
-        let report = try await cases.runningReports.report(of: run)
         let page = RunPage(
-            view, run, report,
-            charts: try await RunCharts(run, report?.figure, cases).html,
+            view, run, try await feed.figures(of: run, isLive: false),
             events: try await cases.audit.results(of: run), caller: try request.caller, problem: problem)
         return try request.page(.run, title: "\(view.campaign) \(view.occurrence)", page, status: status)
     }
