@@ -192,13 +192,13 @@ extension UseCases {
 extension UseCases {
     /// Returns a page of runs, newest first. A page may have fewer than `limit` runs although other pages follow.
     ///
-    /// - Parameter topic: the topic of an app; `nil` for all apps.
-    package func runs(
-        _ filter: RunFilter, ofTopic topic: String?, cursor: String? = nil, limit: Int
-    ) async throws -> RunPageResult {
-        try await ListRuns(store: store, runs: runs).page(filter, cursor: cursor, limit: limit) { run in
-            topic.map { run.definition.campaign.topic.isTopic(of: $0) } ?? true
-        }
+    package func runs(_ search: RunSearch, cursor: String? = nil, limit: Int) async throws -> RunPageResult {
+        try await ListRuns(store: store, runs: runs).page(search, cursor: cursor, limit: limit)
+    }
+
+    /// Returns a page of runs with their definitions.
+    package func found(_ search: RunSearch, at position: ListPosition, limit: Int) async throws -> FoundRuns {
+        try await store.search(search, at: position, limit: limit)
     }
 
     /// Returns the runs that a list omits because their rows cannot be read, oldest first; `nil` if there are none.

@@ -96,6 +96,57 @@ struct RunPagesTests {
         }
     }
 
+    @Test func `every run is found: page by page, by its words, and by filters in the address`() async throws {
+        try await WebScene.with { scene in
+            let now = scene.sending.clock.now
+            for number in 1...120 {
+                let definition = try scene.sending.definition { campaign in
+                    if number % 2 == 0 { campaign.pushType = .background }
+                }
+                _ = try await scene.store.createRun(
+                    definition, occurrence: "o\(number)", now: now + .seconds(number), by: "test")
+            }
+            func list(_ address: String) async throws -> (ids: [Int], text: String) {
+                let text = try await scene.page(address, as: .viewer).text
+                return (text.matches(of: /<a href="\/runs\/(\d+)">/).compactMap { Int($0.1) }, text)
+            }
+            func link(_ label: String, _ text: String) throws -> String {
+                let pattern = try Regex("href=\"([^\"]+)\">\(label)<", as: (Substring, Substring).self)
+                return String(try #require(text.firstMatch(of: pattern)).1).replacing("&amp;", with: "&")
+            }
+            let first = try await list("/")
+            #expect(first.ids == Array((71...120).reversed()) && !first.text.contains(">Newer<"))
+            let second = try await list(try link("Older", first.text))
+            #expect(second.ids == Array((21...70).reversed()))
+            let third = try await list(try link("Older", second.text))
+            #expect(third.ids == Array((1...20).reversed()) && !third.text.contains(">Older<"))
+            #expect(try await list(try link("Newer", third.text)).ids == second.ids)
+            #expect(try await list(try link("Newer", second.text)).ids == first.ids)
+            #expect(try await list("/?find=o77").ids == [77])
+            let loud = try await list("/?silent=hide")
+            #expect(loud.ids == Array(stride(from: 119, through: 21, by: -2)))
+            #expect(try link("Older", loud.text).hasPrefix("/?silent=hide&older="))
+            #expect(
+                loud.text.contains("data-live=\"/live?silent=hide\"") && loud.text.contains("value=\"hide\" checked"))
+            #expect(try await list("/?kind=background&find=o1").ids.allSatisfy { $0 % 2 == 0 })
+            #expect(try await list("/?state=failed").text.contains("No run matches."))
+            let day = String(now.iso8601.prefix(10))
+            #expect(try await list("/?from=\(day)&to=\(day)").ids.count == 50)
+            #expect(try await list("/?to=2001-01-01").ids.isEmpty)
+            for wrong in ["state=x", "kind=x", "from=x", "older=-", "find=\(String(repeating: "x", count: 201))"] {
+                let answer = try await scene.page("/?\(wrong)", as: .viewer)
+                #expect(
+                    answer.status >= 400 && answer.status < 500 && answer.text.contains("role=\"alert\""), "\(wrong)")
+            }
+            let live: LiveState = try await scene.page("/state?find=o77", as: .viewer).result()
+            #expect(live.stage == "77 scheduled")
+            let api: RunPageResult = try await scene.api(
+                "GET", "/runs?silent=false&kind=alert&find=o11&app=\(PipelineScene.topic)"
+            ).result()
+            #expect(api.runs.map(\.run) == [119, 117, 115, 113, 111, 11])
+        }
+    }
+
     @Test func `the page and the API say the same of a run`() async throws {
         try await WebScene.with { scene in
             let run = try await Self.run(scene)

@@ -11,8 +11,7 @@ import Synchronization
 final class LiveFeed: Sendable {
     /// The subject that a page shows.
     enum Subject: Hashable, Sendable {
-        /// The latest runs of one app. `nil` means all apps.
-        case list(topic: String?)
+        case list(RunListQuery)
         case run(Int64)
     }
 
@@ -25,7 +24,7 @@ final class LiveFeed: Sendable {
         var tag: String
     }
 
-    /// The maximum number of runs in the list.
+    /// The maximum number of runs on a page of the list.
     static let runsShown = 50
     private static let buildEvery: Duration = .seconds(1)
     /// The time for which the counted figures of a run are shown. They are more expensive than its counts.
@@ -85,20 +84,22 @@ final class LiveFeed: Sendable {
             held.result, rate: rate(held.result), waits: cases.waitSummaries(of: held), isStopped: isStopped)
     }
 
-    /// Returns the latest runs, of one app or of all.
-    func views(topic: String?) async throws -> [RunView] {
+    /// Returns a page of the list of runs.
+    func list(_ query: RunListQuery) async throws -> (found: FoundRuns, views: [RunView]) {
         let stops = try await cases.runs.stops()
-        return try await cases.runs(RunFilter(), ofTopic: topic, limit: Self.runsShown).runs.map { run in
-            let order =
-                stops.order(run: run.run, campaign: run.campaign)
-                ?? stops[.occurrence(campaign: run.campaign, occurrence: run.occurrence)]
-            return RunView(run, rate: rate(run), isStopped: order != nil)
-        }
+        let found = try await cases.found(query.search, at: query.position, limit: Self.runsShown)
+        return (
+            found,
+            found.runs.map { run in
+                let result = cases.runs.held(run).result
+                return RunView(result, rate: rate(result), isStopped: stops.order(of: run) != nil)
+            }
+        )
     }
 
     private func live(_ subject: Subject) async throws -> LiveState? {
         switch subject {
-        case .list(let topic): try await views(topic: topic).live
+        case .list(let query): try await list(query).views.live
         case .run(let id):
             if let run = try await cases.runs.run(id) { try await live(run) } else { nil }
         }
