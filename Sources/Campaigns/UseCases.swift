@@ -25,9 +25,13 @@ package struct UseCases: Sendable {
     package let deviceCounts: CachedDeviceCounts
     /// The reports of unfinished runs.
     package let runningReports: RunningReports
+    /// The state of the installation. `nil` in a process that is no service.
+    package let installation: InstallationHealth?
 
+    /// - Parameter diagnosis: the checks of the installation. `nil` in a process that is no service.
     package init(
         store: any AllRoles, senders: SenderFolder, clock: WallClock,
+        diagnosis: (@Sendable () -> DiagnoseInstallation)? = nil,
         configuration: @escaping @Sendable () -> Configuration
     ) {
         self.store = store
@@ -39,6 +43,7 @@ package struct UseCases: Sendable {
         registrations = RegistrationQueue(store: store) { clock.now() }
         deviceCounts = CachedDeviceCounts(store: store, countQueue: countQueue, clock: clock)
         runningReports = RunningReports(store: store, countQueue: countQueue, clock: clock)
+        installation = diagnosis.map { InstallationHealth(store: store, clock: clock, diagnosis: $0) }
     }
 
     package var now: Timestamp { clock.now() }
@@ -84,7 +89,8 @@ package struct UseCases: Sendable {
     package var maintaining: MaintainStore { MaintainStore(store: store) }
     package var observing: ObserveStore { ObserveStore(store: store, clock: clock) }
     package var health: ReadHealth {
-        ReadHealth(store: store, following: runs, clock: clock, campaigns: currentCampaigns)
+        ReadHealth(
+            store: store, following: runs, installation: installation, clock: clock, campaigns: currentCampaigns)
     }
     package var deliveries: ListDeliveries { ListDeliveries(store: store) }
     package var timelines: ReadTimeline { ReadTimeline(store: store) }
@@ -190,13 +196,13 @@ extension UseCases {
 extension UseCases {
     /// Returns a page of runs, newest first. A page may have fewer than `limit` runs although other pages follow.
     ///
-    /// - Parameter topic: the topic of an app; `nil` for all apps.
-    package func runs(
-        _ filter: RunFilter, ofTopic topic: String?, cursor: String? = nil, limit: Int
-    ) async throws -> RunPageResult {
-        try await ListRuns(store: store, runs: runs).page(filter, cursor: cursor, limit: limit) { run in
-            topic.map { run.definition.campaign.topic.isTopic(of: $0) } ?? true
-        }
+    package func runs(_ search: RunSearch, cursor: String? = nil, limit: Int) async throws -> RunPageResult {
+        try await ListRuns(store: store, runs: runs).page(search, cursor: cursor, limit: limit)
+    }
+
+    /// Returns a page of runs with their definitions.
+    package func found(_ search: RunSearch, at position: ListPosition, limit: Int) async throws -> FoundRuns {
+        try await store.search(search, at: position, limit: limit)
     }
 
     /// Returns the runs that a list omits because their rows cannot be read, oldest first; `nil` if there are none.

@@ -100,7 +100,10 @@ package struct WebConsole: Sendable {
             visitor = try await authenticator.person(request, context)
             if visitor != nil { context.becameKnown() }
             if let permission = page.permission {
-                guard let visitor else { return Self.signInFirst(request) }
+                guard let visitor else {
+                    return try await SignInPages.signInFirst(
+                        PageRequest(request: request, context: context, visitor: nil, stops: []))
+                }
                 try visitor.require(permission)
                 if page.isWhole { stops = await cases.stops(seenBy: visitor).map { StopBanner($0, visitor) } }
             }
@@ -151,13 +154,6 @@ package struct WebConsole: Sendable {
                 metadata: ["error": "\(Redaction.withoutTokens("\(error)"))", "request": "\(context.id)"])
         }
         return problem
-    }
-
-    /// Returns a redirect to the sign-in page. After a form, signing in leads to the first page, because the form's
-    /// fields are lost.
-    private static func signInFirst(_ request: Request) -> Response {
-        let path = request.method == .get ? request.uri.string : "/"
-        return PageRequest.seeOther("/sign-in?next=\(path.inAddress)")
     }
 }
 

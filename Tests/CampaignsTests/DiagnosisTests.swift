@@ -4,6 +4,7 @@ import SQLiteStore
 import Senders
 import Sending
 import Store
+import Synchronization
 import TestSupport
 import Testing
 
@@ -47,6 +48,51 @@ struct DiagnosisTests {
         return await DiagnoseInstallation(
             source: ConfigurationSource(named: path, environment: [:]), environment: [:], probes: probes, now: now
         ).diagnose(network: network)
+    }
+
+    @Test func `a service's page never waits for its checks, which run once a minute`() async throws {
+        let folder = try TemporaryDirectory()
+        let path = try folder.write(Self.configured, to: "fanfare.yaml")
+        let store = try SQLiteFileStore(path: folder.path + "/fanfare.sqlite")
+        let gate = DispatchSemaphore(value: 0)
+        let checks = Mutex(0)
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let probes = DiagnoseInstallation.Probes(
+            openStore: { _ in throw CancellationError() },
+            credential: { _, _ in
+                // As a key on a file system that does not respond.
+                gate.wait()
+                throw CancellationError()
+            },
+            proxy: { _ in .direct }, reach: { _, _, _ in Reachability(endpoint: "", isWell: true, summary: "") },
+            machine: MachineFacts(
+                version: "1", system: "s", libraries: "l", user: "u", isClockKept: true, openFilesMax: nil,
+                threadsMax: nil, networkFileSystem: { _ in nil }))
+        let health = InstallationHealth(
+            store: store,
+            clock: WallClock(now: { Timestamp(Date()) }, uptime: { .zero }, sleep: { _ in })
+        ) {
+            checks.withLock { $0 += 1 }
+            end.yield()
+            return DiagnoseInstallation(
+                source: ConfigurationSource(named: path, environment: [:]), environment: [:], probes: probes,
+                now: Timestamp(Date()))
+        }
+        for _ in 0..<3 {
+            let found = await health.latest()
+            #expect(found.map(\.state) == [.skipped])
+            #expect(found.first?.message.hasPrefix("could not check configuration, keys and rights, because ") == true)
+        }
+        _ = await ended.first { _ in true }
+        gate.signal()
+        gate.signal()
+        let deadline = ContinuousClock.now + .seconds(60)
+        while await !health.latest().contains(where: { $0.check == .credential && $0.state == .wrong }) {
+            try #require(ContinuousClock.now < deadline)
+            await Task.yield()
+        }
+        #expect(checks.withLock { $0 } == 1)
+        try store.close()
     }
 
     private func findings(_ check: Finding.Check, in result: DiagnosisResult) -> [Finding] {

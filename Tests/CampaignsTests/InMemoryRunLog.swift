@@ -113,6 +113,8 @@ extension InMemoryRunLog {
 
     func runs(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [Run] { throw NotAsked() }
 
+    func runs(_ filter: RunFilter, after id: Int64, limit: Int) async throws -> [Run] { throw NotAsked() }
+
     func events(_ filter: EventFilter, before id: Int64?, limit: Int) async throws -> EventPage { throw NotAsked() }
 
     func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String> { throw NotAsked() }

@@ -63,7 +63,8 @@ struct ListingTests {
             let senders = SenderFolder(
                 besideStore: folder.appending(path: "fanfare.sqlite").path, command: "test", now: { Self.noon })
             let follow = FollowRuns(store: store, senders: senders, clock: Self.clock)
-            let runs = try await ListRuns(store: store, runs: follow).page(RunFilter(), cursor: nil, limit: 1)
+            let runs = try await ListRuns(store: store, runs: follow)
+                .page(RunSearch(RunFilter()), cursor: nil, limit: 1)
             #expect(runs.runs.map(\.run) == [run.id])
         }
     }

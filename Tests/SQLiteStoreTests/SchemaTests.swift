@@ -214,6 +214,7 @@ struct SchemaTests {
             "SEARCH delivery USING COVERING INDEX delivery_failed (run_id=? AND state=? AND reason=? AND device_id>?)"
         ),
         (RunClauses<Database>.listed, "SEARCH run USING COVERING INDEX run_listing (id<?)"),
+        (RunClauses<Database>.listedAfter, "SEARCH run USING COVERING INDEX run_listing (id>?)"),
         (
             "SELECT id FROM event WHERE actor = 'a' AND id < 9 ORDER BY id DESC",
             "SEARCH event USING COVERING INDEX event_actor (actor=? AND rowid<?)"

@@ -42,6 +42,10 @@ struct AccessTests {
                 let headers = ["Sec-Fetch-Site": "same-origin"]
                 let nobody = try await scene.ask(
                     page.method.rawValue, path, headers: headers, body: page.method == .post ? "" : nil)
+                if page.method == .post, KeptForm(path: path, [:]) != nil {
+                    #expect(nobody.status == 401 && nobody.text.contains("action=\"/sign-in\""), "\(page.path)")
+                    continue
+                }
                 #expect(nobody.status == 303, "\(page.path)")
                 #expect(nobody.header("location")?.hasPrefix("/sign-in?next=") ?? false)
             }
@@ -74,6 +78,52 @@ struct AccessTests {
             let own = try await scene.ask(
                 "POST", "/sign-out", headers: cookie.merging(["Origin": scene.address]) { $1 }, body: "")
             #expect(own.status == 303)
+        }
+    }
+
+    @Test func `a form without a session is kept over the sign-in, and never carried out by it`() async throws {
+        try await WebScene.with { scene in
+            let cookie = ["Cookie": "fanfare=ended"]
+            let typed = ["kind": "campaign", "file": "a", "text": "a <b> & \"c\"", "over": "x", "token": "other"]
+            let asked = try await scene.page("/campaigns/a/save", form: typed, headers: cookie)
+            #expect(asked.status == 401)
+            #expect(asked.text.contains(#"name="again" value="/campaigns/a/check""#))
+            #expect(asked.text.contains(#"name="text" value="a &lt;b&gt; &amp; &quot;c&quot;""#))
+            #expect(!asked.text.contains(#"name="over""#) && !asked.text.contains("value=\"other\""))
+            let secret = scene.secrets.secret(of: .author)
+            let kept = ["text": "a", "file": "a", "kind": "campaign", "token": secret]
+            for (again, leads) in [
+                ("/campaigns/a/check", "/campaigns/a/check"), ("/campaigns/a/start", "/campaigns/a/plan"),
+                ("/new/template/save", "/new/template/check"),
+            ] {
+                let signed = try await scene.page(
+                    "/sign-in", form: kept.merging(["again": again]) { $1 }, headers: cookie)
+                #expect(signed.status == 307 && signed.header("location") == leads, "\(again)")
+            }
+            // No form leads to a page that changes something, or to another server.
+            for again in ["/stops", "/runs/1/cancel", "//evil.example/check", "/campaigns/a/b/check", "/new/\\x/check"]
+            {
+                let signed = try await scene.page(
+                    "/sign-in", form: kept.merging(["again": again]) { $1 }, headers: cookie)
+                #expect(signed.status == 303 && signed.header("location") == "/", "\(again)")
+            }
+            let wrong = try await scene.page(
+                "/sign-in", form: ["token": "fanfare_wrong", "again": "/campaigns/a/check", "text": "typed"],
+                headers: cookie)
+            #expect(wrong.status == 401 && wrong.text.contains(#"name="text" value="typed""#))
+            // A script is told, and keeps the text itself.
+            let part = try await scene.page(
+                "/campaigns/a/check", form: ["part": "check", "text": "t"], headers: cookie)
+            #expect(part.status == 401 && !part.text.contains("name=\"again\""))
+            // Too large to be kept: only signing in is left.
+            let large = String(repeating: "x", count: KeptForm.bytesMax)
+            let refused = try await scene.page("/campaigns/a/save", form: ["text": large], headers: cookie)
+            #expect(refused.status == 303)
+            let other = try await scene.page(
+                "/runs/1/pause", form: [:], headers: cookie.merging(["Referer": "\(scene.address)/runs/1?a=b"]) { $1 })
+            #expect(other.header("location") == "/sign-in?next=%2Fruns%2F1%3Fa%3Db")
+            let ended = try await scene.page("/sign-in", headers: cookie)
+            #expect(ended.text.contains("Your session has ended. Sign in to continue."))
         }
     }
 

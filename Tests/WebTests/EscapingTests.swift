@@ -14,7 +14,7 @@ struct EscapingTests {
     /// It is a class, because ``TemplateModel`` replaces a struct by its fields.
     private final class Everything: MustacheParent, CustomStringConvertible {
         /// Names of markup that this program creates. Templates insert it with three braces.
-        static let markup: Set<String> = ["sum", "style", "html", "charts"]
+        static let markup: Set<String> = ["sum", "style", "html", "charts", "reasonTable", "sliceTables"]
 
         let description: String
         private let hidden: Set<String>

@@ -96,6 +96,49 @@ struct OperatorPagesTests {
         }
     }
 
+    @Test func `health names the runs of the last day that failed or were missed, and a stop with its reason`()
+        async throws
+    {
+        try await WebScene.with { scene in
+            let clock = scene.sending.clock
+            for (name, state) in [("old", RunState.failed), ("late", .missed), ("broken", .failed)] {
+                _ = try await scene.store.createEndedRun(
+                    try scene.sending.definition(), occurrence: name, state: state, reason: "reason of \(name)",
+                    now: clock.now, by: "test")
+                if name == "old" { clock.advance(by: .seconds(25 * 3600)) }
+            }
+            let run = try await scene.sending.start(try scene.sending.definition())
+            _ = try await scene.store.claim(run.id, by: "sender", now: clock.now)
+            try await scene.store.release(run.id, by: "sender", state: .running, reason: nil, now: clock.now)
+            let unsent: HealthResult = try await scene.api("GET", "/health", as: .viewer).result()
+            let messages = unsent.checks.filter { $0.check == "runs" }.map(\.message)
+            #expect(messages.contains { $0.contains("(late) was missed at") && $0.hasSuffix(": reason of late") })
+            #expect(messages.contains { $0.contains("(broken) failed at") && $0.hasSuffix(": reason of broken") })
+            #expect(!messages.contains { $0.contains("reason of old") })
+            #expect(messages.contains { $0.contains("has no sender") })
+            _ = try await scene.api("POST", "/stops", as: .sender, body: #"{"reason": "wrong link"}"#)
+            let stopped: HealthResult = try await scene.api("GET", "/health", as: .viewer).result()
+            let stop = try #require(stopped.checks.first { $0.check == "stops" }?.message)
+            #expect(stop.hasPrefix("everything is stopped by sender (token) since ") && stop.contains(": wrong link; "))
+            #expect(!stopped.checks.contains { $0.message.contains("has no sender") })
+        }
+    }
+
+    @Test func `a check that could not be made is told as that, not as fine`() async throws {
+        try await WebScene.with { scene in
+            let health: HealthResult = try await scene.api("GET", "/health", as: .viewer).result()
+            let files = try #require(health.checks.first { $0.check == "files" })
+            #expect(files.state == "skipped")
+            #expect(files.message == "could not check the campaign files, because no daemon is running")
+            let page = try await scene.page("/health", as: .viewer)
+            #expect(page.text.contains("<span class=\"state suppressed\">not checked</span>"))
+            let own: HealthResult = try await scene.api(
+                "GET", "/health", headers: scene.bearer(.viewer, topic: PipelineScene.topic)
+            ).result()
+            #expect(Set(own.checks.map(\.check)).isSubset(of: ["store", "log", "disk", "daemon", "clock", "limits"]))
+        }
+    }
+
     @Test func `health names an endpoint that gives no response`() async throws {
         try await WebScene.with { scene in
             let now = scene.sending.clock.now

@@ -258,7 +258,9 @@ struct PendingChangesTests {
             let etag = try await Self.etag(scene, "/campaigns/morning")
             let form = ["kind": "campaign", "file": "morning", "text": Self.changed, "etag": etag]
             let saved = try await scene.page("/campaigns/morning/save", as: .author, form: form)
-            #expect(saved.status == 303 && saved.header("location") == "/campaigns/morning", "\(saved.text)")
+            #expect(
+                saved.status == 303 && saved.header("location") == "/campaigns/morning?held=campaign-morning",
+                "\(saved.text)")
             #expect(scene.text(of: "campaigns/morning.yaml") == Self.scheduled)
             let change = try #require(try await scene.webConsole.cases.files.changes().first)
             for path in ["/campaigns/morning", "/calendar", "/changes"] {

@@ -71,6 +71,82 @@ struct RunPagesTests {
         }
     }
 
+    @Test func `the live state holds every number of the page, and an uncounted audience is not called empty`()
+        async throws
+    {
+        try await WebScene.with { scene in
+            let run = try await Self.run(scene)
+            let page = try await scene.page("/runs/\(run.id)", as: .sender)
+            let state: LiveState = try await scene.page("/runs/\(run.id)/state", as: .sender).result()
+            #expect(state.parts.keys.sorted() == ["charts", "reasons", "slices", "sum"])
+            for (name, html) in state.parts { #expect(page.text.contains(html), "\(name)") }
+            for place in page.text.matches(of: /data-value="([^"]+)"/).map({ String($0.1) }) {
+                #expect(state.values[place] != nil, "\(place)")
+            }
+            #expect(page.text.contains("<span data-value=\"left\">10</span> will never be sent"))
+            #expect(state.without(state.parts).parts.isEmpty)
+            var result: RunResult = try await scene.api("GET", "/runs/\(run.id)").result()
+            (result.counts, result.frozen) = (CountsResult(DeliveryCounts()), false)
+            #expect(RunView(result, rate: nil).sum.contains("The audience is being counted."))
+            #expect(RunView(result, rate: nil).share.isEmpty)
+            result.state = RunState.failed.rawValue
+            #expect(RunView(result, rate: nil).sum.contains("The run ended before its audience was counted."))
+            result.frozen = true
+            #expect(RunView(result, rate: nil).sum.contains("The audience is empty."))
+        }
+    }
+
+    @Test func `every run is found: page by page, by its words, and by filters in the address`() async throws {
+        try await WebScene.with { scene in
+            let now = scene.sending.clock.now
+            for number in 1...120 {
+                let definition = try scene.sending.definition { campaign in
+                    if number % 2 == 0 { campaign.pushType = .background }
+                }
+                _ = try await scene.store.createRun(
+                    definition, occurrence: "o\(number)", now: now + .seconds(number), by: "test")
+            }
+            func list(_ address: String) async throws -> (ids: [Int], text: String) {
+                let text = try await scene.page(address, as: .viewer).text
+                return (text.matches(of: /<a href="\/runs\/(\d+)">/).compactMap { Int($0.1) }, text)
+            }
+            func link(_ label: String, _ text: String) throws -> String {
+                let pattern = try Regex("href=\"([^\"]+)\">\(label)<", as: (Substring, Substring).self)
+                return String(try #require(text.firstMatch(of: pattern)).1).replacing("&amp;", with: "&")
+            }
+            let first = try await list("/")
+            #expect(first.ids == Array((71...120).reversed()) && !first.text.contains(">Newer<"))
+            let second = try await list(try link("Older", first.text))
+            #expect(second.ids == Array((21...70).reversed()))
+            let third = try await list(try link("Older", second.text))
+            #expect(third.ids == Array((1...20).reversed()) && !third.text.contains(">Older<"))
+            #expect(try await list(try link("Newer", third.text)).ids == second.ids)
+            #expect(try await list(try link("Newer", second.text)).ids == first.ids)
+            #expect(try await list("/?find=o77").ids == [77])
+            let loud = try await list("/?silent=hide")
+            #expect(loud.ids == Array(stride(from: 119, through: 21, by: -2)))
+            #expect(try link("Older", loud.text).hasPrefix("/?silent=hide&older="))
+            #expect(
+                loud.text.contains("data-live=\"/live?silent=hide\"") && loud.text.contains("value=\"hide\" checked"))
+            #expect(try await list("/?kind=background&find=o1").ids.allSatisfy { $0 % 2 == 0 })
+            #expect(try await list("/?state=failed").text.contains("No run matches."))
+            let day = String(now.iso8601.prefix(10))
+            #expect(try await list("/?from=\(day)&to=\(day)").ids.count == 50)
+            #expect(try await list("/?to=2001-01-01").ids.isEmpty)
+            for wrong in ["state=x", "kind=x", "from=x", "older=-", "find=\(String(repeating: "x", count: 201))"] {
+                let answer = try await scene.page("/?\(wrong)", as: .viewer)
+                #expect(
+                    answer.status >= 400 && answer.status < 500 && answer.text.contains("role=\"alert\""), "\(wrong)")
+            }
+            let live: LiveState = try await scene.page("/state?find=o77", as: .viewer).result()
+            #expect(live.stage == "77 scheduled")
+            let api: RunPageResult = try await scene.api(
+                "GET", "/runs?silent=false&kind=alert&find=o11&app=\(PipelineScene.topic)"
+            ).result()
+            #expect(api.runs.map(\.run) == [119, 117, 115, 113, 111, 11])
+        }
+    }
+
     @Test func `the page and the API say the same of a run`() async throws {
         try await WebScene.with { scene in
             let run = try await Self.run(scene)
@@ -104,10 +180,10 @@ struct RunPagesTests {
             definition.wall = WallTime("2027-06-01T09:00")
             let run = try await scene.sending.start(definition)
             // Its audience is not written down yet.
-            #expect(!(try await scene.page("/runs/\(run.id)/charts", as: .viewer)).text.contains("Waves"))
+            #expect(!(try await scene.page("/runs/\(run.id)", as: .viewer)).text.contains("Waves"))
             _ = try await scene.store.claim(run.id, by: Actor("sender"), now: now)
             _ = try await scene.store.freeze(run.id, by: "sender", now: now) { _ in }
-            for path in ["/runs/\(run.id)", "/runs/\(run.id)/charts", "/runs/\(run.id)/report.html"] {
+            for path in ["/runs/\(run.id)", "/runs/\(run.id)/report.html"] {
                 let text = try await scene.page(path, as: .viewer).text
                 #expect(text.contains("2 planned starts for 3 devices"), "\(path)")
                 #expect(text.contains("Europe/Berlin"), "\(path)")

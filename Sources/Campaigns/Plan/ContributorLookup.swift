@@ -47,7 +47,7 @@ struct ContributorLookup: Sendable {
             let isWritten = !hash.isEmpty && known.first?.files[path] == hash
             let sentHash = sent[path]
             authors.formUnion(
-                await GitThread.run {
+                await BlockingThread.run("git") {
                     Self.whoCommitted(path, hash: hash, sent: sentHash, isWritten: isWritten)
                 })
         }
@@ -314,19 +314,5 @@ private struct GitFile {
         let data = (try? output.fileHandleForReading.readToEnd()) ?? Data()
         process.waitUntilExit()
         return process.terminationStatus == 0 ? data : nil
-    }
-}
-
-/// Runs git on a separate thread, because git may take 10 s for each query. On a machine with two processors, one
-/// such wait would block half of the threads that tasks share. These threads also send pushes.
-private enum GitThread {
-    static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
-        await withCheckedContinuation { continuation in
-            Thread {
-                Thread.current.name = "git"
-                continuation.resume(returning: body())
-            }
-            .start()
-        }
     }
 }

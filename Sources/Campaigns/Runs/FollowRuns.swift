@@ -115,6 +115,14 @@ package struct FollowRuns: Sendable {
     /// Returns the runs that paused themselves and wait for a person, see ``RunHalt/waitsForPerson``.
     package func halted() async throws -> [Run] { try await store.haltedRuns() }
 
+    /// Returns runs that ended in one of these states since a time, the latest first. Looks at the latest hundred that
+    /// were created in the week before that time.
+    package func ended(in states: Set<RunState>, since moment: Timestamp) async throws -> [Run] {
+        let filter = RunFilter(states: states, createdFrom: moment - .seconds(7 * 86_400))
+        return try await store.runs(filter, before: nil, limit: 100)
+            .filter { $0.finishedAt ?? $0.createdAt >= moment }
+    }
+
     package func overview(limit: Int) async throws -> Overview {
         var overview = try await overview(store.runs(limit: limit))
         overview.unreadable = try await store.unreadableRuns()

@@ -14,15 +14,11 @@ package struct ListRuns: Sendable {
     }
 
     /// - Parameter cursor: the cursor of the previous page; `nil` for the first page.
-    /// - Parameter isShown: returns `false` for runs that the caller may not see.
-    package func page(
-        _ filter: RunFilter, cursor: String?, limit: Int, isShown: (Run) -> Bool = { _ in true }
-    ) async throws -> RunPageResult {
+    package func page(_ search: RunSearch, cursor: String?, limit: Int) async throws -> RunPageResult {
         let limit = PageCursor.limit(limit, max: Self.limitMax)
-        let found = try await store.runs(filter, before: try PageCursor.position(cursor), limit: limit)
-        return RunPageResult(
-            runs: found.filter(isShown).map { runs.held($0).result },
-            next: found.count == limit ? found.last.map { PageCursor.text($0.id) } : nil)
+        let position = try PageCursor.position(cursor).map(ListPosition.before) ?? .newest
+        let found = try await store.search(search, at: position, limit: limit)
+        return RunPageResult(runs: found.runs.map { runs.held($0).result }, next: found.older.flatMap(PageCursor.text))
     }
 }
 
@@ -45,6 +41,14 @@ package struct RunPageResult: Codable, Hashable, Sendable {
 /// The position at which a list continues: an opaque text that the caller passes back.
 package enum PageCursor {
     private static let radix = 36
+
+    /// Returns `nil` for the first page, which needs no cursor.
+    package static func text(_ position: ListPosition) -> String? {
+        switch position {
+        case .newest: nil
+        case .before(let id), .after(let id): text(id)
+        }
+    }
 
     package static func text(_ position: Int64) -> String { String(position, radix: radix) }
 

@@ -84,22 +84,53 @@ package struct DiagnoseInstallation: Sendable {
         guard let configuration else {
             return result(read + MachineChecks(probes.machine).all(nil))
         }
+        let campaigns = FileChecks(configuration, configurationPath: source.path, environment: environment).campaigns()
+        var findings = read + campaigns + credentials(configuration) + files(configuration)
+        findings += [await port(configuration)]
+        findings += MachineChecks(probes.machine).all(configuration)
+        findings += await stores(configuration).all() + configuration.apps.map(proxy)
+        findings +=
+            network ? await reach(configuration) : [.skipped(.network, "not checked; add --network to connect to APNs")]
+        return result(findings)
+    }
+
+    /// Checks what a running service needs and does not report by itself. The service has the store open and the port
+    /// in use, reads the campaign files, and reports their state and that of the disk in ``ReadHealth``.
+    ///
+    /// - Parameter tokens: the access tokens of the store; `nil` if they could not be read.
+    func findings(tokens: [AccessToken]?) -> [Finding] {
+        let (configuration, read) = readConfiguration()
+        guard let configuration else { return read + MachineChecks(probes.machine).all(nil) }
+        var findings = read + credentials(configuration) + files(configuration)
+        findings += people(configuration, tokens)
+        findings += MachineChecks(probes.machine).all(configuration) + configuration.apps.map(proxy)
+        return findings
+    }
+
+    /// Checks the rights of the files, and what the configuration says of other files.
+    private func files(_ configuration: Configuration) -> [Finding] {
         let files = FileChecks(configuration, configurationPath: source.path, environment: environment)
-        let store = StoreChecks(
-            address: configuration.store, people: configuration.approvals?.people ?? ConfiguredPeople(), probes: probes,
-            now: now)
-        var findings = read + files.campaigns() + credentials(configuration) + files.rights()
-        findings += files.roleHeader()
+        var findings = files.rights() + files.roleHeader()
         findings += configuration.apps.compactMap(TrustFile.fault).map { .wrong(.configuration, $0) }
         if let service = probes.service, service.reads(source.path) {
             findings += ServiceChecks(configuration, path: source.path, service: service).all()
         }
-        findings += [await port(configuration)]
-        findings += MachineChecks(probes.machine).all(configuration)
-        findings += await store.all() + configuration.apps.map(proxy)
-        findings +=
-            network ? await reach(configuration) : [.skipped(.network, "not checked; add --network to connect to APNs")]
-        return result(findings)
+        return findings
+    }
+
+    private func people(_ configuration: Configuration, _ tokens: [AccessToken]?) -> [Finding] {
+        let store = stores(configuration)
+        guard let tokens else {
+            return store.namesTokens
+                ? [.skipped(.configuration, "could not check `people`, because the access tokens cannot be read")] : []
+        }
+        return store.missingTokens(tokens)
+    }
+
+    private func stores(_ configuration: Configuration) -> StoreChecks {
+        StoreChecks(
+            address: configuration.store, people: configuration.approvals?.people ?? ConfiguredPeople(), probes: probes,
+            now: now)
     }
 
     private func result(_ findings: [Finding]) -> DiagnosisResult {
@@ -253,7 +284,7 @@ package struct Finding: Codable, Hashable, Sendable {
     package enum Check: String, Codable, Hashable, Sendable, CaseIterable {
         case configuration, files, credential, rights, clock, limits, store, daemon, disk, port, proxy, network
         // Checks of a running service.
-        case log, runs, webhooks
+        case log, runs, stops, webhooks
     }
 
     package enum State: String, Codable, Hashable, Sendable {

@@ -5,7 +5,7 @@ import Store
 
 /// Reads the health of the service for an operator on call: one sentence first, then all checks, the worst first.
 ///
-/// The read is cheap: no check reads a table that grows.
+/// The read is cheap: no check reads a table that grows, and the state of the installation is that of the last minute.
 package struct ReadHealth: Sendable {
     /// The size, in bytes, above which the log is too long. A long read keeps the log from shrinking.
     private static let logBytesMax = 512 << 20
@@ -13,39 +13,47 @@ package struct ReadHealth: Sendable {
     private static let overdueMax: Duration = .seconds(300)
     private static let silenceMax: Duration = .seconds(60)
     private static let runsLooked = 50
+    /// The time for which a run that failed or was missed is reported.
+    private static let endedShown: Duration = .seconds(86_400)
+    /// The maximum number of such runs that are named.
+    private static let endedNamed = 10
 
     private let store: any StoreUpkeep & SenderLog & DaemonLog
     private let following: FollowRuns
+    private let installation: InstallationHealth?
     private let clock: WallClock
     private let campaigns: CurrentCampaigns
 
     init(
-        store: any StoreUpkeep & SenderLog & DaemonLog, following: FollowRuns, clock: WallClock,
-        campaigns: CurrentCampaigns
+        store: any StoreUpkeep & SenderLog & DaemonLog, following: FollowRuns, installation: InstallationHealth?,
+        clock: WallClock, campaigns: CurrentCampaigns
     ) {
         self.campaigns = campaigns
         self.store = store
         self.following = following
+        self.installation = installation
         self.clock = clock
     }
 
     package func read() async -> HealthResult {
         let now = clock.now()
+        let machine = await installation?.latest() ?? []
         let begun = clock.uptime()
         do {
             let observation = ObservationResult(try await store.observation(now: now), now: now)
             let size = try await store.size()
             let answered = clock.uptime() - begun
             let overview = try await following.overview(limit: Self.runsLooked)
+            let stops = try await following.stops()
             let checks =
                 [storeCheck(size.bytes, answered)] + (try await server()) + file(observation, size.bytes)
                 + [daemon(overview.daemon, now)] + missingValues(files(overview.daemon), now) + otherFiles(overview)
-                + clockStep(overview)
-                + (try await runs(overview, observation)) + (try await webhooks(now))
+                + clockStep(overview) + self.stops(stops)
+                + (try await runs(overview, observation, stops)) + (try await webhooks(now)) + machine
             return HealthResult(at: now, checks: checks, overview: overview.result, queues: observation.queues)
         } catch {
             let checks = Finding.sentences(of: error).map { Finding.wrong(.store, $0) }
-            return HealthResult(at: now, checks: checks, overview: nil, queues: [])
+            return HealthResult(at: now, checks: checks + machine, overview: nil, queues: [])
         }
     }
 
@@ -100,7 +108,9 @@ package struct ReadHealth: Sendable {
     }
 
     private func files(_ daemon: FollowRuns.Daemon?) -> [Finding] {
-        guard let status = daemon?.heartbeat.status else { return [] }
+        guard let status = daemon?.heartbeat.status else {
+            return [.skipped(.files, "could not check the campaign files, because no daemon is running")]
+        }
         let problems = status.problems.map { problem in
             let summary = problem.messages.joined(separator: "\n")
             return problem.keepsOld
@@ -131,7 +141,15 @@ package struct ReadHealth: Sendable {
         ]
     }
 
-    private func runs(_ overview: FollowRuns.Overview, _ observation: ObservationResult) async throws -> [Finding] {
+    private func stops(_ stops: StopOrders) -> [Finding] {
+        stops.orders.filter { !$0.scope.isOfOneRun }.map {
+            .warning(.stops, "\($0.summary); nothing of it is sent until the stop is lifted")
+        }
+    }
+
+    private func runs(
+        _ overview: FollowRuns.Overview, _ observation: ObservationResult, _ stops: StopOrders
+    ) async throws -> [Finding] {
         var found = try await following.halted().map { run in
             Finding.wrong(
                 .runs,
@@ -139,7 +157,12 @@ package struct ReadHealth: Sendable {
                     + "\(run.stateReason ?? "it paused automatically"); resume or cancel it")
         }
         found += overview.unreadable.map { .wrong(.runs, "\($0.campaign): \($0.error)") }
-        for held in overview.runs where !held.run.state.isFinal { found += try await findings(held) }
+        // A stop is its own finding, and the reason why these runs wait.
+        let stopped = Set(overview.runs.map(\.run).filter { stops.order(of: $0) != nil }.map(\.id))
+        for held in overview.runs where !held.run.state.isFinal && !stopped.contains(held.run.id) {
+            found += try await findings(held)
+        }
+        found += try await ended()
         var seen: Set<String> = []
         for run in overview.runs.map(\.run) where seen.insert(run.campaign).inserted && run.halt == .unsuccessful {
             found.append(
@@ -148,7 +171,8 @@ package struct ReadHealth: Sendable {
                     "run \(run.id) of \(run.campaign) finished without success: \(run.stateReason ?? ""); look at "
                         + "`fanfare report \(run.id)`"))
         }
-        for queue in observation.queues where queue.overdueSeconds > Self.overdueMax.inSeconds {
+        for queue in observation.queues
+        where queue.overdueSeconds > Self.overdueMax.inSeconds && !stopped.contains(queue.run) {
             let late = WrittenDuration.text(.seconds(Int(queue.overdueSeconds)))
             found.append(
                 .warning(
@@ -157,6 +181,24 @@ package struct ReadHealth: Sendable {
         }
         let going = observation.runs[.running] ?? 0
         return found.isEmpty ? [.ok(.runs, going == 0 ? "no run is in progress" : "\(going) in progress")] : found
+    }
+
+    /// Returns the runs of the last day that failed or were missed.
+    private func ended() async throws -> [Finding] {
+        let runs = try await following.ended(in: [.failed, .missed], since: clock.now() - Self.endedShown)
+        let named = runs.prefix(Self.endedNamed).map { run in
+            let reason = run.stateReason.map { ": \($0)" } ?? ""
+            let what = run.state == .missed ? "was missed" : "failed"
+            return Finding.warning(
+                .runs,
+                "run \(run.id) of \(run.campaign) (\(run.occurrence)) \(what) at "
+                    + "\((run.finishedAt ?? run.createdAt).iso8601)\(reason)")
+        }
+        let rest = runs.count - named.count
+        return named
+            + (rest > 0
+                ? [.warning(.runs, "\(rest.counted("earlier run")) of the last 24 hours failed or was missed, too")]
+                : [])
     }
 
     private func findings(_ held: FollowRuns.Held) async throws -> [Finding] {
@@ -213,9 +255,10 @@ package struct ReadHealth: Sendable {
 /// The stable shape of the response of `/api/v1/health`.
 package struct HealthResult: Codable, Hashable, Sendable {
     package struct Check: Codable, Hashable, Sendable {
-        /// `store`, `log`, `disk`, `daemon`, `files`, `clock`, `runs` or `webhooks`.
+        /// `configuration`, `files`, `credential`, `rights`, `clock`, `limits`, `store`, `log`, `daemon`, `disk`,
+        /// `proxy`, `runs`, `stops` or `webhooks`.
         package var check: String
-        /// `ok`, `warning` or `wrong`.
+        /// `ok`, `warning` or `wrong`. `skipped` if the check could not be made; the message says why.
         package var state: String
         package var message: String
     }
@@ -258,10 +301,14 @@ package struct HealthResult: Codable, Hashable, Sendable {
         judge()
     }
 
+    /// The checks that name no app, no campaign and no file of the configuration.
+    private static let ofTheService = Set(
+        [Finding.Check.clock, .limits, .store, .log, .daemon, .disk, .webhooks].map(\.rawValue))
+
     /// The health without facts about all apps, for a caller that is confined to one app.
     package var ofTheServiceAlone: HealthResult {
         var result = self
-        result.checks.removeAll { [Finding.Check.runs, .files].map(\.rawValue).contains($0.check) }
+        result.checks.removeAll { !Self.ofTheService.contains($0.check) }
         result.queues = []
         result.daemon = nil
         result.senders = nil
@@ -274,7 +321,9 @@ package struct HealthResult: Codable, Hashable, Sendable {
         guard let worst = bad.first else {
             state = Finding.State.ok.rawValue
             let daemon = checks.first { $0.check == Finding.Check.daemon.rawValue }?.message
-            verdict = "No problems found" + (daemon.map { "; the daemon \($0)" } ?? "")
+            let unknown = checks.count { $0.state == Finding.State.skipped.rawValue }
+            let except = unknown > 0 ? ", but \(unknown.counted("check")) could not be made" : ""
+            verdict = "No problems found" + except + (daemon.map { "; the daemon \($0)" } ?? "")
             return
         }
         state = worst.state

@@ -71,8 +71,11 @@ struct StoreChecks {
         }
     }
 
+    /// Whether `people` names any access token.
+    var namesTokens: Bool { !people.tokenNames.isEmpty || !people.tokenIDs.isEmpty }
+
     /// Warns of accounts that `people` assigns to a person, and that belong to no token.
-    private func missingTokens(_ tokens: [AccessToken]) -> [Finding] {
+    func missingTokens(_ tokens: [AccessToken]) -> [Finding] {
         let tokens = tokens.filter { $0.nameOfHolder != nil }
         let names = people.tokenNames.filter { account in
             !tokens.contains { AccountName.isSame("token:\($0.name)", account) }

@@ -22,7 +22,7 @@ extension RelationalStore {
 
     package func runs(limit: Int, includingTests: Bool) async throws -> [Run] {
         try await snapshot(.short) { db in
-            try ListedRun.page(before: nil, limit: limit) { before, limit in
+            try ListedRun.page(from: nil, limit: limit) { before, limit in
                 try RunRow.list(
                     db, "WHERE id < $1 AND (NOT is_test OR $2) ORDER BY id DESC LIMIT $3", before ?? .max,
                     includingTests, limit)
@@ -32,9 +32,20 @@ extension RelationalStore {
 
     package func runs(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [Run] {
         try await snapshot(.short) { db in
-            try ListedRun.page(before: id, limit: limit) { before, limit in
+            try ListedRun.page(from: id, limit: limit) { before, limit in
                 try RunRow.list(
                     db, "WHERE id IN (\(RunClauses<Session>.listed)) ORDER BY id DESC", before ?? .max,
+                    filter.campaign, filter.includesTests, filter.states.isEmpty, filter.states.map(\.rawValue),
+                    filter.createdFrom?.milliseconds ?? .min, filter.createdBefore?.milliseconds ?? .max, limit)
+            }
+        }
+    }
+
+    package func runs(_ filter: RunFilter, after id: Int64, limit: Int) async throws -> [Run] {
+        try await snapshot(.short) { db in
+            try ListedRun.page(from: id, limit: limit) { after, limit in
+                try RunRow.list(
+                    db, "WHERE id IN (\(RunClauses<Session>.listedAfter)) ORDER BY id", after ?? id,
                     filter.campaign, filter.includesTests, filter.states.isEmpty, filter.states.map(\.rawValue),
                     filter.createdFrom?.milliseconds ?? .min, filter.createdBefore?.milliseconds ?? .max, limit)
             }
@@ -86,12 +97,17 @@ package enum RunClauses<Session: SQLSession> {
     }
 
     /// On SQLite it reads only the index, which has a few dozen bytes for each run.
-    package static var listed: String {
+    package static var listed: String { listed("id < $1", "id DESC") }
+
+    /// The same in the other direction.
+    package static var listedAfter: String { listed("id > $1", "id") }
+
+    private static func listed(_ position: String, _ order: String) -> String {
         """
         SELECT id FROM run \(Session.dialect.hint("INDEXED BY run_listing"))
-        WHERE id < $1 AND ($2 IS NULL OR campaign = $2) AND (NOT is_test OR $3)
+        WHERE \(position) AND ($2 IS NULL OR campaign = $2) AND (NOT is_test OR $3)
             AND ($4 OR state \(Session.dialect.isAny(5))) AND created_at >= $6 AND created_at < $7
-        ORDER BY id DESC LIMIT $8
+        ORDER BY \(order) LIMIT $8
         """
     }
 

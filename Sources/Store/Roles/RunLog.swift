@@ -68,6 +68,9 @@ package protocol RunLog: Sendable {
     /// - Parameter id: the last run of the previous page; `nil` for the first page.
     func runs(_ filter: RunFilter, before id: Int64?, limit: Int) async throws -> [Run]
 
+    /// Returns the matching runs that were created next after a run, oldest first, without reading the others.
+    func runs(_ filter: RunFilter, after id: Int64, limit: Int) async throws -> [Run]
+
     /// Returns the occurrences among these that have a run, whatever its outcome.
     func knownOccurrences(of campaign: String, among keys: [String]) async throws -> Set<String>
 

@@ -80,16 +80,16 @@ package enum ListedRun: Hashable, Sendable {
 
     /// Returns a full page of runs that can be read, or all that are left.
     ///
-    /// - Parameter rows: reads the rows before an id, newest first, at most as many as it is told.
+    /// - Parameter rows: reads the rows that follow an id in the order of the list, at most as many as it is told.
     package static func page(
-        before id: Int64?, limit: Int, _ rows: (_ before: Int64?, _ limit: Int) throws -> [ListedRun]
+        from id: Int64?, limit: Int, _ rows: (_ last: Int64?, _ limit: Int) throws -> [ListedRun]
     ) rethrows -> [Run] {
-        var (runs, before): ([Run], Int64?) = ([], id)
+        var (runs, last): ([Run], Int64?) = ([], id)
         while runs.count < limit {
             let wanted = limit - runs.count
-            let found = try rows(before, wanted)
+            let found = try rows(last, wanted)
             runs += found.readable
-            before = found.last?.id
+            last = found.last?.id
             if found.count < wanted { break }
         }
         return runs

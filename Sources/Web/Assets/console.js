@@ -15,17 +15,32 @@ for (const place of document.querySelectorAll("[data-follow]")) {
 }
 // Back shows the page as it is now, not as it was when it was left.
 addEventListener("pageshow", (event) => { if (event.persisted && document.querySelector("[data-fresh]")) location.reload(); });
-// Updates a live page with the state that the server sends. Each message contains the whole state, so a lost message
-// does no harm. Uses server-sent events. After three timeouts it polls every 5 seconds, until events arrive again.
+// Unsaved texts of a person who signs out are not for the next one.
+document.querySelector("form.visitor")?.addEventListener("submit", () => {
+  try { sessionStorage.clear(); } catch { /* Off. */ }
+});
+// Puts in place what the server says of a page that moves, all of it at once: each message is the whole state. A stream
+// repeats no part that did not change. Server-sent events first; after three silences by asking every 5 seconds, and
+// back to events as soon as they come.
 (() => {
   const root = document.querySelector("[data-live]");
   if (!root) return;
   const link = root.querySelector("[data-link]");
   const voice = root.querySelector("[data-announce]");
   const silence = 12000, askEvery = 5000, retryEvents = 60000, speakEvery = 10000;
+  const shown = {};
   let source, watch, asking, again, tag, spoken = 0, silent = 0, over = false;
 
   const say = (text) => { if (link) { link.textContent = text; link.hidden = !text; } };
+
+  // An open table, and the place of the keyboard, outlast the new part.
+  const put = (place, html) => {
+    const opened = [...place.querySelectorAll("details")].map((details) => details.open);
+    const focused = [...place.querySelectorAll("summary, a")].indexOf(document.activeElement);
+    place.innerHTML = html;
+    place.querySelectorAll("details").forEach((details, index) => { details.open = opened[index] ?? false; });
+    if (focused >= 0) place.querySelectorAll("summary, a")[focused]?.focus({ preventScroll: true });
+  };
 
   const show = (state) => {
     if (root.dataset.stage !== state.stage) { location.reload(); return; }
@@ -36,6 +51,13 @@ addEventListener("pageshow", (event) => { if (event.persisted && document.queryS
     for (const bar of root.querySelectorAll("[data-progress]")) {
       const value = state.progress[bar.dataset.progress];
       if (value !== undefined) bar.value = value;
+    }
+    for (const place of root.querySelectorAll("[data-part]")) {
+      const html = state.parts[place.dataset.part];
+      if (html !== undefined && shown[place.dataset.part] !== html) {
+        put(place, html);
+        shown[place.dataset.part] = html;
+      }
     }
     if (voice && Date.now() - spoken > speakEvery) { spoken = Date.now(); voice.textContent = state.announcement; }
     if (state.is_over) { over = true; stop(); }
@@ -82,21 +104,6 @@ addEventListener("pageshow", (event) => { if (event.persisted && document.queryS
       say("Live updates do not come through; asking every 5 seconds instead.");
     } catch { say("The server does not respond; retrying every 5 seconds."); }
   };
-
-  const charts = root.querySelector("[data-charts-place]");
-  if (charts && root.dataset.charts) {
-    let chartTag;
-    setInterval(async () => {
-      // Keep the charts while a table of one is open, or while the focus is in them.
-      if (document.hidden || over || charts.querySelector("details[open]") || charts.contains(document.activeElement)) return;
-      try {
-        const answer = await fetch(root.dataset.charts, { headers: chartTag ? { "If-None-Match": chartTag } : {} });
-        if (answer.status !== 200 || answer.redirected) return;
-        chartTag = answer.headers.get("ETag");
-        charts.innerHTML = await answer.text();
-      } catch { /* The request for the state reports that the server does not respond. */ }
-    }, 10000);
-  }
 
   document.addEventListener("visibilitychange", () => { if (document.hidden) { stop(); } else { silent = 0; listen(); } });
   listen();

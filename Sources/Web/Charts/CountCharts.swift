@@ -12,8 +12,12 @@ enum SumStates {
 }
 
 extension Chart {
-    /// Returns a chart of the whole audience as one bar, divided by the states of the deliveries.
-    package static func closedSum(_ counts: CountsResult, id: String = "sum") -> Chart {
+    /// Returns the whole audience as one bar, divided by the states of its deliveries.
+    ///
+    /// - Parameter empty: the sentence for an audience without devices.
+    package static func closedSum(
+        _ counts: CountsResult, id: String = "sum", empty: String = "The audience is empty."
+    ) -> Chart {
         let states = SumStates.all(counts)
         let present = states.filter { $0.count > 0 }
         let rows = (states + [("audience", counts.audience)]).map {
@@ -22,7 +26,7 @@ extension Chart {
         let shares = present.map { "\($0.count.grouped) \($0.name)" }.joined(separator: ", ")
         return Chart(
             id: id, title: "Audience by state",
-            summary: present.isEmpty ? "The audience is empty." : "Of \(counts.audience.grouped): \(shares).",
+            summary: present.isEmpty ? empty : "Of \(counts.audience.grouped): \(shares).",
             height: sumHeight, drawing: present.isEmpty ? "" : sumDrawing(present),
             legend: present.map {
                 LegendEntry(

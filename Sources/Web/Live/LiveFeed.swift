@@ -11,8 +11,7 @@ import Synchronization
 final class LiveFeed: Sendable {
     /// The subject that a page shows.
     enum Subject: Hashable, Sendable {
-        /// The latest runs of one app. `nil` means all apps.
-        case list(topic: String?)
+        case list(RunListQuery)
         case run(Int64)
     }
 
@@ -25,9 +24,11 @@ final class LiveFeed: Sendable {
         var tag: String
     }
 
-    /// The maximum number of runs in the list.
+    /// The maximum number of runs on a page of the list.
     static let runsShown = 50
     private static let buildEvery: Duration = .seconds(1)
+    /// The time for which the counted figures of a run are shown. They are more expensive than its counts.
+    private static let figuresKept: Duration = .seconds(5)
 
     private struct Entry {
         var message: Message
@@ -38,6 +39,7 @@ final class LiveFeed: Sendable {
         var entries: [Subject: Entry] = [:]
         var building: Set<Subject> = []
         var rates = RunRates()
+        var figures: [Int64: (figures: RunFigures, state: RunState, builtAt: Duration)] = [:]
     }
 
     private let cases: UseCases
@@ -69,6 +71,7 @@ final class LiveFeed: Sendable {
             // Drop the states that no page has shown for 60 s.
             state.entries = state.entries.filter { now - $0.value.builtAt < .seconds(60) }
             state.rates.forget(before: now - .seconds(60))
+            state.figures = state.figures.filter { now - $0.value.builtAt < .seconds(60) }
         }
         return message
     }
@@ -81,23 +84,43 @@ final class LiveFeed: Sendable {
             held.result, rate: rate(held.result), waits: cases.waitSummaries(of: held), isStopped: isStopped)
     }
 
-    /// Returns the latest runs, of one app or of all.
-    func views(topic: String?) async throws -> [RunView] {
+    /// Returns a page of the list of runs.
+    func list(_ query: RunListQuery) async throws -> (found: FoundRuns, views: [RunView]) {
         let stops = try await cases.runs.stops()
-        return try await cases.runs(RunFilter(), ofTopic: topic, limit: Self.runsShown).runs.map { run in
-            let order =
-                stops.order(run: run.run, campaign: run.campaign)
-                ?? stops[.occurrence(campaign: run.campaign, occurrence: run.occurrence)]
-            return RunView(run, rate: rate(run), isStopped: order != nil)
-        }
+        let found = try await cases.found(query.search, at: query.position, limit: Self.runsShown)
+        return (
+            found,
+            found.runs.map { run in
+                let result = cases.runs.held(run).result
+                return RunView(result, rate: rate(result), isStopped: stops.order(of: run) != nil)
+            }
+        )
     }
 
     private func live(_ subject: Subject) async throws -> LiveState? {
         switch subject {
-        case .list(let topic): try await views(topic: topic).live
+        case .list(let query): try await list(query).views.live
         case .run(let id):
-            if let run = try await cases.runs.run(id) { try await view(of: run).live } else { nil }
+            if let run = try await cases.runs.run(id) { try await live(run) } else { nil }
         }
+    }
+
+    private func live(_ run: Run) async throws -> LiveState {
+        var live = try await view(of: run).live
+        try await figures(of: run, isLive: true).add(to: &live)
+        return live
+    }
+
+    /// Returns the counted figures of a run.
+    ///
+    /// - Parameter isLive: whether figures of the last seconds are good enough, if the run is still in the same state.
+    func figures(of run: Run, isLive: Bool) async throws -> RunFigures {
+        let now = cases.uptime
+        let kept = state.withLock { $0.figures[run.id] }
+        if isLive, let kept, kept.state == run.state, now - kept.builtAt < Self.figuresKept { return kept.figures }
+        let figures = try await RunFigures(run, cases)
+        state.withLock { $0.figures[run.id] = (figures, run.state, now) }
+        return figures
     }
 
     private func rate(_ result: RunResult) -> Double? {
@@ -117,8 +140,9 @@ extension LiveFeed {
     static func isStream(_ response: Response) -> Bool { response.headers[.contentType] == type }
 
     /// Returns a stream of server-sent events: a state, a beat or `end`. A state follows each change, at most once a
-    /// second. A beat follows 5 s without an event. `end` follows if nothing will change any more, if the run is gone,
-    /// or if the server stops. The stream also ends when the client leaves.
+    /// second, without the parts that did not change since the stream's state before. A beat follows 5 s without an
+    /// event. `end` follows if nothing will change any more, if the run is gone, or if the server stops. The stream also
+    /// ends when the client leaves.
     func stream(_ subject: Subject, _ context: WebContext) -> Response {
         let body = ResponseBody { [self] writer in
             // Only one task at a time uses the writer: the task that watches the client writes, and this task finishes
@@ -141,6 +165,7 @@ extension LiveFeed {
         // The time after which a browser reconnects, in milliseconds.
         try await send("retry: 3000\n\n")
         var tag = ""
+        var shown: [String: String] = [:]
         var said = cases.uptime
         // A page that stays open must not keep the process from stopping.
         while !Task.isCancelled, !Task.isShuttingDownGracefully {
@@ -148,7 +173,9 @@ extension LiveFeed {
             if message.tag != tag {
                 tag = message.tag
                 said = cases.uptime
-                try await send("event: state\ndata: \(message.text)\n\n")
+                let text = shown.isEmpty ? message.text : try ResultJSON.line(message.state.without(shown))
+                shown = message.state.parts
+                try await send("event: state\ndata: \(text)\n\n")
             } else if cases.uptime - said >= Self.beatEvery {
                 said = cases.uptime
                 try await send("event: beat\ndata: \n\n")

@@ -11,10 +11,19 @@ struct LiveState: Codable, Hashable, Sendable {
     var values: [String: String]
     /// The progress from 0 to 1, by the name of its place.
     var progress: [String: Double]
+    /// The parts of the page that are more than a text, in HTML, by the name of their place.
+    var parts: [String: String] = [:]
     /// A sentence for screen readers, announced at most every 10 s.
     var announcement: String
     /// Whether nothing changes any more.
     var isOver: Bool
+
+    /// The state without the parts that the page shows already.
+    func without(_ shown: [String: String]) -> LiveState {
+        var state = self
+        state.parts = parts.filter { shown[$0.key] != $0.value }
+        return state
+    }
 }
 
 /// The rates of runs, computed from samples of the last 10 s. This span is long enough to avoid jumps and short enough
@@ -78,6 +87,8 @@ struct RunView: Sendable {
     /// The settled part of the audience, from 0 to 1.
     var progress: Double
     var percent: String
+    /// The same in brackets. Empty while the audience has no devices.
+    var share: String
     /// A pace such as `9,800/s, about 4 minutes left`. Empty if the run does not move.
     var pace: String
     var parts: [Part]
@@ -85,6 +96,10 @@ struct RunView: Sendable {
     var stages: [Stage]
     /// What the remaining deliveries wait for, or why the run does not continue.
     var waits: [String]
+    /// The first words of the run, if phones show any and the page asks for them.
+    var words: String?
+    /// The push type, unless it is the usual one.
+    var kind: String?
     var createdAt: String
     var startedAt: String?
     var finishedAt: String?
@@ -94,10 +109,14 @@ struct RunView: Sendable {
     /// Whether the run finished without success.
     var isUnsuccessful: Bool
     var awaitsApproval: Bool
+    private var counts: CountsResult
+    private var isFrozen: Bool
 
     /// - Parameter isStopped: whether a stop is in force for the run.
     init(_ result: RunResult, rate: Double?, waits: [String] = [], isStopped: Bool = false) {
         let counts = result.counts
+        self.counts = counts
+        isFrozen = result.frozen
         let settled = counts.audience - counts.pending - counts.leased
         run = result.run
         campaign = result.campaign
@@ -113,6 +132,7 @@ struct RunView: Sendable {
         unknown = counts.unknown.grouped
         progress = counts.audience > 0 ? Double(settled) / Double(counts.audience) : 0
         percent = settled.share(of: counts.audience)
+        share = percent.isEmpty ? "" : "(\(percent))"
         isOver = RunState(rawValue: result.state)?.isFinal ?? false
         let isMoving = result.state == RunState.running.rawValue && !isStopped
         pace = isMoving ? Self.pace(rate, left: counts.pending + counts.leased, isFrozen: result.frozen) : ""
@@ -147,13 +167,22 @@ struct RunView: Sendable {
         }
     }
 
+    /// The counts as a bar with its legend, in HTML.
+    var sum: String {
+        let empty =
+            isFrozen
+            ? "The audience is empty."
+            : isOver ? "The run ended before its audience was counted." : "The audience is being counted."
+        return Chart.closedSum(counts, empty: empty).picture
+    }
+
     /// The stage for which a page is rendered.
     var stage: String { "\(state) \(summary)" }
 
     /// The values that the run's page shows, by place.
     var live: LiveState {
         var values = [
-            "summary": summary, "audience": audience, "settled": settled, "left": left, "percent": percent,
+            "summary": summary, "audience": audience, "settled": settled, "left": left, "share": share,
             "pace": pace,
             "waits": waits.joined(separator: "\n"), "process": process ?? "",
         ]
@@ -167,7 +196,7 @@ struct RunView: Sendable {
             values["stage.\(stage.number).summary"] = stage.summary
         }
         return LiveState(
-            stage: stage, values: values, progress: ["progress": progress],
+            stage: stage, values: values, progress: ["progress": progress], parts: ["sum": sum],
             announcement: percent.isEmpty
                 ? "\(summary)."
                 : "\(settled) of \(audience), \(percent)" + (pace.isEmpty ? "" : ", \(pace)") + ". \(summary).",

@@ -19,7 +19,7 @@ struct PageRoute: Sendable {
     var isChange: Bool { method != .get && permission != .plan && permission != .read }
 
     /// Whether the route is a whole page. A script requests the other routes repeatedly for a part of a page.
-    var isWhole: Bool { !["/live", "/state", "/charts"].contains { path.hasSuffix($0) } }
+    var isWhole: Bool { !["/live", "/state"].contains { path.hasSuffix($0) } }
 
     static func get(
         _ path: String, _ permission: AccessRole.Permission? = .read,
@@ -133,11 +133,30 @@ struct PageRequest: Sendable {
             status: status, headers: headers)
     }
 
+    /// The page of this server that sent the form. `nil` if the browser does not say.
+    var referringPage: String? {
+        guard let page = request.headers[.referer], let host = request.head.authority,
+            let place = page.firstRange(of: "://\(host)/")
+        else { return nil }
+        return Self.ownAddress(String(page[page.index(before: place.upperBound)...]))
+    }
+
     /// Redirects a browser to a page of this server, usually after a form. All redirects use this method. An address
     /// that may lead to another server is replaced by the first page.
     static func seeOther(_ address: String, cookie: Cookie? = nil) -> Response {
+        redirect(.seeOther, address, cookie)
+    }
+
+    /// Makes a browser send the same form to another page of this server.
+    static func seeAgain(_ address: String, cookie: Cookie) -> Response {
+        redirect(.temporaryRedirect, address, cookie)
+    }
+
+    /// Redirects a browser to a page of this server. All redirects use this method. An address that may lead elsewhere
+    /// becomes the first page.
+    private static func redirect(_ status: HTTPResponse.Status, _ address: String, _ cookie: Cookie?) -> Response {
         let address = ownAddress(address) ?? "/"
-        var response = Response(status: .seeOther, headers: [.location: address, .cacheControl: "no-store"])
+        var response = Response(status: status, headers: [.location: address, .cacheControl: "no-store"])
         if let cookie { response.setCookie(cookie) }
         return response
     }

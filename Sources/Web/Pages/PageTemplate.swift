@@ -8,6 +8,8 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case problem
     case signIn = "sign-in"
     case run
+    case runReasons = "run-reasons"
+    case runSlices = "run-slices"
     case runs
     case correction
     case campaigns, campaign, calendar
@@ -48,6 +50,8 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .problem: PackageResources.problem_mustache
         case .signIn: PackageResources.sign_in_mustache
         case .run: PackageResources.run_mustache
+        case .runReasons: PackageResources.run_reasons_mustache
+        case .runSlices: PackageResources.run_slices_mustache
         case .runs: PackageResources.runs_mustache
         case .correction: PackageResources.correction_mustache
         case .campaigns: PackageResources.campaigns_mustache

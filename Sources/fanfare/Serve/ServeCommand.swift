@@ -56,7 +56,17 @@ struct ServeCommand: AsyncParsableCommand {
         let webhooks = try await WebhookService(reloading: reloading, clock: clock) {
             try await .registered($0, store, by: actor, clock: clock, logger: logger)
         }
-        let cases = UseCases(store: store, senders: session.senders, clock: clock) { reloading.configuration }
+        let source = settings.source
+        let cases = UseCases(
+            store: store, senders: session.senders, clock: clock,
+            diagnosis: {
+                DiagnoseInstallation(
+                    source: source, environment: ProcessInfo.processInfo.environment, probes: .ofThisProcess,
+                    now: clock.now())
+            }
+        ) { reloading.configuration }
+        // The first page that shows the state of the installation then has it.
+        _ = await cases.installation?.latest()
         let credentials = CredentialWatch(logger: logger) { reloading.configuration }
         credentials.look()
         let scrape = Operations.Scrape(

@@ -38,6 +38,10 @@ struct RunOperations: Sendable {
                     .query("state", "Only runs in this state.", allowed: RunState.allCases.map(\.rawValue)),
                     .query("since", "Created at or after this moment, ISO 8601."),
                     .query("until", "Created before this moment, ISO 8601."),
+                    .query("app", "Only runs of this app, named by its bundle id."),
+                    .query("kind", "Only runs of this push type.", allowed: PushType.allCases.map(\.rawValue)),
+                    .query("silent", "`false`: leave out runs of background pushes.", allowed: ["true", "false"]),
+                    .query("find", "Only runs with all these words in their names, texts or variables."),
                     .query("tests", "`true`: include tests sent to one device.", allowed: ["true", "false"]),
                     .cursor, .limit,
                 ], answers: [.init(.ok, "A page of runs.", .json(RunPageResult.self))], handle: list),
@@ -132,7 +136,14 @@ struct RunOperations: Sendable {
             createdFrom: try request.moment("since"), createdBefore: try request.moment("until"),
             includesTests: try request.boolean("tests"))
         let (topic, cursor) = (request.caller.topic, request.text("cursor"))
-        var page = try await cases.runs(filter, ofTopic: topic, cursor: cursor, limit: try request.limit())
+        var search = RunSearch(
+            filter, topic: topic ?? request.text("app"), kind: try request.word("kind", PushType.self),
+            hidesSilent: try request.word("silent", among: ["true", "false"]) == "false")
+        guard search.look(for: request.text("find") ?? "") else {
+            throw Problem.invalid(
+                parameter: "find", "\"find\" is longer than \(RunSearch.wordsBytesMax) bytes; search for fewer words")
+        }
+        var page = try await cases.runs(search, cursor: cursor, limit: try request.limit())
         if cursor == nil { page.unreadable = try await cases.unreadableRuns(filter, ofTopic: topic) }
         return try .json(page)
     }

@@ -59,7 +59,10 @@ struct CampaignPages: Sendable {
         do {
             let written = try await builder.editing.save(draft)
             // The page says that the text waits, not that it was saved.
-            if written.held != nil { return PageRequest.seeOther(CampaignPage.address(builder.name, input)) }
+            if written.held != nil {
+                let held = "held=\(FileEditor.id(draft.kind, draft.file).inAddress)"
+                return PageRequest.seeOther(CampaignPage.address(builder.name, input, and: held))
+            }
         } catch let refusal as FileRefusal {
             return try await refused(refusal, draft, input, builder, request)
         }

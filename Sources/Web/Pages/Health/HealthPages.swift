@@ -49,7 +49,8 @@ struct HealthPages: Sendable {
             at = health.at.shownTime
             checks = health.checks.map { check in
                 Check(
-                    check: check.check, state: check.state, colour: StateColour.of(check.state),
+                    check: check.check, state: check.state == "skipped" ? "not checked" : check.state,
+                    colour: StateColour.of(check.state),
                     lines: check.message.split(separator: "\n").map(String.init))
             }
             queues = health.queues.map { queue in

@@ -5,23 +5,11 @@ import Model
 
 /// The list of runs, and each run with its progress and its actions.
 struct RunPages: Sendable {
-    /// The values of the list.
-    struct List: Sendable {
-        var runs: [RunView]
-        /// The stage that the list was made for. The script reloads the page when it changes.
-        var stage: String
-        /// Whether there are no runs.
-        var isEmpty: Bool
-        /// The runs that wait for a person.
-        var halted: [RunView]
-        var unsuccessful: [RunView]
-        /// The runs that are left out because they cannot be read. `nil` if there are none.
-        var unreadable: String?
-    }
-
     private static let unreadableNamed = 10
 
     private static let deliveriesShown = 100
+    /// The maximum width of a run's first words in the list.
+    private static let wordsShown = 70
 
     let cases: UseCases
     let feed: LiveFeed
@@ -32,7 +20,7 @@ struct RunPages: Sendable {
         [
             .get("/", .read, list), .get("/live", .read, liveList), .get("/state", .read, listState),
             .get("/runs/{run}", .read, show), .get("/runs/{run}/live", .read, live),
-            .get("/runs/{run}/state", .read, state), .get("/runs/{run}/charts", .read, charts),
+            .get("/runs/{run}/state", .read, state),
             .get("/runs/{run}/deliveries", .read, deliveries), .get("/runs/{run}/deliveries.csv", .read, lines),
             .get("/runs/{run}/report.html", .read, report), .get("/runs/{run}/report.json", .read, reportJSON),
             .post("/runs/{run}/pause", .halt, pause), .post("/runs/{run}/cancel", .halt, cancel),
@@ -42,15 +30,31 @@ struct RunPages: Sendable {
     }
 
     @Sendable private func list(_ request: PageRequest) async throws -> Response {
-        let topic = try request.caller.topic
-        let views = try await feed.views(topic: topic)
-        let unreadable = try await cases.unreadableRuns(ofTopic: topic).map(Self.summary)
-        return try request.page(
-            .runs, title: "Runs",
-            List(
-                runs: views, stage: views.stage, isEmpty: views.isEmpty && unreadable == nil,
-                halted: views.filter { $0.state == RunState.paused.rawValue && !$0.isTest },
-                unsuccessful: views.unsuccessful, unreadable: unreadable))
+        let caller = try request.caller
+        let apps = caller.topic == nil ? cases.configuration().apps.map(\.topic) : []
+        let query: RunListQuery
+        do {
+            query = try RunListQuery(request)
+        } catch {
+            let problem = Problem(error)
+            guard problem.status < 500 else { throw error }
+            var page = RunList(request, apps: apps, nil, FoundRuns(), [])
+            page.filters.problem = problem.detail
+            return try request.page(.runs, title: "Runs", page, status: .init(code: problem.status))
+        }
+        var (found, views) = try await feed.list(query)
+        let languages = request.languages
+        for (index, run) in found.runs.enumerated() {
+            views[index].words = run.definition.firstWords(in: languages)?.cut(toWidth: Self.wordsShown)
+            let kind = run.definition.campaign.pushType
+            views[index].kind = kind == .alert ? nil : kind.rawValue
+        }
+        var page = RunList(request, apps: apps, query, found, views)
+        if query == .latest(topic: caller.topic) {
+            page.unreadable = try await cases.unreadableRuns(ofTopic: caller.topic).map(Self.summary)
+            page.isEmpty = page.isEmpty && page.unreadable == nil
+        }
+        return try request.page(.runs, title: "Runs", page)
     }
 
     /// Returns a sentence about the unreadable runs, which names the latest ones.
@@ -64,11 +68,11 @@ struct RunPages: Sendable {
     }
 
     @Sendable private func liveList(_ request: PageRequest) async throws -> Response {
-        feed.stream(.list(topic: try request.caller.topic), request.context)
+        feed.stream(.list(try RunListQuery(request)), request.context)
     }
 
     @Sendable private func listState(_ request: PageRequest) async throws -> Response {
-        try await answer(.list(topic: try request.caller.topic), request)
+        try await answer(.list(try RunListQuery(request)), request)
     }
 
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
@@ -81,12 +85,6 @@ struct RunPages: Sendable {
 
     @Sendable private func state(_ request: PageRequest) async throws -> Response {
         try await answer(.run(try await run(request).id), request)
-    }
-
-    @Sendable private func charts(_ request: PageRequest) async throws -> Response {
-        let run = try await run(request)
-        let report = try await cases.runningReports.report(of: run)?.figure
-        return request.fragment(try await RunCharts(run, report, cases).html)
     }
 
     @Sendable private func deliveries(_ request: PageRequest) async throws -> Response {
@@ -192,10 +190,8 @@ struct RunPages: Sendable {
         _ request: PageRequest, _ run: Run, problem: String? = nil, status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let view = try await feed.view(of: run)
-        let report = try await cases.runningReports.report(of: run)
         let page = RunPage(
-            view, run, report,
-            charts: try await RunCharts(run, report?.figure, cases).html,
+            view, run, try await feed.figures(of: run, isLive: false),
             events: try await cases.audit.results(of: run), caller: try request.caller, problem: problem)
         return try request.page(.run, title: "\(view.campaign) \(view.occurrence)", page, status: status)
     }
