@@ -211,8 +211,8 @@ extension Campaign.Pace {
 
 extension Campaign {
     /// Returns the variables that have no value when the schedule starts the campaign, so that each of its runs fails.
-    /// A schedule sets no variables. Empty for a campaign without a schedule: a feed's item, or the person who starts the
-    /// run, gives the values.
+    /// A schedule sets no variables. Empty for a campaign without a schedule: a feed's item, or the person who starts
+    /// the run, gives the values.
     ///
     /// - Parameter templates: the templates that the runs use. One that allows ``LintRule/neverFilled`` is left out.
     package func missingValues(in templates: [Template]) -> [String] {

@@ -2,13 +2,13 @@ import Foundation
 
 /// A query for runs that also reads their definitions.
 ///
-/// No index finds what a definition says, so a search reads the runs that match ``filter`` one after the other, and stops
-/// after ``readMax`` of them.
+/// No index finds what a definition says, so a search reads the runs that match ``filter`` one after the other, and
+/// stops after ``readMax`` of them.
 package struct RunSearch: Hashable, Sendable {
     /// The maximum number of runs that a page reads.
     package static let readMax = 1000
     /// The maximum length of the words, in bytes.
-    package static let wordsBytesMax = 200
+    package static let termsBytesMax = 200
     /// The number of runs per read.
     package static let sliceMax = 200
 
@@ -20,7 +20,7 @@ package struct RunSearch: Hashable, Sendable {
     /// Whether runs of background pushes are left out.
     package var hidesSilent: Bool
     /// The folded words, which must all be in the run's names, texts or variables. Empty for any run.
-    private var words: [String] = []
+    private var terms: [String] = []
 
     package init(_ filter: RunFilter, topic: String? = nil, kind: PushType? = nil, hidesSilent: Bool = false) {
         self.filter = filter
@@ -31,25 +31,25 @@ package struct RunSearch: Hashable, Sendable {
 
     /// Returns `false` and changes nothing if the text is too long.
     package mutating func look(for text: String) -> Bool {
-        guard text.utf8.count <= Self.wordsBytesMax else { return false }
-        words = Self.folded(text).split(whereSeparator: \.isWhitespace).map(String.init)
+        guard text.utf8.count <= Self.termsBytesMax else { return false }
+        terms = Self.folded(text).split(whereSeparator: \.isWhitespace).map(String.init)
         return true
     }
 
-    package var hasWords: Bool { !words.isEmpty }
+    package var hasTerms: Bool { !terms.isEmpty }
 
     /// Whether the index of runs finds exactly the matching runs.
-    package var isIndexed: Bool { topic == nil && kind == nil && !hidesSilent && words.isEmpty }
+    package var isIndexed: Bool { topic == nil && kind == nil && !hidesSilent && terms.isEmpty }
 
     package func matches(_ run: Run) -> Bool {
         let campaign = run.definition.campaign
         if let topic, !campaign.topic.isTopic(of: topic) { return false }
         if let kind, campaign.pushType != kind { return false }
         if hidesSilent, campaign.pushType == .background { return false }
-        guard !words.isEmpty else { return true }
+        guard !terms.isEmpty else { return true }
         let names = "\(run.id) #\(run.id) \(run.campaign) \(run.occurrence)\n"
         let text = Self.folded(names + run.definition.searchedText)
-        return words.allSatisfy(text.contains)
+        return terms.allSatisfy(text.contains)
     }
 
     private static func folded(_ text: String) -> String {

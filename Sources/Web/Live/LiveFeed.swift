@@ -141,8 +141,8 @@ extension LiveFeed {
 
     /// Returns a stream of server-sent events: a state, a beat or `end`. A state follows each change, at most once a
     /// second, without the parts that did not change since the stream's state before. A beat follows 5 s without an
-    /// event. `end` follows if nothing will change any more, if the run is gone, or if the server stops. The stream also
-    /// ends when the client leaves.
+    /// event. `end` follows if nothing will change any more, if the run is gone, or if the server stops. The stream
+    /// also ends when the client leaves.
     func stream(_ subject: Subject, _ context: WebContext) -> Response {
         let body = ResponseBody { [self] writer in
             // Only one task at a time uses the writer: the task that watches the client writes, and this task finishes

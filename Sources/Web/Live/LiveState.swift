@@ -97,7 +97,7 @@ struct RunView: Sendable {
     /// What the remaining deliveries wait for, or why the run does not continue.
     var waits: [String]
     /// The first words of the run, if phones show any and the page asks for them.
-    var words: String?
+    var excerpt: String?
     /// The push type, unless it is the usual one.
     var kind: String?
     var createdAt: String

@@ -71,7 +71,7 @@ extension RunLogContract {
                 #expect(try await page(search).runs.map(\.id) == ids, "\(words)")
             }
             var long = RunSearch(RunFilter())
-            let isLooking = long.look(for: String(repeating: "x", count: RunSearch.wordsBytesMax + 1))
+            let isLooking = long.look(for: String(repeating: "x", count: RunSearch.termsBytesMax + 1))
             #expect(!isLooking)
         }
         Promise("a search stops after so many runs, says where, and goes on from there") { store in

@@ -141,7 +141,7 @@ struct RunOperations: Sendable {
             hidesSilent: try request.word("silent", among: ["true", "false"]) == "false")
         guard search.look(for: request.text("find") ?? "") else {
             throw Problem.invalid(
-                parameter: "find", "\"find\" is longer than \(RunSearch.wordsBytesMax) bytes; search for fewer words")
+                parameter: "find", "\"find\" is longer than \(RunSearch.termsBytesMax) bytes; search for fewer words")
         }
         var page = try await cases.runs(search, cursor: cursor, limit: try request.limit())
         if cursor == nil { page.unreadable = try await cases.unreadableRuns(filter, ofTopic: topic) }

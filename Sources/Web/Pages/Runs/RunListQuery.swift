@@ -32,9 +32,9 @@ extension RunListQuery {
             filter, topic: caller.topic ?? request.query("app"), kind: try Self.word(request, "kind", PushType.self),
             hidesSilent: request.query("silent") == Self.hidden)
         position = .newest
-        if let words = request.query("find"), !search.look(for: words) {
+        if let text = request.query("find"), !search.look(for: text) {
             throw Problem.invalid(
-                parameter: "find", "\"find\" is longer than \(RunSearch.wordsBytesMax) bytes; search for fewer words")
+                parameter: "find", "\"find\" is longer than \(RunSearch.termsBytesMax) bytes; search for fewer words")
         }
         if let older = try PageCursor.position(request.query("older")) { position = .before(older) }
         if let newer = try PageCursor.position(request.query("newer")) { position = .after(newer) }
@@ -115,7 +115,7 @@ extension RunList {
         stage = views.stage
         let place = ["older", "newer"].compactMap { name in request.query(name).map { (name, $0) } }
         // A search reads too many runs to be repeated each second.
-        if let query, !query.search.hasWords {
+        if let query, !query.search.hasTerms {
             liveAddress = Self.address("/live", chosen + place)
             stateAddress = Self.address("/state", chosen + place)
         }
@@ -137,8 +137,8 @@ extension RunList {
 
 extension RunList.Filters {
     fileprivate init(_ request: PageRequest, apps: [String], isSet: Bool) {
-        func choices(_ words: [String], _ name: String) -> [RunList.Choice] {
-            words.map { .init(word: $0, isChosen: $0 == request.query(name)) }
+        func choices(_ values: [String], _ name: String) -> [RunList.Choice] {
+            values.map { .init(word: $0, isChosen: $0 == request.query(name)) }
         }
         find = request.query("find") ?? ""
         campaign = request.query("campaign") ?? ""

@@ -9,7 +9,7 @@ struct RunPages: Sendable {
 
     private static let deliveriesShown = 100
     /// The maximum width of a run's first words in the list.
-    private static let wordsShown = 70
+    private static let excerptShown = 70
 
     let cases: UseCases
     let feed: LiveFeed
@@ -45,7 +45,7 @@ struct RunPages: Sendable {
         var (found, views) = try await feed.list(query)
         let languages = request.languages
         for (index, run) in found.runs.enumerated() {
-            views[index].words = run.definition.firstWords(in: languages)?.cut(toWidth: Self.wordsShown)
+            views[index].excerpt = run.definition.excerpt(in: languages)?.cut(toWidth: Self.excerptShown)
             let kind = run.definition.campaign.pushType
             views[index].kind = kind == .alert ? nil : kind.rawValue
         }

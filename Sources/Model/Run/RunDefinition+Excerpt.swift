@@ -18,7 +18,7 @@ extension RunDefinition {
     /// nothing, or texts of the app itself. A recall shows nothing either.
     ///
     /// - Parameter languages: the reader's languages, the best first. Otherwise the default language counts.
-    package func firstWords(in languages: [LocaleTag]) -> String? {
+    package func excerpt(in languages: [LocaleTag]) -> String? {
         let template = template(ofVariant: campaign.variants.isEmpty ? nil : 0)
         guard correction?.kind != .recall, case .localized(let blocks) = template.alert else { return nil }
         let choices = languages.lazy.compactMap { template.localeChoice(for: $0) }.filter { $0.fit != .fallback }
