@@ -29,6 +29,10 @@ struct FilledStore {
             kind: "campaign", name: "spring", text: "campaign: spring\n", hash: "0", base: nil, author: "anna",
             askedAt: noon)
         _ = try await store.holdChange(change, insteadOf: nil, most: 9, detail: "campaign spring")
+        _ = try await store.savePlan(
+            SavedPlan(
+                file: "spring", occurrence: "the-reef", isScheduled: false, token: nil, digest: "d",
+                definition: try definition("spring"), shown: "{}", madeAt: noon, madeBy: "anna"))
         for name in ["finished", "paused", "running"] { try await send(name) }
         try await endOtherRuns()
         for number in 0..<2 { try await sendSilently("silent-\(number)") }

@@ -72,6 +72,7 @@ struct `Short reads on a server` {
     /// Reads by one unique key, of tables with a few rows, and those of a move, of upkeep and of verify.
     private static let byKey: Set = [
         "accessToken", "session", "approval", "pendingChange", "providerToken", "setWebhooks", "noteClocks",
+        "savedPlan", "savedPlans",
         "volumeHold", "runsToPrune", "readClock", "readyRuns", "audienceSQLObstacle", "freeze", "importSegment",
         "shrink",
     ]

@@ -67,6 +67,7 @@ import Testing
     /// Reads by one unique key, or of tables with a few rows.
     private static let byKey: Set = [
         "accessToken", "session", "approval", "pendingChange", "providerToken", "setWebhooks", "noteClocks",
+        "savedPlan", "savedPlans",
         "volumeHold", "makeDeferredIndexes", "runsToPrune", "restoreGap",
     ]
 

@@ -86,7 +86,7 @@ struct CampaignTemplateTests {
     @Test func `every name in the templates of plans is one of their models`() {
         let link = PlanPage.Link(address: "/x", label: "x")
         var plan = PlanPage(
-            address: "/plans/1", heading: "Plan 1", campaign: link, change: link, words: "w", made: "anna",
+            address: "/plans/1", heading: "Plan 1", campaign: link, change: link, excerpt: "w", made: "anna",
             state: "ready",
             mark: "finished", next: "Send it.", link: link, plan: Self.plan, values: [.init(name: "v", value: "x")],
             phones: Self.page.phones, mayAsk: true,
@@ -96,7 +96,7 @@ struct CampaignTemplateTests {
         plan.phonesReason = "no"
         #expect(Self.faults(.plan, plan) == [])
         let row = PlanList.Row(
-            address: "/plans/1", name: "Plan 1", campaign: "c", words: "w", reach: "1", state: "ready",
+            address: "/plans/1", name: "Plan 1", campaign: "c", excerpt: "w", reach: "1", state: "ready",
             mark: "finished",
             made: "anna")
         #expect(

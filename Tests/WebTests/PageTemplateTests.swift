@@ -89,7 +89,8 @@ struct PageTemplateTests {
     ]
 
     private static let approval = ApprovalPages.Plan(
-        address: "/", name: "a", words: "w", state: "b", colour: "paused", reach: "1", devices: "1 device", asked: "c",
+        address: "/", name: "a", excerpt: "w", state: "b", colour: "paused", reach: "1", devices: "1 device",
+        asked: "c",
         hash: "p1",
         isOpen: true, askAddress: "/")
 

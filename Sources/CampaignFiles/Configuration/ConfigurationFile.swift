@@ -70,9 +70,8 @@ package enum ConfigurationFile {
         guard let rule = approvals.rules.first(where: { $0.needs > 1 || $0.notByAuthor }) else { return }
         let asks = rule.needs > 1 ? "needs: \(rule.needs)" : "not_by_author: true"
         reader.field("approvals")?.warning(
-            "\(asks) distinguishes people only by their accounts: a person with two, such as a system account and a "
-                + "token or a git account, counts as two people",
-            "list each person's accounts under people, such as people: {anna: [\"os:anna\", \"git:anna@example.org\"]}")
+            "\(asks): a person with two accounts counts as two people",
+            "list each person's accounts under people: {anna: [\"os:anna\", \"git:anna@example.org\"]}")
     }
 
     private static func refuseDoubleTopics(_ apps: [Configuration.App], _ reader: ObjectReader) {

@@ -173,7 +173,7 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
     /// The number of missing signatures.
     package var missing: Int
     /// The first words that a phone shows; absent for a push that shows none of its own.
-    package var firstWords: String?
+    package var excerpt: String?
     package var askedBy: String
     package var askedAt: String
     package var authors: [String]
@@ -188,7 +188,7 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
         occurrence = request.occurrence.isEmpty ? nil : request.occurrence
         (plan, digest, reach, state) = (request.plan, request.digest, request.reach, request.state.rawValue)
         needs = policy.rule.needs
-        firstWords = PreviewNotifications.firstWords(request.definition)
+        excerpt = request.definition.excerpt(in: [])
         askedBy = people.person(request.askedBy)
         askedAt = request.askedAt.iso8601
         authors = Set(request.authors.map(people.person)).sorted()

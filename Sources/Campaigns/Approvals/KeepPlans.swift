@@ -86,7 +86,7 @@ package struct KeepPlans: Sendable {
     }
 
     /// Gives the send of a kept plan the name that it was started under.
-    package func rename(_ plan: SavedPlan, to occurrence: String) async throws {
+    package func setOccurrence(_ occurrence: String, of plan: SavedPlan) async throws {
         guard occurrence != plan.occurrence else { return }
         try await store.renamePlan(plan.id, to: occurrence)
     }

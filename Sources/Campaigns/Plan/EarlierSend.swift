@@ -54,7 +54,7 @@ package enum DefaultOccurrence {
         of definition: RunDefinition, in store: any RunLog, now: Timestamp
     ) async throws -> String {
         guard definition.campaign.pushType == .alert else { return "run-\(now.iso8601)" }
-        let name = [words(definition), try ContentHash(definition).description].filter { !$0.isEmpty }
+        let name = [slug(definition), try ContentHash(definition).description].filter { !$0.isEmpty }
             .joined(separator: "-")
         let known = try await store.run(campaign: definition.campaign.name, occurrence: name)
         return known == nil ? name : "\(name)-\(now.iso8601)"
@@ -62,16 +62,16 @@ package enum DefaultOccurrence {
 
     /// Returns the words that tell this send from others, in lowercase ASCII letters and digits: the first value in the
     /// text that is not the campaign's default, or else the text itself.
-    private static func words(_ definition: RunDefinition) -> String {
-        let shown = PreviewNotifications.firstWords(definition) ?? ""
+    private static func slug(_ definition: RunDefinition) -> String {
+        let shown = definition.excerpt(in: []) ?? ""
         let given = definition.variables.filter { $0.value != definition.campaign.variables[$0.key] }.values
         let first = given.compactMap { value in shown.range(of: value).map { (value, $0.lowerBound) } }
             .min { $0.1 < $1.1 }
         let text = first?.0 ?? shown
         let plain = text.prefix(200).folding(options: [.diacriticInsensitive, .caseInsensitive], locale: nil)
-        let words = plain.split { !($0.isASCII && ($0.isLetter || $0.isNumber)) }
+        let parts = plain.split { !($0.isASCII && ($0.isLetter || $0.isNumber)) }
         var name = ""
-        for word in words where name.count + word.count < lettersMax { name += (name.isEmpty ? "" : "-") + word }
+        for word in parts where name.count + word.count < lettersMax { name += (name.isEmpty ? "" : "-") + word }
         return name
     }
 }

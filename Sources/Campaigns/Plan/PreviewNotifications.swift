@@ -23,16 +23,6 @@ package struct PreviewNotifications: Sendable {
         }
         return PreviewResult(notifications: notifications, unsetVariables: unset)
     }
-
-    /// Returns the title and the body of the first text; `nil` for a push that shows no text of its own.
-    package static func firstWords(_ definition: RunDefinition) -> String? {
-        let first = (try? all(definition))?.notifications.first
-        let words = [first?.title, first?.body].compactMap(\.self).joined(separator: ": ")
-        return words.isEmpty ? nil : String(words.prefix(wordsMax))
-    }
-
-    /// The letters of the first words that are shown.
-    private static let wordsMax = 120
 }
 
 /// The stable shape of what phones show; keys are written in snake_case.

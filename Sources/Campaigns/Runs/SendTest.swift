@@ -58,8 +58,9 @@ package struct SendTest: Sendable {
             guard approvals == nil else {
                 throw Failure(
                     .refused,
-                    "`approvals` are configured, so a test may reach only listed devices; name their segment with "
-                        + "`test_devices` in the configuration, and put the devices there with `fanfare segments`")
+                    "`approvals` are configured, so a test may reach only listed devices; list them with `fanfare segments "
+                        + "define testers 'user_id in (\"anna\")'`, and write `test_devices: testers` in the configuration"
+                )
             }
             return
         }
@@ -68,8 +69,8 @@ package struct SendTest: Sendable {
         throw Failure(
             .refused,
             "\(device.record.installationID ?? device.record.token.redacted) is not in segment \(segment), and tests reach "
-                + "no other devices (test_devices in the configuration); add the device with `fanfare segments`, or "
-                + "name another"
+                + "no other devices (test_devices in the configuration); add the device, see `fanfare segments show "
+                + "\(segment)`, or name another"
         )
     }
 

@@ -14,8 +14,8 @@ extension TemplateText {
 }
 
 extension RunDefinition {
-    /// The first words that phones show of the run: its title, or its text if it has no title. `nil` if phones show
-    /// nothing, or texts of the app itself. A recall shows nothing either.
+    /// The first words that phones show of the run: its title and its text, at most ``excerptMax`` letters. `nil` if
+    /// phones show nothing, or texts of the app itself. A recall shows nothing either.
     ///
     /// - Parameter languages: the reader's languages, the best first. Otherwise the default language counts.
     package func excerpt(in languages: [LocaleTag]) -> String? {
@@ -23,9 +23,12 @@ extension RunDefinition {
         guard correction?.kind != .recall, case .localized(let blocks) = template.alert else { return nil }
         let choices = languages.lazy.compactMap { template.localeChoice(for: $0) }.filter { $0.fit != .fallback }
         guard let index = (choices.first ?? template.localeChoice(for: nil))?.index else { return nil }
-        let texts = [blocks[index].title, blocks[index].body, blocks[index].subtitle].compactMap(\.self)
-        return texts.lazy.map { $0.shown(with: variables) }.first { $0.hasVisibleSign }
+        let texts = [blocks[index].title, blocks[index].subtitle, blocks[index].body].compactMap(\.self)
+        let shown = texts.map { $0.shown(with: variables) }.filter(\.hasVisibleSign).joined(separator: ": ")
+        return shown.isEmpty ? nil : String(shown.prefix(Self.excerptMax))
     }
+
+    private static var excerptMax: Int { 120 }
 
     /// The texts that phones may show, in all languages and variants.
     private var shownTexts: [String] {

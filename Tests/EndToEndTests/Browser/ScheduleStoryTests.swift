@@ -28,7 +28,7 @@ extension `The pages in a browser` {
             try await browser.type("https://example.com/118", into: "#v-link_url")
             try await browser.click("#when option[value=now]")
             try await browser.follow(browser.named("Plan"))
-            let plan = try await browser.text("#plan h3")
+            let plan = try await browser.text("#plan h2")
             #expect(plan.contains("it reaches"))
         }
     }

@@ -34,7 +34,9 @@ extension `The pages in a browser` {
             #expect(refused.contains("Not saved: correct the errors first."))
             try await picture(browser, "template-too-long")
 
+            // The refused text is kept in this tab, until it is saved or discarded.
             try await browser.open(demo.address + "/templates/winter")
+            try await browser.click(browser.named("Discard it"))
             try await browser.type("# shorter\n", into: editor)
             try await browser.follow(browser.named("Save"))
             let saved = try await browser.text(".found")

@@ -16,7 +16,7 @@ struct ApprovalPages: Sendable {
         /// `new-podcast 2026-12-01T09:00`.
         var name: String
         /// The first words that a phone shows, so that two plans of a campaign can be told apart.
-        var words: String?
+        var excerpt: String?
         var state: String
         var colour: String
         var reach: String
@@ -153,7 +153,7 @@ extension ApprovalPages.Plan {
     fileprivate init(_ approval: ApprovalResult, mayAsk: Bool = false) {
         address = "/approvals/\(approval.digest)"
         name = [approval.campaign, approval.occurrence].compactMap(\.self).joined(separator: " ")
-        words = approval.firstWords
+        excerpt = approval.excerpt
         hash = approval.plan
         isOpen = approval.isOpen
         let signed = "\(approval.needs - approval.missing) of \(approval.needs.counted("signature"))"

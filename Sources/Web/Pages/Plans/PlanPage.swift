@@ -7,7 +7,7 @@ struct PlanList: Sendable {
         var address: String
         var name: String
         var campaign: String
-        var words: String
+        var excerpt: String
         var reach: String
         var state: String
         var mark: String
@@ -27,7 +27,7 @@ extension PlanList.Row {
         address = plan.address
         name = "Plan \(plan.id)"
         campaign = plan.file
-        words = PreviewNotifications.firstWords(plan.definition) ?? "a silent push"
+        excerpt = plan.definition.excerpt(in: []) ?? "a silent push"
         reach = (try? plan.result.reach.grouped) ?? ""
         (state, mark) = (PlanPage.state(step), PlanPage.mark(step))
         made = "\(plan.madeBy), \(plan.madeAt.iso8601.shownTime)"
@@ -46,7 +46,7 @@ struct PlanPage: Sendable {
     var campaign: Link
     /// The campaign's form with the values of this plan.
     var change: Link?
-    var words: String?
+    var excerpt: String?
     var made: String
     var state: String
     var mark: String
@@ -83,7 +83,7 @@ extension PlanPage {
         if caller.role.may(.plan) {
             change = Link(address: CampaignPage.address(plan.file, input) + "#try", label: "Change the values")
         }
-        words = PreviewNotifications.firstWords(definition)
+        excerpt = definition.excerpt(in: [])
         made = "\(plan.madeBy), \(plan.madeAt.iso8601.shownTimeAndZone)"
         (state, mark) = (Self.state(step), Self.mark(step))
         self.plan = PlanView(result, isNow: !plan.isScheduled)

@@ -53,7 +53,7 @@ struct PlanPages: Sendable {
                 occurrence: occurrence ?? plan.occurrence, variables: plan.definition.variables, plan: token,
                 overriding: Set(guards), refusesRepeats: true)
             let run = try await started(order, token, plan, by: try request.caller)
-            try await cases.plans.rename(plan, to: run.occurrence)
+            try await cases.plans.setOccurrence(run.occurrence, of: plan)
             return PageRequest.seeOther("/runs/\(run.id)")
         } catch {
             return try await refused(error, request, plan)
