@@ -15,7 +15,7 @@ struct Fanfare: AsyncParsableCommand {
         subcommands: [
             InitCommand.self,
             ValidateCommand.self,
-            PlanCommand.self,
+            PlanCommand.self, PlansCommand.self,
             RenderCommand.self,
             TestSendCommand.self,
             RunCommand.self,

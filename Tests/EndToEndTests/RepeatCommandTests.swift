@@ -25,13 +25,34 @@ import Testing
         #expect(try run(place, "--again").status == 0)
         #expect(requests(place) == 6)
         // Another value is another content.
-        let other = ["run", "new-podcast", "--yes", "--var", "title=Another", "--var", "link_url=https://example.com/9"]
+        let other = [
+            "run", "new-podcast", "--yes", "--var", "title=Another", "--var", "link_url=https://example.com/9",
+        ]
         #expect(try Program.run(other, in: place.folder).status == 0)
         #expect(requests(place) == 9)
         // A script that names each send decides, and is told.
         let named = try run(place, "--occurrence", "friday")
         #expect(named.status == 0 && named.errors.contains("warning: run"), "\(named.errors)")
         #expect(requests(place) == 12)
+    }
+
+    @Test func `is sent once by a plan that was kept, however often its number is given`() throws {
+        let place = try Installation(devices: 3)
+        try place.importDevices()
+        let kept = try Program.run(["plan", "new-podcast", "--save"] + Installation.words, in: place.folder)
+        #expect(
+            kept.status == 0 && kept.errors.contains("`fanfare run new-podcast --plan 1` sends it"), "\(kept.errors)")
+        #expect(try place.fanfare("plans").output.contains("new-podcast, ready to send, 3 devices"))
+        let sent = try place.fanfare("run", "new-podcast", "--plan", "1", "--yes")
+        #expect(sent.status == 0 && requests(place) == 3, "\(sent.errors)")
+        let again = try place.fanfare("run", "new-podcast", "--plan", "1", "--yes")
+        #expect(again.errors.contains("nothing remains to be sent") && requests(place) == 3, "\(again.errors)")
+        let list = try place.fanfare("plans", "new-podcast", "--json")
+        #expect(
+            list.output.contains("\"sent as run 1\"") && list.output.contains("\"title\" : \"T\""), "\(list.output)")
+        #expect(try place.fanfare("run", "refresh-episodes", "--plan", "1", "--yes").status == 66)
+        #expect(try place.fanfare("run", "new-podcast", "--plan", "1", "--var", "title=x", "--yes").status == 64)
+        #expect(try place.fanfare("plans", "refresh-episodes").output.contains("no plan was kept"))
     }
 
     @Test func `is sent as often as a silent push asks for it`() throws {

@@ -68,6 +68,15 @@ package struct KeepPlans: Sendable {
         try await store.savedPlans(file: file, before: id, limit: limit)
     }
 
+    /// Returns plans with their states, the newest first.
+    package func results(file: String?, limit: Int, now: Timestamp) async throws -> [SavedPlanResult] {
+        var results: [SavedPlanResult] = []
+        for plan in try await plans(file: file, limit: limit) {
+            results.append(try SavedPlanResult(plan, try await step(of: plan, now: now)))
+        }
+        return results
+    }
+
     package func step(of plan: SavedPlan, now: Timestamp) async throws -> Step {
         let campaign = plan.definition.campaign.name
         if let run = try await store.run(campaign: campaign, occurrence: plan.occurrence) { return .sent(run) }
@@ -107,6 +116,71 @@ package struct KeepPlans: Sendable {
         }
         let reach = try await approving.reach(of: definition, now: now)
         _ = try await approving.ask(definition, occurrence: "", reach: reach, by: actor, now: now, files: hashes)
+    }
+}
+
+extension KeepPlans.Step {
+    /// The state in a few words.
+    package var summary: String {
+        switch self {
+        case .incomplete: "incomplete"
+        case .scheduled: "scheduled"
+        case .ready: "ready to send"
+        case .refused: "too large"
+        case .needsApproval: "needs approval"
+        case .awaitingApproval(let asked): "awaiting approval, \(asked.signed)"
+        case .approved(let asked): "approved, \(asked.signed)"
+        case .rejected: "rejected"
+        case .sent(let run): "sent as run \(run.id)"
+        }
+    }
+}
+
+extension ApprovalResult {
+    fileprivate var signed: String { "\(needs - missing) of \(needs.counted("signature"))" }
+}
+
+/// The stable shape of a list of plans; keys are written in snake_case.
+package struct PlanListResult: Codable, Hashable, Sendable {
+    package var plans: [SavedPlanResult]
+
+    package init(plans: [SavedPlanResult]) {
+        self.plans = plans
+    }
+}
+
+/// The stable shape of a kept plan; keys are written in snake_case.
+package struct SavedPlanResult: Codable, Hashable, Sendable {
+    /// The number.
+    package var plan: Int64
+    /// The name of the campaign's file.
+    package var campaign: String
+    /// The name of the send.
+    package var occurrence: String
+    /// The state in words.
+    package var state: String
+    /// The run that was started from the plan; absent if there is none.
+    package var run: Int64?
+    /// Absent while a variable has no value.
+    package var hash: String?
+    package var variables: [String: String]
+    /// The devices that the plan reached when it was made.
+    package var reach: Int
+    /// The first words that a phone shows; absent for a push that shows none of its own.
+    package var excerpt: String?
+    package var madeAt: String
+    package var madeBy: String
+
+    init(_ plan: SavedPlan, _ step: KeepPlans.Step) throws {
+        self.plan = plan.id
+        (campaign, occurrence) = (plan.file, plan.occurrence)
+        state = step.summary
+        if case .sent(let sent) = step { run = sent.id }
+        hash = plan.token
+        variables = plan.definition.variables
+        reach = try plan.result.reach
+        excerpt = plan.definition.excerpt(in: [])
+        (madeAt, madeBy) = (plan.madeAt.iso8601, plan.madeBy)
     }
 }
 

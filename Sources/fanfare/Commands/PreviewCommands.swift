@@ -11,7 +11,8 @@ struct PlanCommand: AsyncParsableCommand {
         commandName: "plan", abstract: "Show which devices would get which text, without sending anything.",
         discussion: """
             The hash at the end names this plan: `run --plan HASH` sends it, or says what has changed since and sends \
-            nothing. Exit code 3 when a guard of the campaign would refuse the run.
+            nothing. With --save the plan is kept for 90 days with its values: `run --plan NUMBER` sends it, and the web \
+            pages show it at /plans/NUMBER. Exit code 3 when a guard of the campaign would refuse the run.
             """)
 
     @OptionGroup var settings: Settings
@@ -19,12 +20,19 @@ struct PlanCommand: AsyncParsableCommand {
     @Option(help: "An occurrence of the campaign's schedule, such as 2026-12-01T09:00.") var occurrence: String?
     @Flag(help: "Plan a run that is started now, regardless of the schedule.") var now = false
     @Flag(help: "Record the plan, for approvers to sign with `fanfare approve`.") var forApproval = false
+    @Flag(help: "Keep the plan with its values, under a number.") var save = false
     @Flag(help: "Show a sample payload of every text, not only of the first.") var samples = false
     @Flag(help: "Print the result as JSON.") var json = false
 
+    func validate() throws {
+        guard !save || !CampaignSource.isPath(arguments.campaign) else {
+            throw ValidationError("--save keeps the plan of a campaign by its name, not by the path of its file")
+        }
+    }
+
     func run() async throws {
         let configuration = try settings.configuration()
-        let session = try await settings.session(configuration, forApproval ? .writing : .reading)
+        let session = try await settings.session(configuration, forApproval || save ? .writing : .reading)
         let (definition, files) = try CampaignArguments.definitionWithFiles(
             arguments.campaign, arguments.variables, configuration, plannedAt: session.now)
         let planned = try await session.useCases.planning(definition.campaign.topic)
@@ -32,7 +40,16 @@ struct PlanCommand: AsyncParsableCommand {
         let text = PlanText(plan: planned.plan, unset: planned.unset, showsAllSamples: samples)
         Console.print(json ? try ResultJSON.text(planned.result) : text.text)
         if forApproval { try await ask(for: planned, files, session) }
+        if save { try await keep(planned, session) }
         if !planned.plan.refusals.isEmpty { throw ExitStatus.refused.exitCode }
+    }
+
+    private func keep(_ planned: PlanCampaign.Planned, _ session: Session) async throws {
+        let kept = try await session.useCases.plans.keep(
+            planned, file: arguments.campaign, by: session.actor, now: session.now)
+        let next =
+            kept.isScheduled || kept.token == nil ? "" : "; `fanfare run \(kept.file) --plan \(kept.id)` sends it"
+        Console.note("kept as plan \(kept.id)\(next)")
     }
 
     private func ask(

@@ -56,7 +56,10 @@ struct RunCommand: AsyncParsableCommand {
 
     @Flag(help: "Continue a run that --occurrence-by left unfinished, and start nothing new.") var unfinished = false
 
-    @Option(help: "The hash that `fanfare plan` printed: send exactly that plan, or exit 3 and list the changes.")
+    @Option(
+        help:
+            "The hash that `fanfare plan` printed, or a kept plan's number: send exactly that, or exit 3 and list the changes."
+    )
     var plan: String?
 
     @Option(
@@ -95,7 +98,11 @@ struct RunCommand: AsyncParsableCommand {
             throw ValidationError("--break-glass and --reason TEXT go together, for one campaign")
         }
         if let problem = occurrence.flatMap(OccurrenceName.problem) { throw ValidationError(problem) }
-        if let plan, PlanToken(plan) == nil {
+        if plan.flatMap({ Int64($0) }) != nil {
+            guard variables.variables.isEmpty, variables.varsFile == nil, occurrenceBy == nil, !due, !unfinished else {
+                throw ValidationError("a kept plan has its values: leave out --var, --vars-file and --occurrence-by")
+            }
+        } else if let plan, PlanToken(plan) == nil {
             throw ValidationError(PlanToken.fault(plan).messages.joined(separator: "; "))
         }
     }
@@ -107,6 +114,31 @@ struct RunCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await settings.session()
+        guard let number = plan.flatMap({ Int64($0) }) else { return try await run(session) }
+        try await held(to: number, session).run(session)
+    }
+
+    /// Returns the same command with the hash, the values and the name of a kept plan.
+    private func held(to number: Int64, _ session: Session) async throws -> RunCommand {
+        guard let kept = try await session.useCases.plans.plan(number), kept.file == campaign else {
+            throw Failure(
+                .notFound,
+                "campaign \(campaign ?? "") has no plan \(number); `fanfare plans` lists those of the last 90 days")
+        }
+        guard let token = kept.token, !kept.isScheduled else {
+            throw Failure(
+                .invalidData,
+                "plan \(number) cannot be sent: "
+                    + (kept.isScheduled ? "the schedule starts it" : "a variable has no value; plan it again"))
+        }
+        var command = self
+        command.plan = token
+        command.occurrence = occurrence ?? kept.occurrence
+        command.variables.variables = kept.definition.variables.map { "\($0.key)=\($0.value)" }
+        return command
+    }
+
+    private func run(_ session: Session) async throws {
         guard let campaign else {
             return try await RunDueOnce.run(session, log.logger(session.configuration), json: json)
         }

@@ -29,7 +29,7 @@ extension PlanList.Row {
         campaign = plan.file
         excerpt = plan.definition.excerpt(in: []) ?? "a silent push"
         reach = (try? plan.result.reach.grouped) ?? ""
-        (state, mark) = (PlanPage.state(step), PlanPage.mark(step))
+        (state, mark) = (step.summary, PlanPage.mark(step))
         made = "\(plan.madeBy), \(plan.madeAt.iso8601.shownTime)"
     }
 }
@@ -85,7 +85,7 @@ extension PlanPage {
         }
         excerpt = definition.excerpt(in: [])
         made = "\(plan.madeBy), \(plan.madeAt.iso8601.shownTimeAndZone)"
-        (state, mark) = (Self.state(step), Self.mark(step))
+        (state, mark) = (step.summary, Self.mark(step))
         self.plan = PlanView(result, isNow: !plan.isScheduled)
         values = definition.variables.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value) }
         phones = try PreviewNotifications.all(definition).notifications
@@ -103,30 +103,12 @@ extension PlanPage {
         }
     }
 
-    static func state(_ step: KeepPlans.Step) -> String {
-        switch step {
-        case .incomplete: "incomplete"
-        case .scheduled: "scheduled"
-        case .ready: "ready to send"
-        case .refused: "too large"
-        case .needsApproval: "needs approval"
-        case .awaitingApproval(let asked): "awaiting approval, \(signed(asked))"
-        case .approved(let asked): "approved, \(signed(asked))"
-        case .rejected: "rejected"
-        case .sent(let run): "sent as run \(run.id)"
-        }
-    }
-
     static func mark(_ step: KeepPlans.Step) -> String {
         switch step {
         case .ready, .approved, .sent: "finished"
         case .incomplete, .rejected, .refused: "failed"
         case .needsApproval, .awaitingApproval, .scheduled: "paused"
         }
-    }
-
-    private static func signed(_ asked: ApprovalResult) -> String {
-        "\(asked.needs - asked.missing) of \(asked.needs.counted("signature"))"
     }
 
     private static func next(
