@@ -69,7 +69,7 @@ struct PlanView: Sendable {
         waves = plan.waves.prefix(Self.wavesShown).map(WaveRow.init)
         let rest = plan.waves.dropFirst(Self.wavesShown)
         moreWaves = rest.last.map { last in
-            "and \(rest.count) more with \(rest.reduce(0) { $0 + $1.devices }.grouped) devices, the last at \(last.startsAt)"
+            "and \(rest.count) more with \(rest.reduce(0) { $0 + $1.devices }.grouped) devices, the last at \(last.startsAt.shownTimeAndZone)"
         }
         texts = plan.texts.map { TextRow($0, limit: plan.payloadLimitBytes) }
         difference = plan.sinceLastRun.map { Self.difference($0, now: plan.reach) } ?? []
@@ -150,11 +150,11 @@ struct PlanView: Sendable {
 
 extension PlanView.WaveRow {
     fileprivate init(_ wave: PlanResult.WaveEntry) {
-        start = wave.startsAt
+        start = wave.startsAt.shownTimeAndZone
         devices = wave.devices.grouped
         let shown = wave.zones.prefix(4).joined(separator: ", ")
         zones = wave.zones.count > 4 ? "\(shown) and \(wave.zones.count - 4) more" : shown
-        end = wave.endsAt ?? "as fast as APNs accepts it"
+        end = wave.endsAt?.shownTimeAndZone ?? "as fast as APNs accepts it"
         if wave.expired > 0 { end += "; \(wave.expired.grouped) too late (expires_after)" }
     }
 }

@@ -185,11 +185,13 @@ extension TestState {
         run = test.id
         let who = result.map { " to \($0.installationId ?? $0.token)" } ?? ""
         let answer = [result?.status.map(String.init), result?.reason].compactMap(\.self).joined(separator: " ")
+        let suppressed = result?.reason.flatMap(SuppressionReason.init).map { "not sent. \($0.explanation)" }
         let state = result?.state ?? "pending"
         isWaiting = state == "pending" && !test.state.isFinal
         summary =
             "test \(test.id)\(who): "
-            + (isWaiting ? "waits for the daemon to send it" : state + (answer.isEmpty ? "" : " (\(answer))"))
+            + (isWaiting
+                ? "waits for the daemon to send it" : suppressed ?? state + (answer.isEmpty ? "" : " (\(answer))"))
         mark = state
     }
 
