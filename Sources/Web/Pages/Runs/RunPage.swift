@@ -49,6 +49,7 @@ struct RunPage: Sendable {
     /// The address of the page that corrects the texts. `nil` if the visitor may not, or if there is nothing to
     /// correct.
     var correctAddress: String?
+    var sent: SentContent
     var hasStages: Bool
     /// The run that this run corrects.
     var corrects: String?
@@ -63,6 +64,7 @@ struct RunPage: Sendable {
     ) {
         self.view = view
         stage = view.stage
+        sent = SentContent(run.definition)
         hasStages = !view.stages.isEmpty
         self.problem = problem
         sum = view.sum
