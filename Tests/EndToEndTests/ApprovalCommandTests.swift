@@ -148,7 +148,7 @@ struct `The approval commands` {
             #expect(output.contains("for dora: quake"), "\(output)")
         }
         try place.configure(more: "approvals: {rules: [{above: 5}], ceiling: 5, break_glass: true}")
-        let refused = try send(as: "dora", "--break-glass", "--reason", "quake")
+        let refused = try send(as: "dora", "--break-glass", "--reason", "quake", "--again")
         #expect(refused.status == 3 && refused.errors.contains("ceiling"), "\(refused.errors)")
     }
 }

@@ -89,7 +89,9 @@ import Testing
             try place.configure()
             #expect(try place.fanfare("run", "note", "--yes", "--occurrence", "all").status == 0)
             try place.configure(more: "volume_brake: {times: 3, at_least: 10, max_growth: 10%}")
-            let correction = try place.fanfare("correct", "4", "--template", "note", "--yes")
+            try place.folder.write(
+                "template: other\nalert: {en: {body: Hello again}}\ndefault_locale: en\n", to: "templates/other.yaml")
+            let correction = try place.fanfare("correct", "4", "--template", "other", "--yes")
             #expect(correction.status == 0, "\(correction.errors)")
         }
     }

@@ -213,7 +213,7 @@ struct RunCommand: AsyncParsableCommand {
         try await sending.execute(started.run, wait: wait, json: json)
     }
 
-    /// Whether the call names its occurrence. A script that gives each send a name of its own decides what is sent again.
+    /// Whether the call names its occurrence. A script that names each send decides what is sent again.
     private var isNamed: Bool { occurrence != nil || occurrenceBy != nil }
 
     /// The name that the call gives to its occurrence; `nil` if it gives none.
@@ -306,7 +306,7 @@ struct RunCommand: AsyncParsableCommand {
 extension TimerOccurrence.Unit: ExpressibleByArgument {}
 
 extension GuardName {
-    /// The guards that a person may override. `--again` overrides the one for repeated content. The others always refuse.
+    /// The guards that a person may override by name. `--again` overrides the one for repeated content.
     static let offered = allCases.filter { $0.mayBeOverridden && $0 != .repeated }.map(\.rawValue)
 
     /// Parses the value of `--override-guard`.

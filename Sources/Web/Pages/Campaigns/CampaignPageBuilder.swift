@@ -183,8 +183,8 @@ struct CampaignPageBuilder: Sendable {
 
     // MARK: The way to a run
 
-    /// Plans the campaign with the input, and keeps the plan. At the campaign's next time the file's own values are sent,
-    /// so the input does not count then.
+    /// Plans the campaign with the input, and keeps the plan. At the campaign's next time the values of the file are
+    /// sent, so the input does not count then.
     func plan(_ input: CampaignPage.Input) async throws -> SavedPlan {
         var definition = try definition(input)
         let planning = cases.planning(definition.campaign.topic)
