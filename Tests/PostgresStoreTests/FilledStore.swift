@@ -32,7 +32,8 @@ struct FilledStore {
         _ = try await store.savePlan(
             SavedPlan(
                 file: "spring", occurrence: "the-reef", isScheduled: false, token: nil, digest: "d",
-                definition: try definition("spring"), shown: "{}", madeAt: noon, madeBy: "anna"))
+                definition: try definition("spring"), shown: "{}", madeAt: noon, madeBy: "anna",
+                maker: "token:anna"))
         for name in ["finished", "paused", "running"] { try await send(name) }
         try await endOtherRuns()
         for number in 0..<2 { try await sendSilently("silent-\(number)") }

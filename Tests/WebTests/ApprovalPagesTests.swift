@@ -65,6 +65,31 @@ struct ApprovalPagesTests {
             let started = try await scene.page("\(plan)/start", as: .sender, form: [:])
             #expect(started.header("location") == "/runs/1", "\(started.text)")
             #expect(try await scene.page(plan, as: .sender).text.contains("sent as run 1"))
+            // The one who made a plan may not sign it, whoever asks.
+            let own = try await scene.page(
+                "/campaigns/new-podcast/plan", as: .admin, form: ["v.title": "The Wreck"])
+            let mine = try #require(own.header("location"))
+            #expect(try await scene.page("\(mine)/start", as: .sender, form: [:]).status == 409)
+            #expect(try await scene.page("\(mine)/ask", as: .sender, form: [:]).status == 303)
+            let link = try #require(
+                try await scene.page(mine, as: .sender).text.firstMatch(of: #/href="(\/approvals\/[0-9a-f]+)"/#)
+            ).1
+            let form = try #require(
+                try await scene.page(String(link), as: .admin).text.firstMatch(of: #/name="plan" value="([^"]+)"/#)
+            ).1
+            let refused = try await scene.page("\(link)/approve", as: .admin, form: ["plan": String(form)])
+            #expect(refused.status == 409 && refused.text.contains("cannot approve it; another person must"))
+            #expect(try await scene.page("\(link)/reject", as: .approver, form: [:]).status == 303)
+            let rejected = try await scene.page(mine, as: .sender)
+            #expect(rejected.text.contains("Rejected by") && rejected.text.contains("Ask for approval"))
+            #expect(try await scene.page("\(mine)/ask", as: .sender, form: [:]).status == 303)
+            #expect(try await scene.page(mine, as: .sender).text.contains("awaiting approval"))
+            // A plan whose files have changed says so, and cannot be asked for.
+            try scene.folder.write(
+                WebScene.templateText.replacing("is out", with: "is here"), to: "templates/new-podcast.yaml")
+            let outdated = try await scene.page(mine, as: .sender)
+            #expect(outdated.text.contains("outdated") && !outdated.text.contains("Ask for approval"))
+            try scene.folder.write(WebScene.templateText, to: "templates/new-podcast.yaml")
             // A plan of the same content needs signatures of its own, and says so.
             let again = try await scene.page(
                 "/campaigns/new-podcast/plan", as: .sender, form: ["v.title": "The Reef"])

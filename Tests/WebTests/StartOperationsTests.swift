@@ -201,7 +201,7 @@ struct StartOperationsTests {
             #expect(try await test("install-1").status == 409)
             let named = try await test("install-2")
             #expect(named.status == (segment == nil ? 409 : 202))
-            if segment == nil { #expect(try named.result(Problem.self).detail.contains("`test_devices`")) }
+            if segment == nil { #expect(try named.result(Problem.self).detail.contains("test_devices")) }
         }
     }
 

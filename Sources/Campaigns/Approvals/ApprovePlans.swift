@@ -73,11 +73,12 @@ package struct ApprovePlans: Sendable {
     /// occurrence, replaces an open request without a valid signature once a key's signature would have lapsed.
     package func ask(
         _ definition: RunDefinition, occurrence: String, reach: Int, by actor: Actor, now: Timestamp,
-        files: [String: String] = [:]
+        files: [String: String] = [:], authors: Set<String> = []
     ) async throws -> ApprovalResult? {
         let demand = try await demand(
             definition, occurrence: occurrence, reach: reach, by: actor, now: now, files: files)
-        guard let demand else { return nil }
+        guard var demand else { return nil }
+        demand.request.authors = Set(demand.request.authors).union(authors).sorted()
         let request = demand.request
         let known = try await store.approval(
             campaign: request.campaign, occurrence: occurrence, digest: request.digest)

@@ -31,6 +31,8 @@ package struct KeepPlans: Sendable {
         /// It has all signatures, and may be sent.
         case approved(ApprovalResult)
         case rejected(ApprovalResult)
+        /// The files have changed since, see ``isCurrent(_:in:)``.
+        case outdated
         /// A run has the plan's name.
         case sent(Run)
     }
@@ -52,7 +54,8 @@ package struct KeepPlans: Sendable {
         var plan = SavedPlan(
             file: file, occurrence: name, isScheduled: planned.occurrence != nil,
             token: isComplete ? planned.plan.token.description : nil, digest: planned.plan.digest,
-            definition: definition, shown: try ResultJSON.text(planned.result), madeAt: now, madeBy: actor.name)
+            definition: definition, shown: try ResultJSON.text(planned.result), madeAt: now, madeBy: actor.name,
+            maker: actor.identity)
         plan.id = try await store.savePlan(plan)
         return plan
     }
@@ -115,7 +118,18 @@ package struct KeepPlans: Sendable {
                     + "and ask for approval of the new plan")
         }
         let reach = try await approving.reach(of: definition, now: now)
-        _ = try await approving.ask(definition, occurrence: "", reach: reach, by: actor, now: now, files: hashes)
+        _ = try await approving.ask(
+            definition, occurrence: "", reach: reach, by: actor, now: now, files: hashes,
+            authors: [plan.maker])
+    }
+
+    /// Returns whether the files still define what the plan shows.
+    package func isCurrent(_ plan: SavedPlan, in files: ManageFiles) -> Bool {
+        guard let source = try? files.source(plan.file),
+            let definition = try? source.definition(with: plan.definition.variables, plannedAt: plan.madeAt),
+            let now = try? ContentHash(definition), let then = try? ContentHash(plan.definition)
+        else { return false }
+        return now == then
     }
 }
 
@@ -131,6 +145,7 @@ extension KeepPlans.Step {
         case .awaitingApproval(let asked): "awaiting approval, \(asked.signed)"
         case .approved(let asked): "approved, \(asked.signed)"
         case .rejected: "rejected"
+        case .outdated: "outdated"
         case .sent(let run): "sent as run \(run.id)"
         }
     }

@@ -182,8 +182,11 @@ package struct PlanDrift: Error, Hashable, Sendable, CustomStringConvertible {
         return Percent.differs(by: limit, from: planned, to: now)
     }
 
+    /// What differs, in words.
+    package var facts: String { parts.map(summary).joined(separator: "; ") }
+
     package var description: String {
-        "campaign \(campaign) is not as planned: \(parts.map(summary).joined(separator: "; ")). "
+        "campaign \(campaign) is not as planned: \(facts). "
             + "Nothing is sent; run `fanfare plan \(campaign)` again and give the new hash"
     }
 

@@ -18,10 +18,12 @@ package struct SavedPlan: Hashable, Sendable {
     package var madeAt: Timestamp
     /// The person's name.
     package var madeBy: String
+    /// The person's account, see ``Actor/identity``.
+    package var maker: String
 
     package init(
         id: Int64 = 0, file: String, occurrence: String, isScheduled: Bool, token: String?, digest: String,
-        definition: RunDefinition, shown: String, madeAt: Timestamp, madeBy: String
+        definition: RunDefinition, shown: String, madeAt: Timestamp, madeBy: String, maker: String
     ) {
         self.id = id
         self.file = file
@@ -33,5 +35,6 @@ package struct SavedPlan: Hashable, Sendable {
         self.shown = shown
         self.madeAt = madeAt
         self.madeBy = madeBy
+        self.maker = maker
     }
 }

@@ -9,10 +9,10 @@ extension RelationalStore {
                 try db.first(
                     """
                     INSERT INTO saved_plan (
-                        file, occurrence, is_scheduled, token, digest, definition, shown, made_at, made_by)
-                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id
+                        file, occurrence, is_scheduled, token, digest, definition, shown, made_at, made_by, maker)
+                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id
                     """, plan.file, plan.occurrence, plan.isScheduled, plan.token, plan.digest, definition, plan.shown,
-                    plan.madeAt, plan.madeBy
+                    plan.madeAt, plan.madeBy, plan.maker
                 ) { try $0.int64(0) } ?? 0
             try db.execute(
                 "DELETE FROM saved_plan WHERE id <= $1 OR made_at < $2 AND id < $3", id - Int64(SavedPlans.countMax),
@@ -52,7 +52,7 @@ extension RelationalStore {
     }
 
     private static var planColumns: String {
-        "id, file, occurrence, is_scheduled, token, digest, definition, shown, made_at, made_by"
+        "id, file, occurrence, is_scheduled, token, digest, definition, shown, made_at, made_by, maker"
     }
 
     private static func plan(_ row: Session.Fields) throws -> SavedPlan {
@@ -60,6 +60,6 @@ extension RelationalStore {
             id: try row.int64(0), file: try row.text(1), occurrence: try row.text(2), isScheduled: try row.bool(3),
             token: try row.textOrNil(4), digest: try row.text(5),
             definition: try StoredJSON.value(try row.text(6)), shown: try row.text(7), madeAt: try row.timestamp(8),
-            madeBy: try row.text(9))
+            madeBy: try row.text(9), maker: try row.text(10))
     }
 }

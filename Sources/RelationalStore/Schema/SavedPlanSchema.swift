@@ -16,7 +16,9 @@ package enum SavedPlanSchema {
             -- What the person saw, as JSON.
             shown \(dialect.word("TEXT", "text COLLATE \"C\"")) NOT NULL,
             made_at \(dialect.word("INTEGER", "bigint")) NOT NULL,
-            made_by \(dialect.word("TEXT", "text COLLATE \"C\"")) NOT NULL
+            made_by \(dialect.word("TEXT", "text COLLATE \"C\"")) NOT NULL,
+            -- The person's account.
+            maker \(dialect.word("TEXT", "text COLLATE \"C\"")) NOT NULL
         )\(dialect.word(" STRICT", ""));
         CREATE INDEX saved_plan_digest ON saved_plan (digest, id);
         CREATE INDEX saved_plan_file ON saved_plan (file, id);

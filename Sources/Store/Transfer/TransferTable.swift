@@ -266,6 +266,7 @@ extension TransferTable {
         [
             "file": .text, "occurrence": .text, "is_scheduled": .boolean, "token": .text, "digest": .text,
             "definition": .text, "shown": .text, "made_at": .integer, "made_by": .text,
+            "maker": .text,
         ],
         // Each row holds a whole campaign.
         batchRows: 100)

@@ -6,7 +6,8 @@ extension AccessLogContract {
     private static func plan(_ file: String, digest: String = "d", at moment: Timestamp = noon) throws -> SavedPlan {
         SavedPlan(
             file: file, occurrence: "the-reef", isScheduled: false, token: "p2-x", digest: digest,
-            definition: try definition("spring"), shown: "{\"reach\": 4}", madeAt: moment, madeBy: "anna")
+            definition: try definition("spring"), shown: "{\"reach\": 4}", madeAt: moment, madeBy: "anna",
+            maker: "token:anna")
     }
 
     @PromiseList static var plans: [Promise] {

@@ -97,7 +97,7 @@ extension PlanPage {
         link = Self.link(step)
         guard caller.role.may(.run) else { return }
         switch step {
-        case .needsApproval: mayAsk = true
+        case .needsApproval, .rejected: mayAsk = true
         case .ready, .approved: start = .init(occurrence: plan.occurrence, guards: Self.guards(result))
         default: break
         }
@@ -106,7 +106,7 @@ extension PlanPage {
     static func mark(_ step: KeepPlans.Step) -> String {
         switch step {
         case .ready, .approved, .sent: "finished"
-        case .incomplete, .rejected, .refused: "failed"
+        case .incomplete, .rejected, .refused, .outdated: "failed"
         case .needsApproval, .awaitingApproval, .scheduled: "paused"
         }
     }
@@ -126,9 +126,11 @@ extension PlanPage {
         case .needsApproval(let rule): "Before it can be sent: \(rule)."
         case .awaitingApproval(let asked): "Requested by \(asked.askedBy), \(asked.askedAt.shownTime)."
         case .approved: "All signatures are there: it may be sent."
+        case .outdated: "The campaign's files have changed since this plan was made. Plan it again."
         case .rejected(let asked):
             asked.signatures.first(where: \.isRejection).map { no in
-                "Rejected by \(no.by)" + (no.reason.map { ": \($0)" } ?? ".")
+                "Rejected by \(no.by)" + (no.reason.map { ": \($0)." } ?? ", without a reason.")
+                    + " Change the values, or ask again."
             } ?? "Rejected."
         case .sent(let run): "\(run.occurrence) is \(run.state.rawValue)."
         }
@@ -151,7 +153,7 @@ extension PlanPage {
             Link(address: "/approvals/\(asked.digest)", label: "The approval")
         case .rejected: Link(address: "/approvals", label: "All approvals")
         case .sent(let run): Link(address: "/runs/\(run.id)", label: "Run \(run.id)")
-        case .incomplete, .scheduled, .ready, .refused, .needsApproval: nil
+        case .incomplete, .scheduled, .ready, .refused, .needsApproval, .outdated: nil
         }
     }
 

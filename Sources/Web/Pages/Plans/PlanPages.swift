@@ -47,6 +47,10 @@ struct PlanPages: Sendable {
             guard let token = plan.token.flatMap(PlanToken.init) else {
                 throw Failure(.invalidData, "a variable has no value; change the values, and plan again")
             }
+            // The request names the plan's maker as an author, which a start does not know.
+            if case .needsApproval = try await cases.plans.step(of: plan, now: cases.now) {
+                throw Failure(.refused, "the plan needs approval; ask for it first")
+            }
             let occurrence = fields["occurrence", default: ""].isEmpty ? plan.occurrence : fields["occurrence"]
             let guards = GuardName.allCases.filter { fields["guard.\($0.rawValue)"] != nil }
             let order = StartCampaign.Order(
@@ -134,8 +138,11 @@ struct PlanPages: Sendable {
         guard problem.status < 500 || Failure(error) != nil else { throw error }
         // A start without signatures has asked for them: the page says so.
         if KeepPlans.hasAsked(error) { return PageRequest.seeOther(plan.address) }
+        var detail = problem.detail
+        if let refusal = error as? GuardRefusal { detail = "\(refusal.facts). Tick its box to send anyway." }
+        if let drift = error as? PlanDrift { detail = "Nothing was sent: \(drift.facts). Plan it again." }
         return try await answer(
-            request, plan, problem: problem.detail.split(separator: "\n").map(String.init), device: device,
+            request, plan, problem: detail.split(separator: "\n").map(String.init), device: device,
             status: .init(code: problem.status))
     }
 
@@ -144,7 +151,12 @@ struct PlanPages: Sendable {
         status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let caller = try request.caller
-        var page = try PlanPage(plan, try await cases.plans.step(of: plan, now: cases.now), for: caller)
+        var step = try await cases.plans.step(of: plan, now: cases.now)
+        switch step {
+        case .sent, .incomplete, .scheduled: break
+        default: if !cases.plans.isCurrent(plan, in: cases.files) { step = .outdated }
+        }
+        var page = try PlanPage(plan, step, for: caller)
         page.problem = problem
         page.device = device ?? request.query("device") ?? ""
         if let test = request.query("test").flatMap({ Int64($0) }) {
