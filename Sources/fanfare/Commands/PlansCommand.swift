@@ -1,6 +1,7 @@
 import ArgumentParser
 import Campaigns
 import Model
+import Store
 
 struct PlansCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
