@@ -14,9 +14,9 @@ extension RelationalStore {
                     """, plan.file, plan.occurrence, plan.isScheduled, plan.token, plan.digest, definition, plan.shown,
                     plan.madeAt, plan.madeBy, plan.maker
                 ) { try $0.int64(0) } ?? 0
-            try db.execute(
-                "DELETE FROM saved_plan WHERE id <= $1 OR made_at < $2 AND id < $3", id - Int64(SavedPlans.countMax),
-                plan.madeAt - SavedPlans.kept, id)
+            // One statement each, by its index: a row is as large as its campaign.
+            try db.execute("DELETE FROM saved_plan WHERE id <= $1", id - Int64(SavedPlans.countMax))
+            try db.execute("DELETE FROM saved_plan WHERE made_at < $1", plan.madeAt - SavedPlans.kept)
             return id
         }
     }

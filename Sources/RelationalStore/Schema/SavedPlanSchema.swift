@@ -22,6 +22,7 @@ package enum SavedPlanSchema {
         )\(dialect.word(" STRICT", ""));
         CREATE INDEX saved_plan_digest ON saved_plan (digest, id);
         CREATE INDEX saved_plan_file ON saved_plan (file, id);
+        CREATE INDEX saved_plan_made_at ON saved_plan (made_at);
 
         """
     }
