@@ -93,7 +93,8 @@ struct AccessTests {
             let secret = scene.secrets.secret(of: .author)
             let kept = ["text": "a", "file": "a", "kind": "campaign", "token": secret]
             for (again, leads) in [
-                ("/campaigns/a/check", "/campaigns/a/check"), ("/campaigns/a/start", "/campaigns/a/plan"),
+                ("/campaigns/a/check", "/campaigns/a/check"), ("/campaigns/a/plan", "/campaigns/a/check"),
+                ("/campaigns/a/test-send", "/campaigns/a/check"),
                 ("/new/template/save", "/new/template/check"),
             ] {
                 let signed = try await scene.page(

@@ -56,6 +56,10 @@ struct PlanPagesTests {
                 "kind": "campaign", "file": "new-podcast", "etag": try #require(WebScene.field("etag", in: open.text)),
                 "text": WebScene.campaignText + "# a remark\n",
             ]) { $1 }
+            // A sign-in shows the interrupted form of values there.
+            let resumed = try await scene.page(
+                "\(Self.page)/check", as: .admin, form: ["v.title": "Riff & Reef", "device": "install-2"])
+            #expect(resumed.status == 200 && keeps(resumed))
             let saved = try await scene.page("\(Self.page)/save", as: .admin, form: form)
             #expect(saved.status == 303)
             #expect(keeps(try await scene.page(try #require(saved.header("location")), as: .admin)))

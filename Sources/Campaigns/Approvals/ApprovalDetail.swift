@@ -209,3 +209,8 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
 package struct ApprovalListResult: Codable, Hashable, Sendable {
     package var approvals: [ApprovalResult]
 }
+
+extension ApprovalResult {
+    /// How many signatures count: `0 of 1 signature`.
+    package var signed: String { "\(needs - missing) of \(needs.counted("signature"))" }
+}

@@ -151,10 +151,6 @@ extension KeepPlans.Step {
     }
 }
 
-extension ApprovalResult {
-    fileprivate var signed: String { "\(needs - missing) of \(needs.counted("signature"))" }
-}
-
 /// The stable shape of a list of plans; keys are written in snake_case.
 package struct PlanListResult: Codable, Hashable, Sendable {
     package var plans: [SavedPlanResult]

@@ -22,11 +22,10 @@ struct KeptForm: Sendable {
     private static let leftOut: Set<String> = ["token", "next", addressField, "part", "over"]
     /// The first part of the paths of the pages whose forms are kept.
     private static let roots: Set<String> = ["campaigns", "new", "templates"]
-    /// The page that shows a form again, by the last part of the path to which the form was sent.
-    private static let showing = [
-        "check": "check", "save": "check", "preview": "preview", "plan": "plan", "start": "plan",
-        "test-send": "preview",
-    ]
+    /// The last part of the paths to which such forms are sent.
+    private static let sent: Set<String> = ["check", "save", "plan", "test-send"]
+    /// The last part of the path of the page that shows them again.
+    private static let shown = "check"
 
     var address: String
     var fields: [Field]
@@ -45,10 +44,8 @@ struct KeptForm: Sendable {
     /// Returns the address of the page that shows a form again, or `nil` if the form is not kept.
     private static func address(showing path: String) -> String? {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        guard parts.count == 4, parts[0].isEmpty, roots.contains(parts[1]), let last = showing[parts[3]] else {
-            return nil
-        }
-        return PageRequest.ownAddress("/\(parts[1])/\(parts[2])/\(last)")
+        guard parts.count == 4, parts[0].isEmpty, roots.contains(parts[1]), sent.contains(parts[3]) else { return nil }
+        return PageRequest.ownAddress("/\(parts[1])/\(parts[2])/\(shown)")
     }
 }
 

@@ -97,6 +97,11 @@ struct PageRequest: Sendable {
         return Dictionary(Self.pairs(String(buffer: buffer)).map { ($0.name, $0.value) }) { _, last in last }
     }
 
+    /// Returns the query of an address with these fields.
+    static func query(_ fields: [(name: String, value: String)]) -> String {
+        fields.map { "\($0.name.inAddress)=\($0.value.inAddress)" }.joined(separator: "&")
+    }
+
     /// Returns the decoded names and values of an address's query or of a form. A name without `=` has an empty value.
     static func pairs(_ text: String) -> [(name: String, value: String)] {
         text.split(separator: "&").map { pair in

@@ -156,7 +156,7 @@ extension ApprovalPages.Plan {
         excerpt = approval.excerpt
         hash = approval.plan
         isOpen = approval.isOpen
-        let signed = "\(approval.needs - approval.missing) of \(approval.needs.counted("signature"))"
+        let signed = approval.signed
         state = !isOpen ? approval.state : (approval.missing == 0 ? "approved, " : "awaiting approval, ") + signed
         colour = !isOpen ? "" : approval.missing == 0 ? "accepted" : "paused"
         reach = approval.reach.grouped

@@ -108,9 +108,9 @@ struct CampaignPage: Sendable {
 
         /// The input as the query of an address; empty without input.
         var query: String {
-            var pairs = variables.filter { !$0.value.isEmpty }.map { ("v.\($0.key)", $0.value) }.sorted { $0.0 < $1.0 }
-            pairs += [("device", device), ("variant", variant), ("when", isNow ? "now" : "")].filter { !$0.1.isEmpty }
-            return pairs.map { "\($0.0.inAddress)=\($0.1.inAddress)" }.joined(separator: "&")
+            let values = variables.sorted { $0.key < $1.key }.map { (name: "v.\($0.key)", value: $0.value) }
+            let others = [("device", device), ("variant", variant), ("when", isNow ? "now" : "")]
+            return PageRequest.query((values + others).filter { !$0.value.isEmpty })
         }
     }
 

@@ -46,7 +46,9 @@ struct CampaignPages: Sendable {
     @Sendable private func check(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
         let fields = try await request.form()
-        let page = try await builder.page(CampaignPage.Input(fields), draft: try .init(fields))
+        // A form of values alone, which a sign-in interrupted, has no text.
+        let draft = fields["kind"] == nil ? nil : try CampaignPageBuilder.Draft(fields)
+        let page = try await builder.page(CampaignPage.Input(fields), draft: draft)
         guard fields["part"] == "check" else { return try answer(request, page) }
         return try request.part(.campaignParts, page)
     }

@@ -17,6 +17,12 @@ struct PhoneScreen: Sendable {
         var rest: String?
     }
 
+    /// Returns the screens of every text of a run, in each language and variant.
+    static func all(of definition: RunDefinition) throws -> [PhoneScreen] {
+        try PreviewNotifications.all(definition).notifications
+            .map { PhoneScreen($0, topic: definition.campaign.topic) }
+    }
+
     var label: String
     /// The language, from which browsers choose fonts, hyphens and voices.
     var lang: String?

@@ -88,8 +88,7 @@ extension PlanPage {
         (state, mark) = (step.summary, Self.mark(step))
         self.plan = PlanView(result, isNow: !plan.isScheduled)
         values = definition.variables.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value) }
-        phones = try PreviewNotifications.all(definition).notifications
-            .map { PhoneScreen($0, topic: definition.campaign.topic) }
+        phones = try PhoneScreen.all(of: definition)
         variants = definition.campaign.variants.map(\.name)
         hasVariants = !variants.isEmpty
         mayTest = caller.role.may(.testSend)

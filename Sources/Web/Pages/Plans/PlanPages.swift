@@ -217,8 +217,8 @@ extension TestState {
         var fields = query
         fields["look"] = String((fields["look"].flatMap { Int($0) } ?? 0) % 1000 + 1)
         var state = self
-        let pairs = fields.sorted { $0.key < $1.key }.map { "\($0.key.inAddress)=\($0.value.inAddress)" }
-        state.again = "\(page)?\(pairs.joined(separator: "&"))"
+        let sorted = fields.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
+        state.again = "\(page)?\(PageRequest.query(sorted))"
         return state
     }
 }

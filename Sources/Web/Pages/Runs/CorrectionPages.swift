@@ -17,7 +17,7 @@ struct CorrectionPages: Sendable {
     /// Shows the correction with the values in the address. At first these are the values that were sent.
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
         let run = try await run(request)
-        let fields = Dictionary(PageRequest.pairs(request.request.uri.query ?? "").map { ($0.name, $0.value) }) { $1 }
+        let fields = request.queryFields
         let page = try CorrectionPage(
             run, try await preview(run, fields, request), fields, isFirst: fields.isEmpty, for: try request.caller)
         return try answer(request, page)
@@ -132,9 +132,7 @@ struct CorrectionPage: Sendable {
         warnings = preview.prepared?.warnings ?? []
         problem = []
         do {
-            phones = try PreviewNotifications.all(preview.definition).notifications.map {
-                PhoneScreen($0, topic: run.definition.campaign.topic)
-            }
+            phones = try PhoneScreen.all(of: preview.definition)
         } catch {
             phones = []
             phonesReason = Problem(error, for: caller).detail

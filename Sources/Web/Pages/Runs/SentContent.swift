@@ -24,11 +24,7 @@ struct SentContent: Sendable {
                 .init(name: "Template", value: definition.template.name),
             ]
             + definition.variables.sorted { $0.key < $1.key }.map { .init(name: $0.key, value: $0.value) }
-        phones =
-            definition.correction?.kind == .recall
-            ? []
-            : ((try? PreviewNotifications.all(definition).notifications) ?? [])
-                .map { PhoneScreen($0, topic: definition.campaign.topic) }
+        phones = definition.correction?.kind == .recall ? [] : (try? PhoneScreen.all(of: definition)) ?? []
         if phones.isEmpty { phonesReason = "This run removes notifications, and shows none." }
     }
 }

@@ -185,7 +185,7 @@ enum ApprovalText {
     }
 
     private static func state(_ approval: ApprovalResult) -> String {
-        let signed = "\(approval.needs - approval.missing) of \(approval.needs.counted("signature"))"
+        let signed = approval.signed
         switch approval.state {
         case ApprovalRequest.State.open.rawValue:
             return approval.missing == 0 ? "approved, \(signed)" : "awaiting approval, \(signed)"
