@@ -97,6 +97,7 @@ extension ClientConnection: TimerTarget {
         phase = .agreeing
         let core = ConnectionCore(client: settings.tls, to: settings.peer, socket: socket, loop: loop)
         core.handshakeLimitMs = settings.connectDeadlineMs
+        core.standstillMax = settings.standstillMaxNs
         core.outputEdit = { AuthorizationIndexing.reveal(in: $0) }
         self.core = core
         core.start(self)
@@ -211,6 +212,8 @@ package struct ClientSettings: Sendable {
     package var connectDeadlineMs = 10_000
     /// The time for which the kernel waits for an acknowledgement before it ends the connection.
     package var unacknowledgedMaxMs = 20_000
+    /// The nanoseconds between the permission to send and the writing after which the connection ends unwritten.
+    package var standstillMaxNs: UInt64 = 2_500_000_000
     /// The first stream id, an odd number. Tests start near the maximum.
     package var firstStream: Int32 = 1
 

@@ -1,5 +1,6 @@
 import CNGHTTP2
 import Glibc
+import Platform
 
 /// One TLS connection with its HTTP/2 session on an event loop. It moves bytes between socket, TLS and nghttp2, and
 /// calls its role. It owns the socket, the TLS state and the session. Only the loop's thread may use it.
@@ -50,6 +51,8 @@ final class ConnectionCore: EventHandler, TimerTarget {
     private var end = ConnectionEnd.local
     /// The time limit of the TLS handshake. Set it before ``start(_:)``.
     var handshakeLimitMs = 10_000
+    /// The time between the gathering of frames and their writing that counts as a standstill. `nil` for a server.
+    var standstillMax: UInt64?
     /// Edits each chunk of frames before encryption.
     var outputEdit: ((UnsafeMutableRawBufferPointer) -> Void)?
     /// The stream whose response headers a client receives in full. Of other streams it receives only pseudo-headers. 0
@@ -218,8 +221,13 @@ extension ConnectionCore {
         if isFallingSilent, !isAborted { return hush() }
         while true {
             if isAborted { return close() }
+            let gatheredAt = (time: BootClock.now(), cycles: CycleCounter.now())
             guard output.gather(from: session, edit: { outputEdit?($0) }) else { return close() }
             if output.isEmpty { break }
+            if hasStoodStill(since: gatheredAt) {
+                end = .peer("the process stood still before it could write")
+                return close()
+            }
             guard let writing = tls?.write(output.pending) else { return close() }
             switch writing {
             case .bytes(let count): output.consume(count)
@@ -238,6 +246,16 @@ extension ConnectionCore {
         if isEnding { return linger() }
         if nghttp2_session_want_read(session) == 0, nghttp2_session_want_write(session) == 0 { return linger() }
         if hasMoreInput { submitted() }
+    }
+
+    /// Whether the process stood still since it gathered frames, for example because it was stopped. The permission to
+    /// send the requests may be over, and gathered frames cannot be taken back.
+    private func hasStoodStill(since gathered: (time: UInt64, cycles: UInt64)) -> Bool {
+        guard let standstillMax else { return false }
+        // The processor's counter shows the pause of a virtual machine, whose clock stands still. It counts at most 6
+        // cycles per nanosecond.
+        return BootClock.now() > gathered.time &+ standstillMax
+            || CycleCounter.now() > gathered.cycles &+ 6 * standstillMax
     }
 
     /// Sets the socket events to wait for. While the output is blocked and too many frames are queued, waits only to

@@ -1,0 +1,82 @@
+import APNsSimulator
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import HTTP2
+
+/// A process that stands still between the permission to send a request and its writing.
+@Suite(.timeLimit(.minutes(5))) struct `A standstill before the write` {
+    /// Submits one request as soon as the connection is open. A hook between gathering and writing uses up time.
+    private final class Sender: ClientConnectionOwner, Sendable {
+        let ends = Mutex<[ClientRequest.End]>([])
+        let closed = Mutex<ClientConnectionEnd?>(nil)
+        let isClosed = Count()
+        private let delay: UInt64
+
+        init(delay: UInt64) { self.delay = delay }
+
+        func opened(_ connection: ClientConnection) {
+            let request = ClientRequest(number: 1, ownFields: [])
+            request.use(
+                RequestFields([
+                    RequestFields.Field(":method", Array("POST".utf8)),
+                    RequestFields.Field(":scheme", Array("https".utf8)),
+                    RequestFields.Field(":authority", Array("127.0.0.1".utf8)),
+                    RequestFields.Field(":path", Array("/3/device/00".utf8)),
+                ]))
+            request.body = Array("{}".utf8)
+            // Only the request's frames are delayed.
+            let until = EventLoop.monotonicNanoseconds() + delay
+            connection.core?.outputEdit = { _ in while EventLoop.monotonicNanoseconds() < until {} }
+            kept.withLock { $0 = Kept(request: request) }
+            #expect(connection.submit(request))
+        }
+
+        func ended(_ request: ClientRequest, _ end: ClientRequest.End, on connection: ClientConnection) {
+            ends.withLock { $0.append(end) }
+            connection.goodbye()
+        }
+
+        func goingAway(_ connection: ClientConnection, _ notice: GoAwayNotice) {}
+        func inputRead(_ connection: ClientConnection) {}
+
+        func closed(_ connection: ClientConnection, _ reason: ClientConnectionEnd) {
+            closed.withLock { $0 = reason }
+            isClosed.add()
+        }
+
+        /// The request, which its submitter keeps. Only the loop's thread uses it.
+        private struct Kept: @unchecked Sendable { var request: ClientRequest }
+        private let kept = Mutex<Kept?>(nil)
+    }
+
+    @Test(arguments: [(delay: UInt64(0), arrives: 1), (delay: 60_000_000, arrives: 0)])
+    func `sends nothing that was permitted before it`(delay: UInt64, arrives: Int) async throws {
+        let requests = Count()
+        let server = try ScriptedServer { connection in
+            try connection.write(.settings((3, 100)))
+            let stream = try connection.request()
+            requests.add()
+            try connection.write(.status(200, on: stream))
+            try connection.readToEnd()
+        }
+        var settings = ClientSettings(
+            peer: TLSPeer(host: "127.0.0.1", port: server.port),
+            tls: try TLSContext(clientTrusting: server.authorityPath, identity: nil))
+        settings.standstillMaxNs = delay == 0 ? 60_000_000_000 : delay / 2
+        let sender = Sender(delay: delay)
+        let loop = try EventLoop(named: "standstill")
+        try loop.start()
+        loop.submit { [settings] in ClientConnection(settings, loop: loop, owner: sender).connect() }
+        await sender.isClosed.reached(1)
+        server.stop()
+        loop.stop()
+        #expect(requests.value == arrives)
+        // The request was gathered, so only its sender's doubt is right.
+        #expect(sender.ends.withLock { $0 } == (arrives == 1 ? [.responded] : [.lost]))
+        let isStandstill = sender.closed.withLock { $0 } == .lost("the process stood still before it could write")
+        #expect(isStandstill == (arrives == 0))
+    }
+}
