@@ -23,6 +23,7 @@ package struct UseCases: Sendable {
     package let countQueue = CountQueue()
     /// The number of devices.
     package let deviceCounts: CachedDeviceCounts
+    package let audienceValues: CachedAudienceValues
     /// The reports of unfinished runs.
     package let runningReports: RunningReports
     /// The state of the installation. `nil` in a process that is no service.
@@ -42,6 +43,7 @@ package struct UseCases: Sendable {
         currentCampaigns = CurrentCampaigns(configuration: configuration)
         registrations = RegistrationQueue(store: store) { clock.now() }
         deviceCounts = CachedDeviceCounts(store: store, countQueue: countQueue, clock: clock)
+        audienceValues = CachedAudienceValues(store: store, countQueue: countQueue, clock: clock)
         runningReports = RunningReports(store: store, countQueue: countQueue, clock: clock)
         installation = diagnosis.map { InstallationHealth(store: store, clock: clock, diagnosis: $0) }
     }

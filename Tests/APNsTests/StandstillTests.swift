@@ -12,7 +12,7 @@ import Testing
     private final class Sender: ClientConnectionOwner, Sendable {
         let ends = Mutex<[ClientRequest.End]>([])
         let closed = Mutex<ClientConnectionEnd?>(nil)
-        let isClosed = Count()
+        private let (closing, isClosing) = AsyncStream.makeStream(of: Void.self)
         private let delay: UInt64
 
         init(delay: UInt64) { self.delay = delay }
@@ -36,7 +36,7 @@ import Testing
 
         func ended(_ request: ClientRequest, _ end: ClientRequest.End, on connection: ClientConnection) {
             ends.withLock { $0.append(end) }
-            connection.goodbye()
+            if end == .responded { connection.goodbye() }
         }
 
         func goingAway(_ connection: ClientConnection, _ notice: GoAwayNotice) {}
@@ -44,8 +44,10 @@ import Testing
 
         func closed(_ connection: ClientConnection, _ reason: ClientConnectionEnd) {
             closed.withLock { $0 = reason }
-            isClosed.add()
+            isClosing.finish()
         }
+
+        func isClosed() async { for await _ in closing {} }
 
         /// The request, which its submitter keeps. Only the loop's thread uses it.
         private struct Kept: @unchecked Sendable { var request: ClientRequest }
@@ -54,11 +56,11 @@ import Testing
 
     @Test(arguments: [(delay: UInt64(0), arrives: 1), (delay: 60_000_000, arrives: 0)])
     func `sends nothing that was permitted before it`(delay: UInt64, arrives: Int) async throws {
-        let requests = Count()
+        let requests = Mutex(0)
         let server = try ScriptedServer { connection in
             try connection.write(.settings((3, 100)))
             let stream = try connection.request()
-            requests.add()
+            requests.withLock { $0 += 1 }
             try connection.write(.status(200, on: stream))
             try connection.readToEnd()
         }
@@ -70,10 +72,10 @@ import Testing
         let loop = try EventLoop(named: "standstill")
         try loop.start()
         loop.submit { [settings] in ClientConnection(settings, loop: loop, owner: sender).connect() }
-        await sender.isClosed.reached(1)
+        await sender.isClosed()
         server.stop()
         loop.stop()
-        #expect(requests.value == arrives)
+        #expect(requests.withLock { $0 } == arrives)
         // The request was gathered, so only its sender's doubt is right.
         #expect(sender.ends.withLock { $0 } == (arrives == 1 ? [.responded] : [.lost]))
         let isStandstill = sender.closed.withLock { $0 } == .lost("the process stood still before it could write")

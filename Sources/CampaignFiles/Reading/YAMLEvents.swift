@@ -11,6 +11,11 @@ struct YAMLEvent {
 
     var kind: Kind
     var location: SourceLocation
+    /// The Unicode scalars of the text that the event covers. The end of a list or an object in block style lies behind
+    /// the comments that follow it.
+    var range: Range<Int>
+    /// Whether the value is written on the indentation, not in brackets or quotes.
+    var isBlock = false
     /// The name by which aliases refer to the value.
     var anchor: String?
 }
@@ -72,7 +77,10 @@ final class YAMLEvents {
         defer { yaml_event_delete(&event) }
         let mark = event.start_mark
         func found(_ kind: YAMLEvent.Kind, anchor: UnsafeMutablePointer<UInt8>? = nil) -> YAMLEvent {
-            YAMLEvent(kind: kind, location: Self.location(mark), anchor: anchor.map { String(cString: $0) })
+            YAMLEvent(
+                kind: kind, location: Self.location(mark),
+                range: Int(mark.index)..<max(Int(mark.index), Int(event.end_mark.index)), isBlock: Self.isBlock(event),
+                anchor: anchor.map { String(cString: $0) })
         }
         switch event.type {
         case YAML_SCALAR_EVENT:
@@ -90,6 +98,17 @@ final class YAMLEvents {
         case YAML_DOCUMENT_END_EVENT: return found(.documentEnd)
         case YAML_STREAM_START_EVENT: return found(.streamStart)
         default: return found(.streamEnd)
+        }
+    }
+
+    private static func isBlock(_ event: yaml_event_t) -> Bool {
+        switch event.type {
+        case YAML_SCALAR_EVENT:
+            let style = event.data.scalar.style
+            return style == YAML_LITERAL_SCALAR_STYLE || style == YAML_FOLDED_SCALAR_STYLE
+        case YAML_SEQUENCE_START_EVENT: return event.data.sequence_start.style != YAML_FLOW_SEQUENCE_STYLE
+        case YAML_MAPPING_START_EVENT: return event.data.mapping_start.style != YAML_FLOW_MAPPING_STYLE
+        default: return false
         }
     }
 

@@ -74,4 +74,22 @@ extension RelationalStore {
             }
         }
     }
+
+    package func audienceValues(topic: String) async throws -> AudienceValues {
+        try await snapshot(.expensive) { db in
+            func column(_ name: String, _ join: String = "") throws -> [AudienceValues.Value] {
+                try db.all(
+                    """
+                    SELECT \(name), count(*)
+                    FROM device JOIN topic ON topic.id = device.topic_id \(join)
+                    WHERE topic.name = $1 AND status = $2 AND \(name) IS NOT NULL
+                    GROUP BY \(name) ORDER BY count(*) DESC, \(name) LIMIT \(AudienceValues.valuesMax)
+                    """, topic, DeviceStatus.active.code
+                ) { row in AudienceValues.Value(try row.text(0), devices: try row.int(1)) }
+            }
+            return AudienceValues(
+                locales: try column("locale"), countries: try column("country"), appVersions: try column("app_version"),
+                tags: try column("tag.name", "JOIN tag ON tag.device_id = device.id"))
+        }
+    }
 }

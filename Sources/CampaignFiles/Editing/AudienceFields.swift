@@ -1,0 +1,155 @@
+import Model
+
+/// The composer's fields of an audience: all devices, a choice, or an expression.
+///
+/// A choice is a conjunction of simple conditions: in any of some segments and in none of others, the same for tags,
+/// some languages, some countries, the least app version, the days since the device was last seen, and one value each of
+/// some attributes.
+enum AudienceFields {
+    static func read(_ root: FileNode) -> [String: String] {
+        let source = root.text("audience")
+        if root["audience_sql"] != nil { return ["who": "sql"] }
+        guard let expression = AudienceParser.parse(source).0 else {
+            return ["who": "expression", "who.expression": source]
+        }
+        if expression == .everyone { return ["who": "everyone", "who.expression": source] }
+        guard var values = choice(expression) else { return ["who": "expression", "who.expression": source] }
+        values["who"] = "choose"
+        values["who.expression"] = source
+        return values
+    }
+
+    /// Returns the audience to write. `nil` for one that only the file can have.
+    static func value(_ fields: ComposerFields) -> YAMLValue? {
+        switch fields["who"] {
+        case "everyone": .word("everyone")
+        case "choose": .folded(lines(fields))
+        case "expression": .folded([fields["who.expression"].onOneLine])
+        default: nil
+        }
+    }
+
+    /// Returns the expression of the form's choice, as one text.
+    static func text(_ fields: ComposerFields) -> String {
+        switch fields["who"] {
+        case "everyone": "everyone"
+        case "choose": lines(fields).joined(separator: " ")
+        default: fields["who.expression"].onOneLine
+        }
+    }
+
+    private static func lines(_ fields: ComposerFields) -> [String] {
+        var parts = membership("segment", fields)
+        let locales = fields.names(behind: "who.locale.").filter { fields["who.locale.\($0)"] == "on" }
+        if !locales.isEmpty { parts.append("locale in (\(list(locales)))") }
+        let countries = fields["who.countries"].split { $0 == "," || $0.isWhitespace }.map(String.init)
+        if !countries.isEmpty { parts.append("country in (\(list(countries)))") }
+        if !fields["who.version"].isEmpty { parts.append("app_version >= \(literal(fields["who.version"]))") }
+        if !fields["who.seen"].isEmpty { parts.append("last_seen within \(fields["who.seen"].onOneLine) days") }
+        parts += membership("tag", fields)
+        for key in fields.names(behind: "who.attribute.") where !fields["who.attribute.\(key)"].isEmpty {
+            parts.append("attribute(\(literal(key))) = \(literal(fields["who.attribute.\(key)"]))")
+        }
+        guard let first = parts.first else { return ["everyone"] }
+        return [first] + parts.dropFirst().map { "and \($0)" }
+    }
+
+    private static func membership(_ kind: String, _ fields: ComposerFields) -> [String] {
+        func named(_ state: String) -> [String] {
+            fields.names(behind: "who.\(kind).").filter { fields["who.\(kind).\($0)"] == state }
+                .map { "\(kind)(\(literal($0)))" }
+        }
+        let inside = named("in")
+        let any = inside.count > 1 ? ["(\(inside.joined(separator: " or ")))"] : inside
+        return any + named("out").map { "not \($0)" }
+    }
+
+    private static func list(_ values: [String]) -> String { values.map(literal).joined(separator: ", ") }
+
+    private static func literal(_ text: String) -> String {
+        let line = text.onOneLine
+        return "\"\(line.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\""
+    }
+
+    // MARK: Reading
+
+    /// Returns the fields of an expression that the form can show; otherwise `nil`.
+    private static func choice(_ expression: AudienceExpression) -> [String: String]? {
+        var values: [String: String] = [:]
+        var kinds: Set<String> = []
+        for part in parts(of: expression) {
+            guard let (kind, found) = condition(part) else { return nil }
+            // A second condition of a kind means both, and the fields mean any.
+            guard kind.isEmpty || kinds.insert(kind).inserted else { return nil }
+            for (name, value) in found {
+                guard values.updateValue(value, forKey: name) == nil else { return nil }
+            }
+        }
+        return values
+    }
+
+    private static func parts(of expression: AudienceExpression) -> [AudienceExpression] {
+        if case .all(let parts) = expression { parts } else { [expression] }
+    }
+
+    private static func condition(_ part: AudienceExpression) -> (kind: String, values: [String: String])? {
+        switch part {
+        case .segment, .tag: return any([part])
+        case .any(let parts): return any(parts)
+        case .not(.segment(let name)): return ("", ["who.segment.\(name)": "out"])
+        case .not(.tag(let name)): return ("", ["who.tag.\(name)": "out"])
+        case .oneOf(.locale, let values):
+            let tags = values.compactMap(text)
+            guard tags.count == values.count else { return nil }
+            return ("locale", Dictionary(tags.map { ("who.locale.\($0)", "on") }) { $1 })
+        case .oneOf(.country, let values):
+            let names = values.compactMap(text)
+            guard names.count == values.count, names.allSatisfy(isWord) else { return nil }
+            return ("country", ["who.countries": names.joined(separator: ", ")])
+        case .comparison(.country, .equal, .text(let name)) where isWord(name):
+            return ("country", ["who.countries": name])
+        case .comparison(.locale, .equal, .locale(let tag)): return ("locale", ["who.locale.\(tag)": "on"])
+        case .comparison(.appVersion, .greaterOrEqual, .version(let version)):
+            return ("version", ["who.version": version.description])
+        case .within(.lastSeenAt, let duration):
+            let seconds = duration.components.seconds
+            guard seconds % 86_400 == 0, duration.components.attoseconds == 0 else { return nil }
+            return ("seen", ["who.seen": "\(seconds / 86_400)"])
+        case .comparison(.attribute(let key), .equal, .text(let value)) where !value.isEmpty:
+            return ("", ["who.attribute.\(key)": value])
+        default: return nil
+        }
+    }
+
+    private static func any(_ parts: [AudienceExpression]) -> (kind: String, values: [String: String])? {
+        var (segments, tags) = ([String: String](), [String: String]())
+        for part in parts {
+            switch part {
+            case .segment(let name): segments["who.segment.\(name)"] = "in"
+            case .tag(let name): tags["who.tag.\(name)"] = "in"
+            default: return nil
+            }
+        }
+        guard segments.isEmpty != tags.isEmpty else { return nil }
+        return segments.isEmpty ? ("tags", tags) : ("segments", segments)
+    }
+
+    private static func text(_ value: AudienceValue) -> String? {
+        switch value {
+        case .text(let text): text
+        case .locale(let tag): tag.description
+        case .version(let version): version.description
+        case .number, .boolean, .time: nil
+        }
+    }
+
+    /// Whether a value can stand in a list that commas and spaces separate.
+    private static func isWord(_ text: String) -> Bool {
+        !text.isEmpty && !text.contains { $0 == "," || $0.isWhitespace }
+    }
+}
+
+extension ComposerFields {
+    /// The audience of the form's choice as an expression, for a count while a person chooses.
+    package var audience: String { AudienceFields.text(self) }
+}
