@@ -90,8 +90,8 @@ let package = Package(
         .target(
             name: "Web",
             dependencies: [
-                "Daemon", "Campaigns", "Guide", "Model", coreMetrics, hummingbird, hummingbirdCore, httpTypes, logging,
-                mustache, nioCore, nioHTTPTypes, serviceLifecycle,
+                "Daemon", "Campaigns", "CampaignFiles", "Guide", "Model", coreMetrics, hummingbird, hummingbirdCore,
+                httpTypes, logging, mustache, nioCore, nioHTTPTypes, serviceLifecycle,
             ],
             // The stylesheet and the templates of the pages and of the report: the program is one file.
             resources: [.embedInCode("Assets"), .embedInCode("Templates")],
@@ -243,8 +243,8 @@ let package = Package(
         .testTarget(
             name: "WebTests",
             dependencies: [
-                "Web", "Campaigns", "Daemon", "Guide", "Sending", "Senders", "Rendering", "Store", "SQLiteStore",
-                "APNs", "Model", "Platform", "SendingScene",
+                "Web", "Campaigns", "CampaignFiles", "Daemon", "Guide", "Sending", "Senders", "Rendering", "Store",
+                "SQLiteStore", "APNs", "Model", "Platform", "SendingScene",
                 "TestSupport", grdb, hummingbird, httpTypes, metrics, coreMetrics, logging, nioCore, nioEmbedded,
                 nioHTTP1, nioHTTPTypes, mustache,
             ],

@@ -48,6 +48,7 @@ package struct WebConsole: Sendable {
         Asset.routes + [document.route] + SignInPages(authenticator: authenticator).routes
             + RunPages(cases: cases, feed: feed, version: version).routes + CorrectionPages(cases: cases).routes
             + StopPages(cases: cases).routes + ChangePages(cases: cases).routes + CampaignPages(cases: cases).routes
+            + ComposerPages(cases: cases).routes + NewCampaignPages(cases: cases).routes
             + NewFilePages(cases: cases).routes + TemplatePages(cases: cases).routes
             + CalendarPages(cases: cases).routes + ApprovalPages(cases: cases).routes
             + PlanPages(cases: cases).routes

@@ -148,7 +148,7 @@ struct CampaignPagesTests {
     @Test func `of two who save one file the second sees both texts, and saves again if it is meant`() async throws {
         try await WebScene.with({ $0.http.editing = true }) { scene in
             try await scene.addCampaign()
-            let open = try await scene.page(Self.page, as: .author)
+            let open = try await scene.page("\(Self.page)?view=files", as: .author)
             let etag = try #require(WebScene.field("etag", in: open.text))
             let first = WebScene.campaignText.replacing("4h", with: "5h")
             let second = WebScene.campaignText.replacing("4h", with: "6h")
@@ -258,7 +258,8 @@ struct CampaignPagesTests {
             try scene.folder.write(template, to: "templates/new-podcast.yaml")
             try scene.folder.write("campaign: \"\(script)\"\nnothing: \(script)\n", to: "campaigns/<img src=x>.yaml")
             for path in [
-                "/campaigns", "/campaigns/new-podcast", "/campaigns/%3Cimg%20src=x%3E", "/calendar",
+                "/campaigns", "/campaigns/new-podcast", "/campaigns/new-podcast?view=files",
+                "/campaigns/%3Cimg%20src=x%3E", "/calendar",
                 "/campaigns/new-podcast?test=%3Cscript%3E&saved=%3Cscript%3E",
             ] {
                 let answer = try await scene.page(path, as: .author)

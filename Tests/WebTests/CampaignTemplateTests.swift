@@ -1,3 +1,4 @@
+import CampaignFiles
 import Model
 import Testing
 
@@ -65,7 +66,7 @@ struct CampaignTemplateTests {
         phone.lookedUp = ["loc-key X"]
         phone.headline?.rest = "t"
         phone.subhead?.rest = "t"
-        return CampaignPage(
+        var page = CampaignPage(
             name: "c", address: "/campaigns/c", stopAddress: "/campaigns/c/stop",
             facts: [.init(name: "App", value: "x")], state: "ok",
             mark: "finished",
@@ -77,6 +78,29 @@ struct CampaignTemplateTests {
             variants: [.init(name: "a", isChosen: true)], hasVariants: true, hasSchedule: true, isNow: true,
             mayPlan: true,
             mayTest: true, plansAddress: "/plans?campaign=c", test: test)
+        page.composer = composer
+        page.composer?.nexts = page.nexts
+        page.composer?.troubles = editor.troubles
+        page.filesReason = "no"
+        return page
+    }
+
+    private static var composer: ComposerForm {
+        let campaign = """
+            {campaign: c, topic: t, push_type: alert, template: c, variables: {v: x}, stages: [],
+            audience: 'segment("s") and tag("t") and locale in ("en") and attribute("a") = "b"',
+            schedule: {cron: "1 2 3 * *", zone: UTC}}
+            """
+        let files = ComposedFiles(
+            campaign: campaign, template: "{template: c, alert: {en: {title: x}, de: {title: y}}}")
+        var form = ComposerForm(
+            files, files.fields, address: "/campaigns/c/compose", campaignTag: "a", templateTag: "b")
+        var values = AudienceValuesResult()
+        values.locales = [.init("fr", devices: 2)]
+        values.tags = [.init("t", devices: 2)]
+        values.appVersions = [.init("4.2", devices: 2)]
+        form.offer(values, segments: ["s"], files.fields)
+        return form
     }
 
     private static var test: TestState {
@@ -131,7 +155,13 @@ struct CampaignTemplateTests {
         #expect(Self.faults(.template, template) == [])
         let templates = TemplateList(rows: [.init(used)], isEmpty: false, folder: "templates", mayMake: true)
         #expect(Self.faults(.templates, templates) == [])
-        #expect(TemplateKeys(Self.page, "campaign-parts", in: PageTemplate.texts).faults == [])
+        for parts in ["campaign-parts", "composer-parts"] {
+            #expect(TemplateKeys(Self.page, parts, in: PageTemplate.texts).faults == [])
+        }
+        let gallery = NewCampaignPage(
+            name: "c", topics: .init(["a"], chosen: nil), hasSeveral: true,
+            kinds: [.init(kind: "blank", title: "Blank", summary: "x", isChosen: true)], problem: "no")
+        #expect(Self.faults(.newCampaign, gallery) == [])
         let json = """
             {"zone": "UTC", "now": "2027-03-27T00:00:00Z", "occurrences": [], "truncated": true,
              "halted": [{"run": 1, "campaign": "c", "occurrence": "o", "halt": "late"}]}

@@ -30,7 +30,7 @@ struct NewFileTests {
     @Test func `from nothing to a campaign that can be planned: its template first, then who gets it`() async throws {
         try await WebScene.with({ $0.http.editing = true }) { scene in
             let list = try await scene.page("/campaigns", as: .author)
-            #expect(list.text.contains("href=\"/new/campaign\""))
+            #expect(list.text.contains("href=\"/new\""))
             let early = try await scene.page("/new/campaign", as: .author)
             #expect(early.text.contains("there is none yet"))
             #expect(!early.text.contains("<select name=\"template\""))

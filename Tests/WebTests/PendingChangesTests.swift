@@ -259,7 +259,8 @@ struct PendingChangesTests {
             let form = ["kind": "campaign", "file": "morning", "text": Self.changed, "etag": etag]
             let saved = try await scene.page("/campaigns/morning/save", as: .author, form: form)
             #expect(
-                saved.status == 303 && saved.header("location") == "/campaigns/morning?held=campaign-morning",
+                saved.status == 303
+                    && saved.header("location") == "/campaigns/morning?view=files&held=campaign-morning",
                 "\(saved.text)")
             #expect(scene.text(of: "campaigns/morning.yaml") == Self.scheduled)
             let change = try #require(try await scene.webConsole.cases.files.changes().first)

@@ -51,7 +51,7 @@ struct PlanPagesTests {
             var form = ["v.title": "Riff & Reef", "device": "install-2"]
             let sent = try await scene.page("\(Self.page)/test-send", as: .admin, form: form)
             #expect(keeps(try await scene.page(try #require(sent.header("location")), as: .admin)))
-            let open = try await scene.page(Self.page, as: .admin)
+            let open = try await scene.page("\(Self.page)?view=files", as: .admin)
             form.merge([
                 "kind": "campaign", "file": "new-podcast", "etag": try #require(WebScene.field("etag", in: open.text)),
                 "text": WebScene.campaignText + "# a remark\n",

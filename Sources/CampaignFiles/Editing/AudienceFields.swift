@@ -3,8 +3,8 @@ import Model
 /// The composer's fields of an audience: all devices, a choice, or an expression.
 ///
 /// A choice is a conjunction of simple conditions: in any of some segments and in none of others, the same for tags,
-/// some languages, some countries, the least app version, the days since the device was last seen, and one value each of
-/// some attributes.
+/// some languages, some countries, the least app version, the days since the device was last seen, and one value each
+/// of some attributes.
 enum AudienceFields {
     static func read(_ root: FileNode) -> [String: String] {
         let source = root.text("audience")

@@ -6,7 +6,7 @@ enum TemplateFields {
         "": TemplateKeys.shape.keys.map(\.name), "alert.*": ComposerFields.textParts,
     ]
 
-    private static let words = ["default_locale", "sound", "badge", "interruption_level"]
+    private static let plainKeys = ["default_locale", "sound", "badge", "interruption_level"]
     private static let texts = ["category", "thread_id"]
     /// The usual names of an app's own key for the address that a tap opens, and for the picture.
     private static let links = ["link_url", "link", "url", "deep_link"]
@@ -19,7 +19,7 @@ enum TemplateFields {
                 values["alert.\(locale).\(part)"] = root.text("alert", locale, part)
             }
         }
-        for name in words + texts { values[name] = root.text(name) }
+        for name in plainKeys + texts { values[name] = root.text(name) }
         values["link"] = root.text("custom", key(of: links, in: root))
         values["image"] = root.text("custom", key(of: images, in: root))
         return values
@@ -34,7 +34,7 @@ enum TemplateFields {
                 if !text.isEmpty { values[["alert", locale, part]] = .text(text) }
             }
         }
-        for name in words where !fields[name].isEmpty { values[[name]] = .word(fields[name]) }
+        for name in plainKeys where !fields[name].isEmpty { values[[name]] = .word(fields[name]) }
         for name in texts where !fields[name].isEmpty { values[[name]] = .text(fields[name]) }
         let root = files.content
         if !fields["link"].isEmpty { values[["custom", key(of: links, in: root)]] = .text(fields["link"]) }
@@ -47,7 +47,7 @@ enum TemplateFields {
     }
 
     static func beyond(_ root: FileNode) -> [String] {
-        let shown = Set(words + texts + ["template", "alert", "custom", "mutable_content"])
+        let shown = Set(plainKeys + texts + ["template", "alert", "custom", "mutable_content"])
         var keys = root.keys.filter { !shown.contains($0) }
         if let sound = root["sound"], sound.text == nil { keys.append("sound") }
         let own = root["custom"]?.keys ?? []

@@ -31,8 +31,8 @@ package struct YAMLText: Sendable {
     private let order: [String: [String]]
     private var scalars: [Unicode.Scalar] = []
 
-    /// - Parameter order: the usual order of the keys, by the path of their object. `""` is the whole file, and `*` in a
-    ///   path is any key. A new key goes behind the nearest key that usually precedes it.
+    /// - Parameter order: the usual order of the keys, by the path of their object. `""` is the whole file, and `*` in
+    ///   a path is any key. A new key goes behind the nearest key that usually precedes it.
     package init(_ text: String, order: [String: [String]] = [:]) {
         isCRLF = text.contains("\r\n")
         self.text = isCRLF ? text.replacing("\r\n", with: "\n") : text
@@ -172,7 +172,7 @@ extension YAMLText {
         case .folded(let lines):
             let text = lines.joined(separator: " ")
             return YAMLScalar.canBePlain(text, isText: true) ? text : quoted(text, like: old)
-        case .words(let words): return "[\(words.map { inline(.word($0), instead: nil) }.joined(separator: ", "))]"
+        case .list(let items): return "[\(items.map { inline(.word($0), instead: nil) }.joined(separator: ", "))]"
         case .text(let text): return quoted(text, like: old)
         }
     }
@@ -189,7 +189,7 @@ extension YAMLText {
         switch value {
         case .folded(let lines): lines.count > 1 || !YAMLScalar.canBePlain(lines[0], isText: true) ? lines : nil
         case .text(let text): YAMLScalar.literalLines(text)
-        case .word, .words: nil
+        case .word, .list: nil
         }
     }
 

@@ -7,14 +7,14 @@ package enum YAMLValue: Hashable, Sendable {
     /// A long text that YAML joins from lines, such as an audience. There is at least one line.
     case folded([String])
     /// A list of words on one line.
-    case words([String])
+    case list([String])
 
     /// The content that a reader finds.
     var tree: YAMLTree {
         switch self {
         case .text(let text), .word(let text): .scalar(text)
         case .folded(let lines): .scalar(lines.joined(separator: " "))
-        case .words(let words): .list(words.map(YAMLTree.scalar))
+        case .list(let items): .list(items.map(YAMLTree.scalar))
         }
     }
 }

@@ -1,4 +1,4 @@
-package import Store
+import Store
 
 /// The values that the devices of an app have, for a form that offers them. Counting them reads the whole table.
 package struct CachedAudienceValues: Sendable {
@@ -13,10 +13,36 @@ package struct CachedAudienceValues: Sendable {
     }
 
     /// Returns the latest values of a topic; `nil` while they are being counted for the first time.
-    package func latest(_ topic: String) async throws -> AudienceValues? {
+    package func latest(_ topic: String) async throws -> AudienceValuesResult? {
         if try await store.size().bytes <= CachedDeviceCounts.countedAtOnceBytesMax {
-            return try await store.audienceValues(topic: topic)
+            return AudienceValuesResult(try await store.audienceValues(topic: topic))
         }
-        return try await counted.latest(topic) { [store] in try await store.audienceValues(topic: topic) }?.figure
+        let counted = try await counted.latest(topic) { [store] in try await store.audienceValues(topic: topic) }
+        return counted.map { AudienceValuesResult($0.figure) }
+    }
+}
+
+/// The values that the active devices of an app have, the most frequent ones first.
+package struct AudienceValuesResult: Hashable, Sendable {
+    package struct Value: Hashable, Sendable {
+        package var name: String
+        /// The number of active devices that have the value.
+        package var devices: Int
+
+        fileprivate init(_ value: AudienceValues.Value) { (name, devices) = (value.name, value.devices) }
+
+        package init(_ name: String, devices: Int) { (self.name, self.devices) = (name, devices) }
+    }
+
+    package var locales: [Value] = []
+    package var appVersions: [Value] = []
+    package var tags: [Value] = []
+
+    package init() {}
+
+    fileprivate init(_ values: AudienceValues) {
+        locales = values.locales.map(Value.init)
+        appVersions = values.appVersions.map(Value.init)
+        tags = values.tags.map(Value.init)
     }
 }

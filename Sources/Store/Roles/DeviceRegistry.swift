@@ -64,8 +64,8 @@ package protocol DeviceRegistry: Sendable {
     /// Returns the numbers of devices by topic, environment and status. Reads the whole table.
     func deviceCounts() async throws -> [DeviceCount]
 
-    /// Returns the values that active devices of a topic have, at most ``AudienceValues/valuesMax`` of each kind. Reads the
-    /// whole table several times.
+    /// Returns the values that active devices of a topic have, at most ``AudienceValues/valuesMax`` of each kind. Reads
+    /// the whole table several times.
     func audienceValues(topic: String) async throws -> AudienceValues
 
     /// Deletes devices that have been gone since before `goneBefore`, and devices neither seen nor registered since

@@ -31,6 +31,16 @@ struct CampaignAccess: Sendable {
             templates: Set(cases.files.templates(ofText: text, name: campaign)))
     }
 
+    /// Throws if the new campaign, or an existing template that it names, belongs to another app.
+    ///
+    /// - Parameter templates: the templates that are created with it.
+    func requireCreating(_ campaign: String, text: String, templates: Set<String>) throws {
+        guard caller.topic != nil else { return }
+        try requireWriting(
+            campaign, topic: cases.files.topic(ofText: text, name: campaign),
+            templates: Set(cases.files.templates(ofText: text, name: campaign)).subtracting(templates))
+    }
+
     /// Checks a write of a campaign's text.
     ///
     /// - Parameters:
@@ -88,12 +98,16 @@ struct CampaignAccess: Sendable {
     }
 
     /// Validates an unsaved text. Returns only the findings that the caller may see.
-    func validated(_ kind: ManageFiles.Kind, _ name: String, text: String) async throws -> ValidationResult {
+    ///
+    /// - Parameter beside: the unsaved texts of other files, by path.
+    func validated(
+        _ kind: ManageFiles.Kind, _ name: String, text: String, beside: [String: String] = [:]
+    ) async throws -> ValidationResult {
         switch kind {
         case .campaign: try requireTemplates(ofText: text, campaign: name)
         case .template: try requireTemplate(name)
         }
-        return visible(try await cases.files.validate(kind, name, text: text, now: cases.now))
+        return visible(try await cases.files.validate(kind, name, text: text, beside: beside, now: cases.now))
     }
 
     /// Throws if the text names another app's template, because a validation shows the templates that a text names.

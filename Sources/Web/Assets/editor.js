@@ -5,7 +5,7 @@
 
   // The address of the page that is shown after signing in: a form's own address shows nothing by itself.
   const path = location.pathname.replace(/\/(check|save|plan|test-send)$/, "");
-  const page = path + (path === location.pathname ? location.search : "");
+  const page = path + (path === location.pathname ? location.search : "?view=files");
 
   for (const form of document.querySelectorAll("form.editor")) {
     const text = form.querySelector("textarea");

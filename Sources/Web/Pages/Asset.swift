@@ -7,9 +7,13 @@ enum Asset: String, CaseIterable, Sendable {
     case style = "style.css"
     /// The additional stylesheet of the guide. All pages and the report use ``style``.
     case guideStyle = "guide.css"
+    /// The additional stylesheet of the composer and of the gallery.
+    case composerStyle = "composer.css"
     case script = "console.js"
     /// The script of the pages with a text editor.
     case editor = "editor.js"
+    /// The script of the composer.
+    case composer = "composer.js"
     /// The script of the pages with an expression editor.
     case segments = "segments.js"
 
@@ -21,16 +25,18 @@ enum Asset: String, CaseIterable, Sendable {
         switch self {
         case .style: PackageResources.style_css
         case .guideStyle: PackageResources.guide_css
+        case .composerStyle: PackageResources.composer_css
         case .script: PackageResources.console_js
         case .editor: PackageResources.editor_js
+        case .composer: PackageResources.composer_js
         case .segments: PackageResources.segments_js
         }
     }
 
     private var type: String {
         switch self {
-        case .style, .guideStyle: "text/css; charset=utf-8"
-        case .script, .editor, .segments: "text/javascript; charset=utf-8"
+        case .style, .guideStyle, .composerStyle: "text/css; charset=utf-8"
+        case .script, .editor, .composer, .segments: "text/javascript; charset=utf-8"
         }
     }
 

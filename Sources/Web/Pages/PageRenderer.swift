@@ -41,7 +41,7 @@ enum PageRenderer {
     ]
 
     /// The pages that belong to a page of the head line, by the beginnings of their addresses.
-    private static let below = ["/": ["/runs"], "/campaigns": ["/plans", "/templates", "/new/"]]
+    private static let below = ["/": ["/runs"], "/campaigns": ["/plans", "/templates", "/new"]]
 
     private static let headers: HTTPFields = [
         .contentType: "text/html; charset=utf-8",

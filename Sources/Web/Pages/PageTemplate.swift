@@ -16,10 +16,16 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case templates, template
     case campaignFile = "campaign-file"
     case newFile = "new-file"
+    case newCampaign = "new-campaign"
     case campaignParts = "campaign-parts"
     case campaignPhones = "campaign-phones"
     case campaignPlan = "campaign-plan"
     case campaignTroubles = "campaign-troubles"
+    case composer
+    case composerParts = "composer-parts"
+    case composerFound = "composer-found"
+    case composerNexts = "composer-nexts"
+    case composerVariables = "composer-variables"
     case devices, device
     case segments, segment
     case segmentForm = "segment-form"
@@ -61,10 +67,16 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .calendar: PackageResources.calendar_mustache
         case .campaignFile: PackageResources.campaign_file_mustache
         case .newFile: PackageResources.new_file_mustache
+        case .newCampaign: PackageResources.new_campaign_mustache
         case .campaignParts: PackageResources.campaign_parts_mustache
         case .campaignPhones: PackageResources.campaign_phones_mustache
         case .campaignPlan: PackageResources.campaign_plan_mustache
         case .campaignTroubles: PackageResources.campaign_troubles_mustache
+        case .composer: PackageResources.composer_mustache
+        case .composerParts: PackageResources.composer_parts_mustache
+        case .composerFound: PackageResources.composer_found_mustache
+        case .composerNexts: PackageResources.composer_nexts_mustache
+        case .composerVariables: PackageResources.composer_variables_mustache
         case .devices: PackageResources.devices_mustache
         case .device: PackageResources.device_mustache
         case .segments: PackageResources.segments_mustache

@@ -11,7 +11,8 @@ struct `The pages in a browser` {
     private static let pictures = ProcessInfo.processInfo.environment["SCREENSHOTS"]
 
     private static let pages = [
-        "/", "/runs/1", "/runs/1/deliveries?state=rejected", "/campaigns", "/campaigns/new-podcast", "/new/campaign",
+        "/", "/runs/1", "/runs/1/deliveries?state=rejected", "/campaigns", "/campaigns/new-podcast",
+        "/campaigns/new-podcast?view=files", "/new", "/new/campaign",
         "/new/template?name=summer", "/templates", "/templates/new-podcast",
         "/runs/1/correction?v.title=Other", "/calendar", "/segments", "/segments/podcast-fans", "/devices",
         "/devices?find=install-1", "/audit", "/health", "/tokens",

@@ -11,7 +11,7 @@ extension `The pages in a browser` {
         let demo = try DemoWithPages(devices: 500)
         try await Browser.with { browser in
             try await browser.open(demo.link)
-            try await browser.open(demo.address + "/campaigns/new-podcast")
+            try await browser.open(demo.address + "/campaigns/new-podcast?view=files")
             let editor = "#campaign-new-podcast textarea"
             let width = "return document.querySelector('\(editor)').clientWidth"
             let before = try #require(try await browser.script(width) as? Int)

@@ -22,7 +22,8 @@ extension `The pages in a browser` {
             try await browser.follow(browser.named("Send test to this device"))
             try await expectText(browser, "the test")
             for page in [
-                "/runs/6/deliveries", "/campaigns", "/campaigns/\(name)", "/campaigns/wrong\(name)",
+                "/runs/6/deliveries", "/campaigns", "/campaigns/\(name)", "/campaigns/\(name)?view=files",
+                "/campaigns/wrong\(name)",
                 "/calendar?weeks=5",
                 "/segments", "/segments/\(name)", "/segments/\(name)?done=\(name)", "/devices?find=\(name)",
                 "/devices?find=nobody\(name)", "/audit", "/audit?actor=\(name)", "/new/campaign?name=\(name)",
@@ -70,7 +71,7 @@ extension `The pages in a browser` {
 
     /// Where a script puts what the server found into the page.
     private func typeForeign(_ demo: DemoWithPages, _ browser: Browser) async throws {
-        try await browser.open("\(demo.address)/campaigns/new-podcast")
+        try await browser.open("\(demo.address)/campaigns/new-podcast?view=files")
         try await browser.type("\"\(Self.marker)\": 1\n", into: "#campaign-new-podcast textarea")
         try await browser.wait(for: "document.querySelector('#campaign-new-podcast .troubles li.error')")
         try await expectText(browser, "what the editor found")

@@ -11,7 +11,7 @@ extension `The pages in a browser` {
         let token = try demo.token("admin")
         try await Browser.with(hasScript: hasScript) { browser in
             try await browser.open(demo.link)
-            try await browser.open(demo.address + "/campaigns/new-podcast")
+            try await browser.open(demo.address + "/campaigns/new-podcast?view=files")
             try await browser.type("# kept\n", into: Self.editor)
             try await browser.protocolCommand("Network.clearBrowserCookies", [:])
             try await browser.follow(browser.named("Save"))
@@ -46,7 +46,7 @@ extension `The pages in a browser` {
         let token = try demo.token("admin")
         try await Browser.with { browser in
             try await browser.open(demo.link)
-            try await browser.open(demo.address + "/campaigns/new-podcast")
+            try await browser.open(demo.address + "/campaigns/new-podcast?view=files")
             try await browser.protocolCommand("Network.clearBrowserCookies", [:])
             try await browser.type("# kept\n", into: Self.editor)
             let found = "document.querySelector('#campaign-new-podcast .found').textContent"
@@ -68,7 +68,7 @@ extension `The pages in a browser` {
             try await browser.click(browser.named("Discard it"))
             let discarded = try await browser.script("return \(text)") as? String
             #expect(discarded?.contains("# kept") == false)
-            try await browser.open(demo.address + "/campaigns/new-podcast")
+            try await browser.open(demo.address + "/campaigns/new-podcast?view=files")
             let fresh = try await browser.script("return \(text)") as? String
             #expect(fresh?.contains("# kept") == false)
 

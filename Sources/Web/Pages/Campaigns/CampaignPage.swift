@@ -144,6 +144,14 @@ struct CampaignPage: Sendable {
     /// The address of the campaign's plans.
     var plansAddress: String
     var test: TestState?
+    /// The form. `nil` if the page shows the files.
+    var composer: ComposerForm?
+    /// The reason why the page shows the files and not the form.
+    var filesReason: String?
+    /// Whether the visitor may change the files, and so choose between the form and the files.
+    var mayEdit = false
+    /// The address of the page with the files.
+    var filesAddress = ""
 
     /// Returns the address of a campaign's page. The name is encoded, because it may contain any character.
     static func address(_ name: String) -> String { "/campaigns/" + name.inAddress }

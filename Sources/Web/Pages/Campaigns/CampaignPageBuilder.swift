@@ -51,7 +51,14 @@ struct CampaignPageBuilder: Sendable {
             hasVariants: !detail.variants.isEmpty, hasSchedule: campaign.startedBy == "schedule", isNow: input.isNow,
             mayPlan: mayStart && caller.role.may(.plan), mayTest: mayStart && caller.role.may(.testSend),
             plansAddress: "/plans?campaign=\(name.inAddress)")
-        if caller.role.may(.halt) { page.stopAddress = "\(page.address)/stop" }
+        page.filesAddress = page.address + "?view=files"
+        page.mayEdit = !page.files.isEmpty && page.files.allSatisfy(\.isEditable)
+        let isUnderWay =
+            campaign.lastRun.map { !["finished", "failed", "cancelled", "missed"].contains($0.state) } ?? false
+        // A campaign at rest has nothing to stop.
+        if caller.role.may(.halt), isUnderWay || campaign.startedBy != "hand" {
+            page.stopAddress = "\(page.address)/stop"
+        }
         try await putChanges(into: &page)
         if let draft {
             let known = page.files.map(\.text)
@@ -72,9 +79,9 @@ struct CampaignPageBuilder: Sendable {
         _ input: CampaignPage.Input, _ draft: Draft?, into page: inout CampaignPage
     ) async {
         do {
-            page.phones = try await phones(input, draft: draft)
+            page.phones = try await phones(input, drafts: try texts(draft))
         } catch {
-            page.phones = draft == nil ? [] : (try? await phones(input, draft: nil)) ?? []
+            page.phones = draft == nil ? [] : (try? await phones(input, drafts: [:])) ?? []
             page.phonesReason =
                 if !page.phones.isEmpty {
                     "Shown as saved, because the text in the editor has errors."
@@ -155,11 +162,13 @@ struct CampaignPageBuilder: Sendable {
 
     // MARK: Phones
 
-    private func phones(
-        _ input: CampaignPage.Input, draft: Draft?
-    ) async throws -> [PhoneScreen] {
-        var drafts: [String: String] = [:]
-        if let draft { drafts[try cases.files.path(draft.kind, draft.file)] = draft.text }
+    private func texts(_ draft: Draft?) throws -> [String: String] {
+        guard let draft else { return [:] }
+        return [try cases.files.path(draft.kind, draft.file): draft.text]
+    }
+
+    /// - Parameter drafts: texts that are not saved, by path.
+    func phones(_ input: CampaignPage.Input, drafts: [String: String]) async throws -> [PhoneScreen] {
         let source = try cases.files.source(name, drafts: drafts)
         let known = input.variables.filter { source.campaign.variables[$0.key] != nil }
         let definition = try source.definition(with: known, plannedAt: cases.now)

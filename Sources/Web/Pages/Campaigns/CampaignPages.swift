@@ -31,7 +31,11 @@ struct CampaignPages: Sendable {
 
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
-        var page = try await builder.page(CampaignPage.Input(request.queryFields))
+        let input = CampaignPage.Input(request.queryFields)
+        var page =
+            request.query("view") == "files"
+            ? try await builder.page(input) : try await ComposerBuilder(pages: builder).page(input)
+        page.composer?.isSaved = request.query("saved") == "compose"
         if let test = request.query("test").flatMap({ Int64($0) }) {
             page.test = try await builder.test(test)?.again(at: page.address, request.queryFields)
         }
@@ -46,9 +50,14 @@ struct CampaignPages: Sendable {
     @Sendable private func check(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
         let fields = try await request.form()
-        // A form of values alone, which a sign-in interrupted, has no text.
-        let draft = fields["kind"] == nil ? nil : try CampaignPageBuilder.Draft(fields)
-        let page = try await builder.page(CampaignPage.Input(fields), draft: draft)
+        let input = CampaignPage.Input(fields)
+        guard fields["kind"] != nil else {
+            // A form without a text, which a sign-in interrupted: the composer's, or that of the values.
+            let isComposed = fields.keys.contains { $0.hasPrefix("c.") }
+            return try answer(
+                request, try await ComposerBuilder(pages: builder).page(input, isComposed ? fields : nil))
+        }
+        let page = try await builder.page(input, draft: try CampaignPageBuilder.Draft(fields))
         guard fields["part"] == "check" else { return try answer(request, page) }
         return try request.part(.campaignParts, page)
     }
@@ -62,7 +71,7 @@ struct CampaignPages: Sendable {
             let written = try await builder.editing.save(draft)
             // The page says that the text waits, not that it was saved.
             if written.held != nil {
-                let held = "held=\(FileEditor.id(draft.kind, draft.file).inAddress)"
+                let held = "view=files&held=\(FileEditor.id(draft.kind, draft.file).inAddress)"
                 return PageRequest.seeOther(CampaignPage.address(builder.name, input, and: held))
             }
         } catch let refusal as FileRefusal {
@@ -70,7 +79,8 @@ struct CampaignPages: Sendable {
         }
         let editor = FileEditor.id(draft.kind, draft.file)
         return PageRequest.seeOther(
-            CampaignPage.address(builder.name, input, and: "saved=\(editor.inAddress)") + "#\(editor.inAddress)")
+            CampaignPage.address(builder.name, input, and: "view=files&saved=\(editor.inAddress)")
+                + "#\(editor.inAddress)")
     }
 
     /// Returns the page again with the typed text. If another user changed the file, the page shows both texts. The

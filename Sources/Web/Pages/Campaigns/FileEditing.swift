@@ -34,11 +34,13 @@ struct FileEditing: Sendable {
     }
 
     /// Saves a draft, or keeps it for release.
-    func save(_ draft: Draft) async throws -> WrittenFileResult {
+    ///
+    /// - Parameter beside: the drafts of other files that are saved next, by path.
+    func save(_ draft: Draft, beside: [String: String] = [:]) async throws -> WrittenFileResult {
         guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
         try CampaignAccess(cases, caller).requireWriting(draft.kind, draft.file, text: draft.text)
         return try await cases.files.write(
-            draft.kind, draft.file, text: draft.text, draft.condition, mayStart: caller.role.may(.run),
+            draft.kind, draft.file, text: draft.text, draft.condition, beside: beside, mayStart: caller.role.may(.run),
             by: caller.actor, now: cases.now)
     }
 

@@ -129,7 +129,8 @@ struct FileEditor: Sendable {
 }
 
 extension FileEditor.Trouble {
-    fileprivate init(_ problem: ValidationResult.Problem, in lines: [String]?) {
+    /// - Parameter lines: the lines of the editor's text. `nil` if the problem is in another file.
+    init(_ problem: ValidationResult.Problem, in lines: [String]?) {
         severity = problem.severity
         line = problem.line
         let spot = problem.line > 0 ? "line \(problem.line), column \(problem.column)" : "the whole file"

@@ -68,9 +68,7 @@ struct NewFilePages: Sendable {
         }
         switch draft.kind {
         case .campaign:
-            let editor = FileEditor.id(.campaign, draft.file)
-            return PageRequest.seeOther(
-                "\(CampaignPage.address(draft.file))?saved=\(editor.inAddress)#\(editor.inAddress)")
+            return PageRequest.seeOther("\(CampaignPage.address(draft.file))?saved=compose")
         case .template: return PageRequest.seeOther("/new/campaign?template=\(draft.file.inAddress)&made=yes")
         }
     }

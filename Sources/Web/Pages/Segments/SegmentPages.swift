@@ -75,7 +75,7 @@ struct SegmentPages: Sendable {
         return request.fragment(try PageTemplate.count.render(view))
     }
 
-    private func counted(
+    func counted(
         _ expression: String, _ fields: [String: String], _ request: PageRequest
     ) async throws -> CountView {
         let problems = cases.counting.problems(in: expression)

@@ -106,7 +106,8 @@ extension ManageFiles {
     /// waiting text of another author, the caller must give that text's ETag. Saving the current text of the file
     /// withdraws the waiting text.
     func hold(
-        _ kind: Kind, _ name: String, text: String, _ condition: Condition?, by actor: Actor, now: Timestamp
+        _ kind: Kind, _ name: String, text: String, _ condition: Condition?, beside: [String: String] = [:],
+        by actor: Actor, now: Timestamp
     ) async throws -> WrittenFileResult {
         let path = try pathOrNew(kind, name)
         let waiting = try await store.pendingChanges().first { $0.kind == kind.rawValue && $0.name == name }
@@ -128,7 +129,7 @@ extension ManageFiles {
             }
             return WrittenFileResult(name: name, path: path, etag: hash, isNew: false, warnings: [])
         }
-        let (errors, warnings) = try await errors(of: text, kind, name, path: path, now: now)
+        let (errors, warnings) = try await errors(of: text, kind, name, path: path, beside: beside, now: now)
         guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
         let change = PendingChange(
             kind: kind.rawValue, name: name, text: text, hash: hash, base: base, author: actor, askedAt: now)

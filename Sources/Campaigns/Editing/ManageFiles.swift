@@ -141,14 +141,29 @@ package struct ManageFiles: Sendable {
         result.template = campaign.template
         let timetable = campaign.schedule.flatMap(Timetable.init)
         result.startedBy = campaign.feed != nil ? "feed" : timetable != nil ? "schedule" : "hand"
-        let content = check.loaded?.content
-        let missing = content.map { campaign.missingValues(in: [$0.template] + $0.variantTemplates.values) } ?? []
-        result.nextOccurrences = (timetable?.occurrences(after: now, through: nil, atMost: Self.occurrencesShown) ?? [])
-            .map { ScheduleResult.Entry(campaign, $0, timetable, missing: missing, zone: zone) }
+        result.nextOccurrences = starts(check, atMost: Self.occurrencesShown, now: now)
         // A campaign of another app may have had the same name: leave out that campaign's run.
         result.lastRun = try await store.latestRun(campaign: campaign.name)
             .flatMap { $0.definition.campaign.topic == campaign.topic ? RunResult($0) : nil }
         return result
+    }
+
+    /// Returns the next starts of a campaign as its files would be with the unsaved texts.
+    package func starts(
+        _ name: String, drafts: [String: String], atMost count: Int, now: Timestamp
+    ) throws -> [ScheduleResult.Entry] {
+        let path = try path(.campaign, name)
+        let check = CampaignCheck.check(path: path, templatesFolder: configuration.templates, drafts: drafts)
+        return starts(check, atMost: count, now: now)
+    }
+
+    private func starts(_ check: CampaignCheck, atMost count: Int, now: Timestamp) -> [ScheduleResult.Entry] {
+        guard let campaign = check.loaded?.source?.campaign else { return [] }
+        let timetable = campaign.schedule.flatMap(Timetable.init)
+        let content = check.loaded?.content
+        let missing = content.map { campaign.missingValues(in: [$0.template] + $0.variantTemplates.values) } ?? []
+        return (timetable?.occurrences(after: now, through: nil, atMost: count) ?? [])
+            .map { ScheduleResult.Entry(campaign, $0, timetable, missing: missing, zone: zone) }
     }
 
     // MARK: Templates
@@ -216,13 +231,16 @@ package struct ManageFiles: Sendable {
 
     /// Returns what `fanfare validate` would report if the file held this text. Writes nothing to disk. A template is
     /// checked together with the campaigns that use it.
+    ///
+    /// - Parameter beside: the unsaved texts of other files, by path.
     package func validate(
-        _ kind: Kind, _ name: String, text: String, now: Timestamp
+        _ kind: Kind, _ name: String, text: String, beside: [String: String] = [:], now: Timestamp
     ) async throws -> ValidationResult {
         let path = try pathOrNew(kind, name)
         try Self.requireSize(text, path)
         let starts = try await starts(of: text, kind, name, now: now)
-        guard let checked = try checked([path] + users(kind, name), drafts: [path: text], starts) else {
+        let drafts = beside.merging([path: text]) { $1 }
+        guard let checked = try checked([path] + users(kind, name), drafts: drafts, starts) else {
             throw missing(kind, name)
         }
         return checked.result
@@ -230,12 +248,13 @@ package struct ManageFiles: Sendable {
 
     /// Returns the errors that a text would cause, in itself and in other files, and the warnings in the text.
     func errors(
-        of text: String, _ kind: Kind, _ name: String, path: String, now: Timestamp
+        of text: String, _ kind: Kind, _ name: String, path: String, beside: [String: String] = [:], now: Timestamp
     ) async throws -> (errors: [Diagnostic], warnings: [Diagnostic]) {
         let starts = try await starts(of: text, kind, name, now: now)
         let users = users(kind, name)
         let before = Set(try checked(users + (isThere(kind, name) ? [path] : []))?.diagnostics ?? [])
-        let found = try checked([path] + users, drafts: [path: text], starts)?.diagnostics ?? []
+        let drafts = beside.merging([path: text]) { $1 }
+        let found = try checked([path] + users, drafts: drafts, starts)?.diagnostics ?? []
         return (
             found.filter { $0.severity == .error && ($0.path == path || !before.contains($0)) },
             found.filter { $0.severity == .warning && $0.path == path }
@@ -326,72 +345,5 @@ extension ManageFiles {
         Failure(
             .notFound,
             "no \(kind.rawValue) \"\(name)\" in \(folder(kind)); `fanfare validate` lists the files")
-    }
-}
-
-/// Writing.
-extension ManageFiles {
-    /// The state of the file that the writer has seen.
-    package enum Condition: Hashable, Sendable {
-        case new
-        /// The SHA-256 of the file's text is `etag`.
-        case unchanged(etag: String)
-    }
-
-    /// Replaces the text of a file, and records the write before it happens. Throws ``FileRefusal`` if the file is not
-    /// written.
-    ///
-    /// - Parameter mayStart: whether the caller may start runs. If not, a text that would change what starts
-    ///   automatically waits for release, and the file stays unchanged.
-    package func write(
-        _ kind: Kind, _ name: String, text: String, _ condition: Condition?, mayStart: Bool, by actor: Actor,
-        now: Timestamp
-    ) async throws -> WrittenFileResult {
-        guard configuration.http.editing else { throw FileRefusal.editingIsOff }
-        let path = try pathOrNew(kind, name)
-        try Self.requireSize(text, path)
-        if isThere(kind, name), Self.text(of: path).text == nil { throw FileRefusal.noText(file: path) }
-        if !mayStart, try await startsAutomatically(kind, name, text: text) {
-            return try await hold(kind, name, text: text, condition, by: actor, now: now)
-        }
-        let expected = try Self.expected(condition, at: path)
-        let (errors, warnings) = try await errors(of: text, kind, name, path: path, now: now)
-        guard errors.isEmpty else { throw FileRefusal.wrong(errors) }
-        let hash = Digest.sha256Hex(Array(text.utf8))
-        try await store.recordEvent(
-            kind: .fileWritten, run: nil, actor: actor,
-            detail: "\(kind.rawValue) \(name), \(text.utf8.count.grouped) bytes",
-            files: [FileHash.absolute(path): hash], now: now)
-        if let found = try AtomicFile.write(text, to: path, expecting: expected) {
-            throw Self.refusal(found, expected, path)
-        }
-        return WrittenFileResult(
-            name: name, path: path, etag: hash, isNew: expected == .nothing, warnings: warnings.map { .init($0) })
-    }
-
-    /// Returns the entry at the path, if it is the one that the condition expects. Throws otherwise.
-    static func expected(_ condition: Condition?, at path: String) throws -> AtomicFile.Entry {
-        let found = try AtomicFile.entry(at: path)
-        guard let condition else {
-            if case .file(let hash) = found { throw FileRefusal.unconditional(file: path, etag: hash) }
-            throw found == .other ? refusal(found, .nothing, path) : FileRefusal.unconditional(file: path, etag: nil)
-        }
-        let expected: AtomicFile.Entry =
-            switch condition {
-            case .new: .nothing
-            case .unchanged(let etag): .file(hash: etag)
-            }
-        guard found == expected else { throw refusal(found, expected, path) }
-        return expected
-    }
-
-    static func refusal(
-        _ found: AtomicFile.Entry, _ expected: AtomicFile.Entry, _ path: String
-    ) -> FileRefusal {
-        switch found {
-        case .nothing: .changedMeanwhile(file: path, etag: nil)
-        case .file(let hash): .changedMeanwhile(file: path, etag: hash)
-        case .other: .unsuitable("\(path) is a link or not a regular file; edit it on disk, not through the web")
-        }
     }
 }

@@ -1,0 +1,159 @@
+import CampaignFiles
+package import Model
+
+/// Campaigns to start from. Each one reaches only devices with the tag `testers`, and at most 1,000 of them, so that no
+/// mistake becomes a broadcast.
+package enum CampaignGallery: String, CaseIterable, Sendable {
+    case episode, news, refresh, comeback, comparison, blank
+
+    package var title: String {
+        switch self {
+        case .episode: "New episode"
+        case .news: "Breaking news"
+        case .refresh: "Silent refresh"
+        case .comeback: "Bring people back"
+        case .comparison: "A/B test"
+        case .blank: "Blank"
+        }
+    }
+
+    package var summary: String {
+        switch self {
+        case .episode: "Tell listeners that an episode is out. You fill in its title for each send."
+        case .news: "A headline that cannot wait, and is worth nothing an hour later."
+        case .refresh: "Wake the app so that it fetches new content. Nothing is shown."
+        case .comeback:
+            "Remind people who have not opened the app for a month. Choose a time of day by their own clock."
+        case .comparison: "Send two texts to halves of the audience, and compare them."
+        case .blank: "One title and one text, for everything else."
+        }
+    }
+
+    /// The texts of the campaign's file and of its templates' files, by the templates' names.
+    package func files(name: String, topic: String) -> (campaign: String, templates: [(name: String, text: String)]) {
+        let templates =
+            self == .comparison
+            ? [
+                (name, Self.template(name, "Your week in audio", "Three episodes wait for you.")),
+                ("\(name)-b", Self.template("\(name)-b", "Three new episodes", "Listen on your way home.")),
+            ]
+            : [(name, template(name))]
+        return (campaign(name, topic), templates)
+    }
+
+    private func template(_ name: String) -> String {
+        switch self {
+        case .episode: Self.template(name, "New episode", "{{title}} is out. Listen now.", link: true)
+        case .news:
+            Self.template(name, "Breaking news", "{{headline}}", "interruption_level: time-sensitive\n", link: true)
+        case .comeback: Self.template(name, "We saved your place", "New episodes are waiting for you.")
+        case .comparison, .blank: Self.template(name, "Title", "Text")
+        case .refresh:
+            """
+            template: "\(name)"
+
+            # A silent push holds nothing but keys of the app.
+            custom:
+              refresh: content
+
+            """
+        }
+    }
+
+    private static func template(
+        _ name: String, _ title: String, _ body: String, _ more: String = "", link: Bool = false
+    ) -> String {
+        """
+        template: "\(name)"
+        default_locale: en
+
+        alert:
+          en:
+            title: "\(title)"
+            body: "\(body)"
+
+        sound: default
+        \(more)\(link ? "\ncustom:\n  link_url: \"{{link_url}}\"\n" : "")
+        """
+    }
+
+    private func campaign(_ name: String, _ topic: String) -> String {
+        var text = """
+            campaign: "\(name)"
+            topic: "\(topic)"
+            push_type: \(self == .refresh ? "background" : "alert")
+            \(self == .refresh ? "priority: 5\n" : "")template: "\(name)"
+            audience: tag("testers")\(self == .comeback ? " and not last_seen within 30 days" : "")
+
+            """
+        switch self {
+        case .episode: text += "\nvariables:\n  title: \"\"\n  link_url: \"\"\n"
+        case .news: text += "\nvariables:\n  headline: \"\"\n  link_url: \"\"\n"
+        case .comparison:
+            text +=
+                "\nvariants:\n  a: {weight: 50, template: \"\(name)\"}\n  b: {weight: 50, template: \"\(name)-b\"}\n"
+        case .comeback, .refresh, .blank: break
+        }
+        text += """
+
+            expires_after: \(self == .news ? "1h" : self == .refresh ? "30m" : "4h")
+            guards: {min_reach: 1, max_reach: 1000}
+
+            """
+        return text
+    }
+}
+
+extension ManageFiles {
+    /// Creates a campaign with its templates. Nothing is written if one of the files exists, or would have errors.
+    /// Returns the change that waits for release, if the campaign does.
+    package func create(
+        _ name: String, _ files: (campaign: String, templates: [(name: String, text: String)]), mayStart: Bool,
+        by actor: Actor, now: Timestamp
+    ) async throws -> Int64? {
+        try requireNew(.campaign, name)
+        for template in files.templates { try requireNew(.template, template.name) }
+        let beside = Dictionary(files.templates.map { (pathOfNew(.template, $0.name), $0.text) }) { $1 }
+        let found = try await validate(.campaign, name, text: files.campaign, beside: beside, now: now)
+        if let problem = found.problems.first(where: { $0.severity == "error" }) {
+            throw Failure(.invalidData, problem.what + (problem.advice.isEmpty ? "" : "; \(problem.advice)"))
+        }
+        for template in files.templates {
+            _ = try await write(
+                .template, template.name, text: template.text, .new, mayStart: mayStart, by: actor, now: now)
+        }
+        return try await write(.campaign, name, text: files.campaign, .new, mayStart: mayStart, by: actor, now: now)
+            .held
+    }
+
+    /// Returns the files of a copy under another name. The copy is started by a person only: two campaigns with the
+    /// same time or feed would send everything twice.
+    package func copy(
+        of name: String, as new: String
+    ) throws -> (campaign: String, templates: [(name: String, text: String)]) {
+        let source = try current(.campaign, name)
+        guard let text = source.text else { throw FileRefusal.noText(file: try path(.campaign, name)) }
+        let campaign = campaign(ofText: text, name: name)
+        var copy = YAMLText(text)
+        var edits: [YAMLText.Edit] = [.init(["campaign"], .text(new))]
+        for path in [["schedule", "cron"], ["schedule", "at"], ["trigger"]] { edits.append(.init(path, nil)) }
+        if campaign?.schedule?.quietHours == nil {
+            edits += ["zone", "unknown_zone", "missed_zone"].map { .init(["schedule", $0], nil) }
+        }
+        var templates: [(name: String, text: String)] = []
+        if let template = campaign?.template, campaign?.variants.isEmpty == true,
+            let text = try current(.template, template).text
+        {
+            var own = YAMLText(text)
+            do { try own.apply([.init(["template"], .text(new))]) } catch { throw Self.unsuitable(template) }
+            templates.append((new, own.written))
+            edits.append(.init(["template"], .text(new)))
+        }
+        do { try copy.apply(edits) } catch { throw Self.unsuitable(name) }
+        return (copy.written, templates)
+    }
+
+    private static func unsuitable(_ name: String) -> Failure {
+        Failure(.invalidData, "\(name) has errors or an unusual form, and cannot be copied; open its files")
+    }
+}

@@ -1,0 +1,225 @@
+// Previews a campaign's form while a person fills it in. Without this script, the form's buttons do the same.
+(() => {
+  "use strict";
+  const form = document.getElementById("composer");
+  if (!form) return;
+  const pause = 400, waitMax = 20000;
+  const place = `fanfare compose ${form.getAttribute("action")}`;
+  const address = form.getAttribute("action");
+  const reach = form.querySelector("output.reach");
+  let timer, counter, running = null, isWaiting = false, counting = null, last = null;
+
+  const state = () => new URLSearchParams([...new FormData(form)].filter(([name]) => !name.startsWith("etag."))).toString();
+  const opened = state();
+  const isTyped = () => "unsaved" in form.dataset || state() !== opened;
+
+  // What is not saved survives the end of the session, and of the page, in this tab.
+  const storage = (use) => { try { return use(sessionStorage); } catch { return null; /* Off, or full. */ } };
+  const keep = () => storage((kept) => isTyped() ? kept.setItem(place, state()) : kept.removeItem(place));
+
+  const restore = () => {
+    const kept = storage((kept) => kept.getItem(place));
+    if (new URLSearchParams(location.search).has("saved") || new URLSearchParams(location.search).has("held")) {
+      storage((kept) => kept.removeItem(place));
+      return;
+    }
+    if (!kept || kept === opened || "unsaved" in form.dataset) return;
+    const fields = new URLSearchParams(kept);
+    for (const field of form.elements) {
+      if (!field.name || field.name.startsWith("etag.") || field.tagName === "BUTTON") continue;
+      if (field.type === "checkbox") field.checked = fields.has(field.name);
+      else if (field.type === "radio") field.checked = fields.get(field.name) === field.value;
+      else if (fields.has(field.name)) field.value = fields.get(field.name);
+    }
+    const note = document.createElement("p"), discard = document.createElement("button");
+    note.className = "notice paused restored";
+    note.setAttribute("role", "status");
+    note.textContent = "These are the changes that you had not saved. ";
+    discard.type = "button";
+    discard.textContent = "Discard them";
+    discard.addEventListener("click", () => { storage((kept) => kept.removeItem(place)); form.dataset.sent = "1"; location.reload(); });
+    note.append(discard);
+    form.prepend(note);
+    check();
+  };
+
+  const say = (text, link) => {
+    const target = form.querySelector('[data-target="found"]'), note = document.createElement("p"), word = document.createElement("span");
+    note.className = "summary";
+    word.className = "state paused";
+    word.textContent = text;
+    note.append(word);
+    if (link) {
+      const sign = document.createElement("a");
+      sign.href = link;
+      sign.textContent = "Sign in";
+      sign.addEventListener("click", () => { form.dataset.sent = "1"; });
+      note.append(" ", sign);
+    }
+    target.replaceChildren(note);
+  };
+
+  // One request at a time: the next one begins with what is typed until then.
+  const check = async () => {
+    if (running) { isWaiting = true; return; }
+    const fields = new URLSearchParams(new FormData(form));
+    const values = document.getElementById("try");
+    if (values) for (const [name, value] of new FormData(values)) {
+      if (name.startsWith("v.") || name === "device" || name === "variant") fields.append(name, value);
+    }
+    fields.set("part", "check");
+    running = fetch(address, { method: "POST", body: fields, redirect: "error", signal: AbortSignal.timeout(waitMax) });
+    try {
+      const answer = await running, text = await answer.text();
+      if (answer.status === 401) say("Not checked: your session has ended, and your changes are kept.", `/sign-in?next=${encodeURIComponent(location.pathname)}`);
+      else if (!answer.ok) say(`Not checked: the server refuses the check (status ${answer.status}).`);
+      else show(new DOMParser().parseFromString(text, "text/html"));
+    } catch {
+      say("Not checked: the server does not respond.");
+      clearTimeout(timer);
+      timer = setTimeout(check, 5000);
+    }
+    running = null;
+    if (isWaiting) { isWaiting = false; check(); }
+  };
+
+  const show = (parts) => {
+    for (const part of parts.querySelectorAll("[data-part]")) {
+      const target = document.querySelector(`[data-target="${CSS.escape(part.dataset.part)}"]`);
+      if (!target || target.innerHTML.trim() === part.innerHTML.trim()) continue;
+      if (part.dataset.part === "phones" && !part.querySelector(".phone")) continue;
+      // New variables get a field; the fields that a person types in stay as they are.
+      if (part.dataset.part === "variables") {
+        for (const field of part.querySelectorAll("[name]")) {
+          if (!form.elements[field.name]) target.append(field.closest("p"));
+        }
+        continue;
+      }
+      target.replaceChildren(...part.childNodes);
+    }
+    tools();
+    order();
+  };
+
+  const count = async () => {
+    const who = [...new FormData(form)].filter(([name]) => name.startsWith("c.who") || name.startsWith("n."));
+    const fields = new URLSearchParams(who).toString();
+    if (fields === last || fields.includes("c.who=sql")) return;
+    last = fields;
+    counting?.abort();
+    counting = new AbortController();
+    reach.setAttribute("aria-busy", "true");
+    try {
+      const answer = await fetch(`${address}/count`, { method: "POST", body: new URLSearchParams(who), signal: counting.signal });
+      if (answer.ok) reach.innerHTML = await answer.text();
+      reach.removeAttribute("aria-busy");
+    } catch (error) {
+      if (error.name !== "AbortError") { last = null; reach.removeAttribute("aria-busy"); }
+    }
+  };
+
+  // The phone of the language under edit comes first.
+  let language = null;
+  const order = () => {
+    for (const phone of document.querySelectorAll(".phones .phone")) {
+      phone.closest("li").style.order = language && phone.lang === language ? -1 : 0;
+    }
+  };
+
+  // Letters, variables and emoji for the text field that was used last.
+  const emoji = "🎧 🎙️ 📣 🔔 ⭐ ✨ 🎉 🔥 ❤️ 👀 🙌 👋 ⏰ 📅 📰 📺 🎬 🎮 🏆 ⚽ 🛒 🏷️ 💡 ✅ ⚠️ 🚨 🌍 ☀️ ❄️ 🎁".split(" ");
+  const bar = form.querySelector(".tools");
+  let field = null;
+  const insert = (text) => {
+    const target = field ?? form.querySelector("[data-text]");
+    target.setRangeText(text, target.selectionStart, target.selectionEnd, "end");
+    target.focus();
+    target.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  const button = (label, text, title) => {
+    const item = document.createElement("button");
+    item.type = "button";
+    item.className = "chip";
+    item.textContent = label;
+    if (title) item.title = title;
+    item.addEventListener("click", () => insert(text));
+    return item;
+  };
+  const tools = () => {
+    const names = [...form.querySelectorAll('[name^="c.variables."]')].map((one) => one.name.slice("c.variables.".length));
+    const shown = [...bar.querySelectorAll("[data-name]")].map((one) => one.dataset.name);
+    for (const name of names.filter((name) => !shown.includes(name))) {
+      const chip = button(name, `{{${name}}}`, "Inserts the value of each send");
+      chip.dataset.name = name;
+      bar.insertBefore(chip, bar.querySelector("details"));
+    }
+    if (!bar.querySelector("details")) {
+      const list = document.createElement("details"), summary = document.createElement("summary");
+      summary.textContent = "Emoji";
+      list.append(summary, ...emoji.map((one) => button(one, one)));
+      bar.append(list);
+    }
+    bar.hidden = false;
+  };
+  const letters = () => {
+    for (const one of form.querySelectorAll("[data-text]")) {
+      const label = one.closest("label");
+      if (!label) continue;
+      let number = label.querySelector(".letters");
+      if (!number) {
+        number = document.createElement("span");
+        number.className = "letters";
+        label.insertBefore(number, one);
+      }
+      number.textContent = one.value ? `${[...one.value].length}` : "";
+    }
+  };
+
+  form.addEventListener("focusin", (event) => {
+    if ("text" in event.target.dataset) field = event.target;
+    const block = event.target.closest("[data-language]");
+    if (block) { language = block.dataset.language; order(); }
+  });
+  form.addEventListener("input", (event) => {
+    keep();
+    letters();
+    clearTimeout(timer);
+    timer = setTimeout(check, pause);
+    if (/^(c\.who|n\.)/.test(event.target.name)) { clearTimeout(counter); counter = setTimeout(count, pause); }
+  });
+  // Ctrl+S or Cmd+S saves, as in other editors.
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "s" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    form.requestSubmit(form.querySelector('button[value="save"]'));
+  });
+  form.addEventListener("submit", () => {
+    form.dataset.sent = "1";
+    // What was typed into the form of values goes along, so that the page shows it again.
+    const values = document.getElementById("try");
+    for (const [name, value] of values ? new FormData(values) : []) {
+      const own = document.createElement("input");
+      own.type = "hidden";
+      own.name = name;
+      own.value = value;
+      form.append(own);
+    }
+  });
+  addEventListener("beforeunload", (event) => { if (isTyped() && !form.dataset.sent) event.preventDefault(); });
+
+  // A value usually has one line: Enter plans, as in other fields, and Shift+Enter inserts a line break.
+  const plan = document.getElementById("try");
+  for (const value of plan ? plan.querySelectorAll("textarea") : []) {
+    value.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      plan.requestSubmit(plan.querySelector("button"));
+    });
+    value.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(check, pause); });
+  }
+  tools();
+  letters();
+  restore();
+  if ("unsaved" in form.dataset) keep();
+  count();
+})();

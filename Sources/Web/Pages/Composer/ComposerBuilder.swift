@@ -1,0 +1,173 @@
+import CampaignFiles
+import Campaigns
+import Foundation
+import Model
+
+/// Builds the page of a campaign with the composer, from the saved files or with the fields of a form.
+struct ComposerBuilder: Sendable {
+    private static let startsShown = 5
+    /// The groups of fields of which a form sends only those that are switched on.
+    private static let switches = ["who.", "repeat."]
+
+    /// The texts of the two files with the form's changes.
+    struct Edited: Sendable {
+        var files: ComposedFiles
+        var fields: ComposerFields
+        var drafts: [CampaignPageBuilder.Draft]
+        /// The changed texts, by path.
+        var texts: [String: String]
+    }
+
+    let pages: CampaignPageBuilder
+
+    private var cases: UseCases { pages.cases }
+
+    /// Returns the page with the composer. If the form cannot show the files, the page shows them instead, and says
+    /// why.
+    ///
+    /// - Parameters:
+    ///   - fields: the form that was sent. `nil` for the saved files.
+    ///   - isPart: whether only the changing parts are needed.
+    func page(_ input: CampaignPage.Input, _ fields: [String: String]? = nil) async throws -> CampaignPage {
+        var page = try await pages.page(input)
+        guard page.files.allSatisfy(\.isEditable) else { return page }
+        guard let files = files(of: page) else {
+            page.filesReason =
+                "The form shows a campaign together with its template, and there is no such template file."
+            return page
+        }
+        if let obstacle = files.obstacle {
+            page.filesReason = obstacle
+            return page
+        }
+        let posted = fields.map { Self.posted($0, over: files.fields) } ?? files.fields
+        var form = form(files, posted, page)
+        do {
+            if fields != nil {
+                let edited = try edited(page, files, posted)
+                form = self.form(files, edited.fields, page)
+                form.isUnsaved = !edited.drafts.isEmpty
+                try await put(edited, input, into: &page, &form)
+            } else {
+                show(page.files.flatMap(\.troubles), in: &form)
+            }
+        } catch let fault as YAMLText.Fault {
+            page.problem = [Self.summary(of: fault)]
+        }
+        let texts = form.isUnsaved ? try edited(page, files, posted).texts : [:]
+        form.nexts = try cases.files.starts(pages.name, drafts: texts, atMost: Self.startsShown, now: cases.now)
+            .map(CampaignPage.Next.init)
+        try await offer(page, posted, in: &form)
+        page.composer = form
+        return page
+    }
+
+    /// Returns the changes that a form makes to the files of a page.
+    func edited(_ page: CampaignPage, _ fields: [String: String]) throws -> Edited {
+        guard let files = files(of: page), files.obstacle == nil else {
+            throw Problem.invalid([.init(detail: "The form cannot show these files. Edit them as files.")])
+        }
+        return try edited(page, files, Self.posted(fields, over: files.fields))
+    }
+
+    private func edited(_ page: CampaignPage, _ files: ComposedFiles, _ fields: ComposerFields) throws -> Edited {
+        let new = try files.edited(fields)
+        var edited = Edited(files: files, fields: fields, drafts: [], texts: [:])
+        for (editor, text) in zip(page.files, [new.campaign, new.template]) where editor.text != text {
+            let kind: ManageFiles.Kind = editor.kind == ManageFiles.Kind.campaign.rawValue ? .campaign : .template
+            edited.drafts.append(.init(kind: kind, file: editor.file, text: text, etag: editor.etag))
+            edited.texts[try cases.files.path(kind, editor.file)] = text
+        }
+        // Variables that the new texts use first are declared, and shown.
+        edited.fields = ComposedFiles(campaign: new.campaign, template: new.template).fields
+            .keeping(languagesOf: fields)
+        return edited
+    }
+
+    static func summary(of fault: YAMLText.Fault) -> String {
+        switch fault {
+        case .unreadable: "Not changed: a file has an unusual form that only the file view can change."
+        case .unsuitable(let path):
+            "Not changed: the value \(path) is written in a form that only the file view can change."
+        }
+    }
+
+    private func files(of page: CampaignPage) -> ComposedFiles? {
+        guard page.files.count == 2, page.files.allSatisfy(\.hasText) else { return nil }
+        return ComposedFiles(campaign: page.files[0].text, template: page.files[1].text)
+    }
+
+    private func form(_ files: ComposedFiles, _ fields: ComposerFields, _ page: CampaignPage) -> ComposerForm {
+        ComposerForm(
+            files, fields, address: page.address + "/compose", campaignTag: page.files[0].etag,
+            templateTag: page.files[1].etag)
+    }
+
+    /// Returns the fields that a form sent, with those that were switched off.
+    static func posted(_ form: [String: String], over known: ComposerFields) -> ComposerFields {
+        var fields = ComposerFields()
+        for (name, value) in form where name.hasPrefix("c.") {
+            fields[String(name.dropFirst(2))] = value.replacing("\r\n", with: "\n")
+        }
+        for name in known.values.keys where fields.values[name] == nil && switches.contains(where: name.hasPrefix) {
+            fields[name] = ""
+        }
+        for (kind, state) in [("segment", "in"), ("tag", "in"), ("attribute", "")] {
+            guard let name = form["n.\(kind)"]?.trimmingCharacters(in: .whitespaces), !name.isEmpty else { continue }
+            fields["who.\(kind).\(name)"] = state.isEmpty ? form["n.\(kind).value", default: ""] : state
+        }
+        if let tag = form["language"]?.trimmingCharacters(in: .whitespaces), !tag.isEmpty, form["do"] == "language" {
+            for part in ComposerFields.textParts where fields.values["alert.\(tag).\(part)"] == nil {
+                fields["alert.\(tag).\(part)"] = ""
+            }
+        }
+        for (name, value) in form where name.hasPrefix("remove.") && value == "on" {
+            for part in ComposerFields.textParts { fields["alert.\(name.dropFirst(7)).\(part)"] = "" }
+            fields[name] = "on"
+        }
+        return fields
+    }
+
+    /// Shows what the changed texts mean: their problems and their notifications.
+    private func put(
+        _ edited: Edited, _ input: CampaignPage.Input, into page: inout CampaignPage, _ form: inout ComposerForm
+    ) async throws {
+        guard !edited.texts.isEmpty else { return show(page.files.flatMap(\.troubles), in: &form) }
+        let campaign = page.files[0]
+        let text = edited.drafts.first { $0.kind == .campaign }?.text ?? campaign.text
+        let access = CampaignAccess(cases, pages.caller)
+        let found = try await access.validated(.campaign, campaign.file, text: text, beside: edited.texts).problems
+        show(found.map { FileEditor.Trouble($0, in: nil) }, in: &form)
+        do {
+            page.phones = try await pages.phones(input, drafts: edited.texts)
+            page.phonesReason = nil
+        } catch {
+            page.phonesReason = "Shown as saved, because the form has errors."
+        }
+    }
+
+    private func show(_ troubles: [FileEditor.Trouble], in form: inout ComposerForm) {
+        let errors = troubles.filter { $0.severity == "error" }
+        form.troubles = errors + troubles.filter { $0.severity != "error" }
+        form.isWrong = !errors.isEmpty
+        form.summary = FileEditor.summary(errors: errors.count, warnings: troubles.count - errors.count)
+    }
+
+    private func offer(_ page: CampaignPage, _ fields: ComposerFields, in form: inout ComposerForm) async throws {
+        let topic = try cases.files.topic(ofCampaign: pages.name) ?? ""
+        let values = pages.caller.sees(topic) ? try? await cases.audienceValues.latest(topic) : nil
+        let segments = (try? await SegmentAccess(cases, pages.caller).all()) ?? []
+        form.offer(values ?? AudienceValuesResult(), segments: segments.map(\.name), fields)
+    }
+}
+
+extension ComposerFields {
+    /// Returns the fields with the languages of a form that have no text yet, except removed ones.
+    fileprivate func keeping(languagesOf form: ComposerFields) -> ComposerFields {
+        var fields = self
+        for language in form.languages.subtracting(languages) where form["remove.\(language)"].isEmpty {
+            for part in Self.textParts { fields["alert.\(language).\(part)"] = "" }
+        }
+        return fields
+    }
+}

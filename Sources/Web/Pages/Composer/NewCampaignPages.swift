@@ -1,0 +1,103 @@
+import Campaigns
+import Foundation
+import Hummingbird
+import Model
+
+/// The page for a new campaign with a gallery to start from, and the copying of a campaign.
+struct NewCampaignPages: Sendable {
+    let cases: UseCases
+
+    var routes: [PageRoute] {
+        PageRoute.readingTexts([
+            .get("/new", .edit, show), .post("/new", .edit, create),
+            .post("/campaigns/{campaign}/copy", .edit, copy),
+        ])
+    }
+
+    @Sendable private func show(_ request: PageRequest) async throws -> Response {
+        try requireEditing()
+        return try request.page(.newCampaign, title: "New campaign", try page(request, request.queryFields))
+    }
+
+    @Sendable private func create(_ request: PageRequest) async throws -> Response {
+        try requireEditing()
+        let fields = try await request.form()
+        let name = fields["name", default: ""].trimmingCharacters(in: .whitespaces)
+        let kind = CampaignGallery(rawValue: fields["kind", default: ""]) ?? .blank
+        do {
+            return try await create(name, kind.files(name: name, topic: fields["topic", default: ""]), request)
+        } catch {
+            let problem = try refusal(error, request)
+            var page = try page(request, fields)
+            page.problem = problem.detail
+            return try request.page(
+                .newCampaign, title: "New campaign", page, status: .init(code: problem.status))
+        }
+    }
+
+    @Sendable private func copy(_ request: PageRequest) async throws -> Response {
+        try requireEditing()
+        let (caller, source) = (try request.caller, request.path("campaign"))
+        try CampaignAccess(cases, caller).require(source)
+        let name = try await request.form()["name", default: ""].trimmingCharacters(in: .whitespaces)
+        do {
+            return try await create(name, try cases.files.copy(of: source, as: name), request)
+        } catch {
+            let problem = try refusal(error, request)
+            var page = try await ComposerBuilder(pages: CampaignPageBuilder(cases, caller, source)).page(.init())
+            page.problem = problem.detail.split(separator: "\n").map(String.init)
+            return try request.page(.campaign, title: page.name, page, status: .init(code: problem.status))
+        }
+    }
+
+    private func create(
+        _ name: String, _ files: (campaign: String, templates: [(name: String, text: String)]), _ request: PageRequest
+    ) async throws -> Response {
+        let caller = try request.caller
+        let access = CampaignAccess(cases, caller)
+        // The templates are new, so they belong to no app yet.
+        try cases.files.requireNew(.campaign, name)
+        for template in files.templates { try cases.files.requireNew(.template, template.name) }
+        try access.requireCreating(name, text: files.campaign, templates: Set(files.templates.map(\.name)))
+        let held = try await cases.files.create(
+            name, files, mayStart: caller.role.may(.run), by: caller.actor, now: cases.now)
+        return PageRequest.seeOther(held.map { "/changes#change-\($0)" } ?? CampaignPage.address(name))
+    }
+
+    private func refusal(_ error: any Error, _ request: PageRequest) throws -> Problem {
+        let problem = Problem(error, for: try request.caller)
+        guard problem.status < 500 || problem.status == 503 else { throw error }
+        return problem
+    }
+
+    private func requireEditing() throws {
+        guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
+    }
+
+    private func page(_ request: PageRequest, _ fields: [String: String]) throws -> NewCampaignPage {
+        let topics = cases.configuration().apps.map(\.topic).filter(try request.caller.sees)
+        let chosen = CampaignGallery(rawValue: fields["kind", default: ""]) ?? .episode
+        return NewCampaignPage(
+            name: fields["name", default: ""], topics: .init(topics, chosen: fields["topic"]),
+            hasSeveral: topics.count > 1,
+            kinds: CampaignGallery.allCases.map {
+                .init(kind: $0.rawValue, title: $0.title, summary: $0.summary, isChosen: $0 == chosen)
+            })
+    }
+}
+
+/// The gallery of campaigns to start from.
+struct NewCampaignPage: Sendable {
+    struct Kind: Sendable {
+        var kind: String
+        var title: String
+        var summary: String
+        var isChosen: Bool
+    }
+
+    var name: String
+    var topics: [CampaignPage.Option]
+    var hasSeveral: Bool
+    var kinds: [Kind]
+    var problem: String?
+}

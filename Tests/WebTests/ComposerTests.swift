@@ -1,0 +1,237 @@
+import CampaignFiles
+import Campaigns
+import Foundation
+import Model
+import SendingScene
+import Store
+import TestSupport
+import Testing
+
+@testable import Web
+
+/// The form over a campaign and its template, as a browser without script uses it.
+@Suite(.timeLimit(.minutes(10)))
+struct ComposerTests {
+    private static let page = "/campaigns/new-podcast"
+    private static let commented = """
+        # who gets it
+        campaign: new-podcast
+        topic: com.example.app   # the app
+        push_type: alert
+        template: new-podcast
+        audience: locale in ("en", "de")
+        variables: {show: WenderCast, title: ""}
+        # four hours
+        expires_after: 4h
+
+        """
+
+    private static func with(_ body: (WebScene) async throws -> Void) async throws {
+        try await WebScene.with(WebScene.editingOfTwoApps) { scene in
+            try await scene.addCampaign()
+            try scene.folder.write(commented, to: "campaigns/new-podcast.yaml")
+            try await body(scene)
+        }
+    }
+
+    /// The fields of the form on the page, as a browser sends them.
+    private static func form(_ scene: WebScene, _ page: String = page, as role: AccessRole = .admin) async throws
+        -> [String: String]
+    {
+        let text = try await scene.page(page, as: role).text
+        return [
+            "etag.campaign": try #require(WebScene.field("etag.campaign", in: text)),
+            "etag.template": try #require(WebScene.field("etag.template", in: text)), "do": "save",
+        ]
+    }
+
+    private static func post(
+        _ scene: WebScene, _ form: [String: String], _ fields: [String: String], as role: AccessRole = .admin,
+        to page: String = page
+    ) async throws -> WebScene.Answer {
+        try await scene.page("\(page)/compose", as: role, form: form.merging(fields) { $1 })
+    }
+
+    @Test func `a campaign opens as a form, and a save changes only what was changed`() async throws {
+        try await Self.with { scene in
+            let open = try await scene.page(Self.page, as: .author)
+            #expect(open.text.contains("name=\"c.alert.de.title\" value=\"Neu bei {{show}}\""))
+            #expect(open.text.contains("name=\"c.who.locale.de\" checked"))
+            #expect(!open.text.contains("<code>") && !open.text.contains("--var"))
+            let viewer = try await scene.page(Self.page, as: .viewer)
+            #expect(!viewer.text.contains("c.alert.de.title") && !viewer.text.contains("class=\"tabs\""))
+            let form = try await Self.form(scene)
+            let fields = [
+                "c.alert.de.title": "Neue Folge: {{title}}", "c.who": "choose", "c.who.locale.de": "on",
+                "c.variables.show": "Wender \"Cast\"",
+            ]
+            let saved = try await Self.post(scene, form, fields)
+            #expect(saved.status == 303)
+            let after = try await scene.page(try #require(saved.header("location")), as: .author)
+            #expect(after.text.contains("Saved."))
+            #expect(
+                scene.text(of: "campaigns/new-podcast.yaml")
+                    == Self.commented.replacing(
+                        "audience: locale in (\"en\", \"de\")", with: "audience: >-\n  locale in (\"de\")"
+                    ).replacing("show: WenderCast", with: "show: \"Wender \\\"Cast\\\"\""))
+            #expect(
+                scene.text(of: "templates/new-podcast.yaml")
+                    == WebScene.templateText.replacing("Neu bei {{show}}", with: "Neue Folge: {{title}}"))
+        }
+    }
+
+    @Test func `a preview shows what is typed, its mistakes, the next starts and new variables, and saves nothing`()
+        async throws
+    {
+        try await Self.with { scene in
+            let form = try await Self.form(scene).merging(["part": "check", "do": "preview"]) { $1 }
+            let fields = [
+                "c.alert.de.body": "{{guest}} spricht.", "c.start": "repeat", "c.repeat.time": "09:00",
+                "c.repeat.MON": "on", "c.zone": "Europe/Berlin",
+            ]
+            let parts = try await Self.post(scene, form, fields)
+            #expect(parts.text.contains("&lt;guest&gt; spricht."))
+            #expect(parts.text.contains("name=\"c.variables.guest\""))
+            #expect(parts.text.contains("09:00 in Europe/Berlin") && parts.text.contains("no value for"))
+            #expect(parts.text.components(separatedBy: "class=\"next\"").count == 6)
+            #expect(parts.text.contains("Not saved yet."))
+            let wrong = try await Self.post(scene, form, ["c.badge": "many"])
+            #expect(wrong.text.contains("badge") && wrong.text.contains("error"))
+            #expect(scene.text(of: "campaigns/new-podcast.yaml") == Self.commented)
+            let refused = try await Self.post(scene, try await Self.form(scene), ["c.badge": "many"])
+            #expect(refused.status == 422 && refused.text.contains("Not saved: correct the errors first."))
+            #expect(refused.text.contains("name=\"c.badge\" value=\"many\""))
+        }
+    }
+
+    @Test func `a language is added and removed without a script`() async throws {
+        try await Self.with { scene in
+            let form = try await Self.form(scene)
+            let added = try await Self.post(scene, form, ["do": "language", "language": "fr"])
+            #expect(added.text.contains("name=\"c.alert.fr.title\"") && added.text.contains("French"))
+            let saved = try await Self.post(
+                scene, form, ["c.alert.fr.title": "Nouveau", "c.alert.fr.body": "{{title}}", "remove.de": "on"])
+            #expect(saved.status == 303)
+            let text = try #require(scene.text(of: "templates/new-podcast.yaml"))
+            #expect(text.contains("fr: {title: \"Nouveau\", body: \"{{title}}\"}") && !text.contains("de:"))
+        }
+    }
+
+    @Test func `the text of someone else is not overwritten`() async throws {
+        try await Self.with { scene in
+            let form = try await Self.form(scene)
+            try scene.folder.write(Self.commented.replacing("4h", with: "5h"), to: "campaigns/new-podcast.yaml")
+            let late = try await Self.post(scene, form, ["c.variables.show": "Mine", "c.alert.en.title": "Mine"])
+            #expect(late.status == 412)
+            #expect(
+                late.text.contains("someone else changed the campaign") && late.text.contains("Save mine over theirs"))
+            #expect(scene.text(of: "campaigns/new-podcast.yaml")?.contains("5h") == true)
+            #expect(scene.text(of: "templates/new-podcast.yaml") == WebScene.templateText)
+        }
+    }
+
+    @Test func `a change of a schedule by an author waits for release`() async throws {
+        try await Self.with { scene in
+            let fields = ["c.start": "once", "c.at.date": "2099-12-01", "c.at.time": "09:00", "c.zone": "UTC"]
+            let answer = try await Self.post(
+                scene, try await Self.form(scene, as: .author), fields.merging(["c.variables.title": "x"]) { $1 },
+                as: .author)
+            #expect(answer.status == 303 && answer.header("location")?.contains("held=compose") == true)
+            #expect(scene.text(of: "campaigns/new-podcast.yaml") == Self.commented)
+            let page = try await scene.page(Self.page, as: .author)
+            #expect(page.text.contains("waits for release") && page.text.contains("value=\"2099-12-01\""))
+        }
+    }
+
+    @Test func `a file that the form cannot show opens as a file, with the reason`() async throws {
+        try await Self.with { scene in
+            try scene.folder.write(
+                "template: new-podcast\nalert: {loc_key: NEW}\n", to: "templates/new-podcast.yaml")
+            let page = try await scene.page(Self.page, as: .author)
+            #expect(page.text.contains("The key loc_key refers to texts that the app translates."))
+            #expect(page.text.contains("id=\"template-new-podcast\""))
+        }
+    }
+
+    @Test func `each campaign of the gallery is valid, and opens`() async throws {
+        try await Self.with { scene in
+            for kind in CampaignGallery.allCases {
+                let name = "new-\(kind.rawValue)"
+                let form = ["name": name, "kind": kind.rawValue, "topic": PipelineScene.topic]
+                let made = try await scene.page("/new", as: .author, form: form)
+                #expect(made.status == 303, "\(kind): \(made.text)")
+                let page = try await scene.page("/campaigns/\(name)", as: .author)
+                #expect(page.text.contains("no problem") || page.text.contains("files ok"), "\(kind): \(page.text)")
+                let again = try await scene.page("/new", as: .author, form: form)
+                #expect(again.status == 422 && again.text.contains("already exists"), "\(kind)")
+            }
+            #expect(try await scene.page("/new", as: .viewer).status == 403)
+            let other = try await scene.page(
+                "/new", form: ["name": "theirs", "kind": "blank", "topic": PipelineScene.topic],
+                headers: try await scene.confinedVisitor(to: "com.example.other"))
+            #expect(other.status == 403 && scene.text(of: "campaigns/theirs.yaml") == nil)
+        }
+    }
+
+    @Test func `a copy has the texts of its source, and never starts by itself`() async throws {
+        try await Self.with { scene in
+            let daily = Self.commented + "schedule: {cron: \"0 9 * * *\", zone: UTC}\n"
+            try scene.folder.write(daily, to: "campaigns/new-podcast.yaml")
+            let made = try await scene.page("\(Self.page)/copy", as: .author, form: ["name": "copy"])
+            #expect(made.status == 303, "\(made.text)")
+            let copy = try #require(scene.text(of: "campaigns/copy.yaml"))
+            #expect(
+                copy
+                    == Self.commented.replacing("campaign: new-podcast", with: "campaign: copy")
+                    .replacing("template: new-podcast", with: "template: copy"))
+            let template = WebScene.templateText.replacing("template: new-podcast", with: "template: copy")
+            #expect(scene.text(of: "templates/copy.yaml") == template)
+            #expect(try await scene.page("\(Self.page)/copy", as: .author, form: ["name": "copy"]).status == 422)
+        }
+    }
+
+    @Test func `validate agrees with the page on 200 saves`() async throws {
+        try await Self.with { scene in
+            var random = SeededGenerator(seed: 5)
+            var (saved, refused) = (0, 0)
+            let choices: [(String, [String])] = [
+                ("c.alert.en.title", ["", "A", "{{title}}", "{{", "{{device.model}} \"x\""]),
+                ("c.alert.de.body", ["", "b: c # d", "{{show}}\nzwei", "{{device.nothing}}"]),
+                ("c.badge", ["", "+1", "3", "x"]), ("c.expires_after", ["", "4h", "soon"]),
+                ("c.who.version", ["", "4.2", "new"]), ("c.who.seen", ["", "30", "0"]),
+                ("c.sound", ["", "default"]), ("c.default_locale", ["en", "de", "xx"]),
+                ("c.variables.title", ["", "The Reef"]), ("c.interruption_level", ["", "active", "loud"]),
+                ("c.at.date", ["2099-01-01", "", "tomorrow"]), ("c.start", ["hand", "once"]),
+            ]
+            for round in 0..<200 {
+                var fields = ["c.who": "choose", "c.who.locale.en": "on", "c.zone": "UTC", "c.at.time": "09:00"]
+                for _ in 0..<3 {
+                    guard let (name, values) = choices.randomElement(using: &random) else { continue }
+                    fields[name] = values.randomElement(using: &random)
+                }
+                let before = [
+                    "campaigns/new-podcast.yaml": scene.text(of: "campaigns/new-podcast.yaml"),
+                    "templates/new-podcast.yaml": scene.text(of: "templates/new-podcast.yaml"),
+                ]
+                let answer = try await Self.post(scene, try await Self.form(scene), fields)
+                if answer.status == 303 {
+                    saved += 1
+                } else {
+                    refused += 1
+                    #expect(answer.status == 422, "\(round): \(fields)")
+                    // The texts that the page refused are written past it.
+                    let known = ComposedFiles(
+                        campaign: before["campaigns/new-podcast.yaml"].flatMap(\.self) ?? "",
+                        template: before["templates/new-podcast.yaml"].flatMap(\.self) ?? "")
+                    let edited = try known.edited(ComposerBuilder.posted(fields, over: known.fields))
+                    try scene.folder.write(edited.campaign, to: "campaigns/new-podcast.yaml")
+                    try scene.folder.write(edited.template, to: "templates/new-podcast.yaml")
+                }
+                let found = try await scene.webConsole.cases.files.campaign("new-podcast", now: scene.sending.clock.now)
+                #expect((found.campaign.errors == 0) == (answer.status == 303), "\(round): \(fields) \(found.problems)")
+                for (file, text) in before { try scene.folder.write(text ?? "", to: file) }
+            }
+            #expect(saved > 40 && refused > 40, "\(saved) saved, \(refused) refused")
+        }
+    }
+}
