@@ -5,19 +5,22 @@ enum CampaignFields {
     static let order = [
         "": CampaignKeys.shape.keys.map(\.name), "schedule": CampaignKeys.Schedule.shape.keys.map(\.name),
         "schedule.quiet_hours": CampaignKeys.QuietHours.shape.keys.map(\.name),
-        "trigger": CampaignKeys.Trigger.shape.keys.map(\.name),
+        "trigger": CampaignKeys.Trigger.shape.keys.map(\.name), "guards": CampaignKeys.Guards.shape.keys.map(\.name),
     ]
 
     private static let shown: Set<String> = [
         "campaign", "topic", "push_type", "template", "audience", "variables", "schedule", "trigger", "expires_after",
-        "priority",
+        "priority", "guards",
     ]
+
+    private static let reachGuards = ["max_reach", "min_reach"]
 
     static func read(_ root: FileNode) -> [String: String] {
         var values = AudienceFields.read(root)
         for name in root["variables"]?.keys ?? [] { values["variables.\(name)"] = root.text("variables", name) }
         values["priority"] = root.text("priority")
         values["expires_after"] = root.text("expires_after")
+        for name in reachGuards { values["guards.\(name)"] = root.text("guards", name) }
         values.merge(start(root)) { $1 }
         for name in ["zone", "unknown_zone", "late_by_max"] { values[name] = root.text("schedule", name) }
         for name in ["from", "to", "policy"] { values["quiet.\(name)"] = root.text("schedule", "quiet_hours", name) }
@@ -57,6 +60,9 @@ enum CampaignFields {
             values[["variables", name]] = .text(fields["variables.\(name)"])
         }
         for name in ["priority", "expires_after"] where !fields[name].isEmpty { values[[name]] = .word(fields[name]) }
+        for name in reachGuards where !fields["guards.\(name)"].isEmpty {
+            values[["guards", name]] = .word(fields["guards.\(name)"])
+        }
         values[["audience"]] = AudienceFields.value(fields)
         addStart(fields, to: &values)
         addQuietHours(fields, to: &values)
@@ -109,6 +115,7 @@ enum CampaignFields {
 
     static func beyond(_ root: FileNode) -> [String] {
         root.keys.filter { !shown.contains($0) }
+            + ["max_growth"].filter { root["guards"]?[$0] != nil }
             + ["missed_zone"].filter { root["schedule"]?[$0] != nil }
             + ["late_by_max", "max_new"].filter { root["trigger"]?[$0] != nil }.map { "trigger.\($0)" }
     }

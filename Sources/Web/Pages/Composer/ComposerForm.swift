@@ -23,8 +23,8 @@ struct ComposerForm: Sendable {
         /// The name of the form's field.
         var field: String
         var label: String
-        /// The number of devices, or empty if it is not known.
-        var devices: String
+        /// The number of devices, or an attribute's value. `nil` if it is not known.
+        var devices: String?
         var isOn = false
         var isIn = false
         var isOut = false
@@ -83,22 +83,27 @@ struct ComposerForm: Sendable {
     var time: String
     var repeatTime: String
     var days: [Choice] = []
-    /// A repetition that the fields for days and time cannot show.
-    var cron: String
-    var zone: String
+    /// A repetition that the fields for days and time cannot show. `nil` if they can.
+    var cron: String?
+    /// The time zone. `nil` for each device's own clock, and if the file names none.
+    var zone: String?
     var isByDevice: Bool
     var unknownZone: String
     var zones: [String] = []
     var lateBy: String
     var quietFrom: String
+    var hasQuietHours: Bool
     var quietTo: String
     var isDropped: Bool
     var feed: String
     var feedEvery: String
     var expiresAfter: String
+    /// The most and the fewest devices of a send, as texts.
+    var reachMax: String
+    var reachMin: String
     var nexts: [CampaignPage.Next] = []
-    /// The keys that only the files show, as a list. Empty if there is none.
-    var keysBeyond: String
+    /// The keys that only the files show, as a list. `nil` if there is none.
+    var keysBeyond: String?
 
     init(_ files: ComposedFiles, _ fields: ComposerFields, address: String, campaignTag: String, templateTag: String) {
         self.address = address
@@ -114,16 +119,19 @@ struct ComposerForm: Sendable {
         (startsByHand, startsOnce) = (!["once", "repeat", "feed"].contains(start), start == "once")
         (repeats, followsFeed) = (start == "repeat", start == "feed")
         (date, time) = (fields["at.date"], fields["at.time"])
-        (repeatTime, cron) = (fields["repeat.time"], fields["repeat.cron"])
+        repeatTime = fields["repeat.time"]
+        cron = fields["repeat.cron"].isEmpty ? nil : fields["repeat.cron"]
         isByDevice = fields["zone"] == "recipient"
-        zone = isByDevice ? "" : fields["zone"]
+        zone = isByDevice || fields["zone"].isEmpty ? nil : fields["zone"]
+        (reachMax, reachMin) = (fields["guards.max_reach"], fields["guards.min_reach"])
         (unknownZone, lateBy) = (fields["unknown_zone"], fields["late_by_max"])
         (quietFrom, quietTo) = (fields["quiet.from"], fields["quiet.to"])
+        hasQuietHours = !quietFrom.isEmpty
         isDropped = fields["quiet.policy"] == "drop"
         (feed, feedEvery, expiresAfter) = (fields["feed"], fields["feed.every"], fields["expires_after"])
-        keysBeyond = files.keysBeyond.joined(separator: ", ")
+        keysBeyond = files.keysBeyond.isEmpty ? nil : files.keysBeyond.joined(separator: ", ")
         days = zip(ComposerFields.weekdays, Self.weekdayNames).map { day, name in
-            Choice(field: "repeat.\(day)", label: name, devices: "", isOn: fields["repeat.\(day)"] == "on")
+            Choice(field: "repeat.\(day)", label: name, isOn: fields["repeat.\(day)"] == "on")
         }
         levels = .init(
             ["", "passive", "active", "time-sensitive", "critical"], chosen: fields["interruption_level"])
@@ -169,7 +177,7 @@ struct ComposerForm: Sendable {
 
     /// Adds the values to choose from: those of the devices, of the segments, and of the files.
     mutating func offer(_ values: AudienceValuesResult, segments names: [String], _ fields: ComposerFields) {
-        segments = Self.choices("segment", names.map { ($0, "") }, fields)
+        segments = Self.choices("segment", names.map { ($0, nil) }, fields)
         tags = Self.choices("tag", values.tags.map { ($0.name, $0.devices.grouped) }, fields)
         locales = Self.choices("locale", values.locales.map { ($0.name, $0.devices.grouped) }, fields).map { choice in
             var choice = choice
@@ -199,11 +207,11 @@ struct ComposerForm: Sendable {
     }
 
     private static func choices(
-        _ kind: String, _ values: [(name: String, devices: String)], _ fields: ComposerFields
+        _ kind: String, _ values: [(name: String, devices: String?)], _ fields: ComposerFields
     ) -> [Choice] {
         let known = Set(values.map(\.name))
         let others = fields.names(behind: "who.\(kind).").filter { !known.contains($0) }
-        return (values + others.map { ($0, "") }).map { name, devices in
+        return (values + others.map { ($0, nil) }).map { name, devices in
             let field = "who.\(kind).\(name)"
             let state = fields[field]
             return Choice(
