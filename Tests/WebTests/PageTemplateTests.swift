@@ -73,7 +73,8 @@ struct PageTemplateTests {
         Example(template: .approval) {
             ApprovalPages.DetailPage(
                 plan: approval, sentTo: "PRODUCTION", isProduction: true, authors: "a",
-                signatures: [.init(summary: "a", fault: "b")], planAddress: "/plans/1", sinceRun: 1,
+                signatures: [.init(summary: "a", fault: "b")], source: .init(address: "/plans/1", label: "a"),
+                corrects: 1, sinceRun: 1,
                 facts: [.init(name: "a", now: "b", before: "c", differs: true)], maySign: true, problem: "none")
         },
         Example(template: .tokens) {

@@ -22,7 +22,7 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
     /// The environments that the plan would reach now, in words: `PRODUCTION: 18,812 devices`; empty if it reaches no
     /// device.
     package var sentTo: String
-    /// The id of the campaign's last finished run; absent if there is none.
+    /// The id of the run that the plan corrects, or else of the campaign's last finished run; absent if there is none.
     package var sinceRun: Int64?
     package var facts: [Fact]
 
@@ -180,6 +180,8 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
     package var signatures: [Signature]
     /// The run that was created from the plan; absent if there is none.
     package var run: Int64?
+    /// The run that the plan corrects; absent for a plan of a campaign.
+    package var corrects: Int64?
 
     init(_ record: ApprovalRecord, _ people: People, _ policy: ApprovalPolicy, now: Timestamp) {
         let request = record.request
@@ -193,6 +195,7 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
         askedAt = request.askedAt.iso8601
         authors = Set(request.authors.map(people.person)).sorted()
         run = request.run
+        corrects = request.definition.correction?.run
         let judged = policy.judged(record.signatures, people, now: now)
         missing = max(0, needs - judged.count { $0.fault == nil && !$0.signature.isRejection })
         signatures = judged.map { entry in

@@ -87,14 +87,7 @@ package struct KeepPlans: Sendable {
             return .scheduled(signatures: rules?.rule(forReach: try plan.result.reach)?.needs)
         }
         guard let token = plan.token.flatMap(PlanToken.init) else { return .incomplete(try plan.result.unsetVariables) }
-        switch try await approving.latest(campaign: campaign, digest: plan.digest, now: now) {
-        case let asked? where asked.state == ApprovalRequest.State.rejected.rawValue: return .rejected(asked)
-        case let asked? where asked.state == ApprovalRequest.State.open.rawValue:
-            return asked.missing == 0 ? .approved(asked) : .awaitingApproval(asked)
-        default:
-            guard let rules, let summary = rules.summary(forReach: token.reach) else { return .ready }
-            return rules.ceiling.map { token.reach > $0 } == true ? .refused(summary) : .needsApproval(summary)
-        }
+        return try await approving.step(campaign: campaign, digest: plan.digest, reach: token.reach, now: now)
     }
 
     /// Gives the send of a kept plan the name that it was started under.
@@ -130,6 +123,22 @@ package struct KeepPlans: Sendable {
             let now = try? ContentHash(definition), let then = try? ContentHash(plan.definition)
         else { return false }
         return now == then
+    }
+}
+
+extension ApprovePlans {
+    /// Returns the next step of a complete plan that a person starts.
+    ///
+    /// - Parameter digest: the complete digest, in hex.
+    func step(campaign: String, digest: String, reach: Int, now: Timestamp) async throws -> KeepPlans.Step {
+        switch try await latest(campaign: campaign, digest: digest, now: now) {
+        case let asked? where asked.state == ApprovalRequest.State.rejected.rawValue: return .rejected(asked)
+        case let asked? where asked.state == ApprovalRequest.State.open.rawValue:
+            return asked.missing == 0 ? .approved(asked) : .awaitingApproval(asked)
+        default:
+            guard let rules, let summary = rules.summary(forReach: reach) else { return .ready }
+            return rules.ceiling.map { reach > $0 } == true ? .refused(summary) : .needsApproval(summary)
+        }
     }
 }
 

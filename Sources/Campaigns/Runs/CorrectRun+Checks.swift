@@ -50,7 +50,7 @@ extension CorrectRun {
     /// The approvals of a correction.
     enum Signatures {
         case notNeeded
-        /// The correction is large and its text is not prepared, so it needs approvals that it cannot wait for.
+        /// The correction is large and its text is not prepared, so it needs approvals.
         case missing(mayOverride: Bool, person: String)
     }
 
@@ -83,10 +83,13 @@ extension CorrectRun {
         guard mayOverride else {
             throw Failure(
                 .refused,
-                what + ", and approvals.break_glass does not let \(person) send it; \(remedy(order, run))")
+                what + ", and approvals.break_glass does not let \(person) send it; add --for-approval to request the "
+                    + "signatures, or \(remedy(order, run))")
         }
         guard let reason = try RecordedReason.checked(order.reason) else {
-            throw Failure(.refused, what + "; give --reason TEXT, or `reason`, for the audit log")
+            throw Failure(
+                .refused,
+                what + "; add --for-approval to request them, or give --reason TEXT, or `reason`, for the audit log")
         }
         return reason
     }

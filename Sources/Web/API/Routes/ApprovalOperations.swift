@@ -43,7 +43,7 @@ struct ApprovalOperations: Sendable {
                 about: "A waiting plan, compared with its campaign's last run.", permission: .read,
                 parameters: [Self.plan],
                 answers: [.init(.ok, "The plan.", .json(ApprovalDetailResult.self))], problems: Self.problems
-            ) { try .json(try await cases.approval($0.path("plan"), for: $0.caller)) },
+            ) { try .json(try await cases.approval($0.path("plan"), for: $0.caller).result) },
             Operation(
                 method: .post, path: "/approvals/{plan}/approve", id: "approvePlan", subject: "Approvals",
                 about: "Signs a plan for the number of devices shown with it; give its hash in the path or the body. "
@@ -83,7 +83,7 @@ extension UseCases {
     }
 
     /// Returns an approval. Throws "not found" for a caller that is confined to another app.
-    func approval(_ plan: String, for caller: Caller) async throws -> ApprovalDetailResult {
+    func approval(_ plan: String, for caller: Caller) async throws -> ApprovePlans.Detail {
         try await approving.detail(visible(plan, to: caller).digest, now: now)
     }
 

@@ -52,8 +52,10 @@ struct ApprovalPages: Sendable {
         var isProduction: Bool
         var authors: String
         var signatures: [Signature]
-        /// The address of the kept plan, from which it is sent. `nil` if none was kept.
-        var planAddress: String?
+        /// The page from which the plan is sent. `nil` if there is none, or if the visitor may not open it.
+        var source: PlanPage.Link?
+        /// The run that the plan corrects.
+        var corrects: Int64?
         var sinceRun: Int64?
         var facts: [Fact]
         var maySign: Bool
@@ -125,23 +127,35 @@ struct ApprovalPages: Sendable {
     }
 
     private func page(
-        _ request: PageRequest, _ detail: ApprovalDetailResult, problem: String? = nil,
+        _ request: PageRequest, _ found: ApprovePlans.Detail, problem: String? = nil,
         status: HTTPResponse.Status = .ok
     ) async throws -> Response {
-        let approval = detail.approval
-        let plan = try await cases.plans.plan(digest: approval.digest)
+        let (detail, approval) = (found.result, found.result.approval)
         return try request.page(
             .approval, title: approval.campaign,
             DetailPage(
                 plan: Plan(approval), sentTo: detail.sentTo, isProduction: detail.sentTo.contains("PRODUCTION"),
                 authors: approval.authors.joined(separator: ", "),
-                signatures: approval.signatures.map(DetailPage.Signature.init), planAddress: plan?.address,
+                signatures: approval.signatures.map(DetailPage.Signature.init),
+                source: try await source(found, for: try request.caller), corrects: approval.corrects,
                 sinceRun: detail.sinceRun,
                 facts: detail.facts.map { fact in
                     DetailPage.Fact(
                         name: fact.name, now: fact.now ?? "none", before: fact.before ?? "", differs: fact.differs)
                 }, maySign: try request.caller.role.may(.approve), problem: problem),
             status: status)
+    }
+
+    /// Returns the page from which the plan is sent, `nil` if there is none.
+    private func source(_ detail: ApprovePlans.Detail, for caller: Caller) async throws -> PlanPage.Link? {
+        if detail.result.approval.corrects != nil {
+            guard caller.role.may(.run) else { return nil }
+            let address = CorrectionPage.address(of: detail.definition)
+            return .init(address: address, label: "with phones and the button that sends it")
+        }
+        return try await cases.plans.plan(digest: detail.result.approval.digest).map {
+            .init(address: $0.address, label: "with phones, a test and the button that sends it")
+        }
     }
 }
 
@@ -162,7 +176,10 @@ extension ApprovalPages.Plan {
         reach = approval.reach.grouped
         devices = approval.reach.counted("device")
         asked = "\(approval.askedBy), \(approval.askedAt.shownTime)"
-        if mayAsk, approval.state == ApprovalRequest.State.rejected.rawValue { askAddress = "\(address)/ask" }
+        // A correction is asked for again on its own page.
+        if mayAsk, approval.corrects == nil, approval.state == ApprovalRequest.State.rejected.rawValue {
+            askAddress = "\(address)/ask"
+        }
     }
 }
 

@@ -121,17 +121,28 @@ extension PlanPage {
             .approved where !caller.role.may(.run):
             "\(caller.name) is \(caller.role.rawValue): only senders send and ask for approval."
         case .ready: "Check it, test it on a device, and send it."
+        case .outdated: "The campaign's files have changed since this plan was made. Plan it again."
+        case .sent(let run): "\(run.occurrence) is \(run.state.rawValue)."
+        case .refused, .needsApproval, .awaitingApproval, .approved, .rejected:
+            Self.next(step, "Change the values") ?? ""
+        }
+    }
+
+    /// Returns the next step of an approval; `nil` if the step is none of an approval.
+    ///
+    /// - Parameter change: the change that may help after a rejection.
+    static func next(_ step: KeepPlans.Step, _ change: String) -> String? {
+        switch step {
         case .refused(let why): "\(why.prefix(1).uppercased())\(why.dropFirst())."
         case .needsApproval(let rule): "Before it can be sent: \(rule)."
         case .awaitingApproval(let asked): "Requested by \(asked.askedBy), \(asked.askedAt.shownTime)."
         case .approved: "All signatures are there: it may be sent."
-        case .outdated: "The campaign's files have changed since this plan was made. Plan it again."
         case .rejected(let asked):
             asked.signatures.first(where: \.isRejection).map { no in
                 "Rejected by \(no.by)" + (no.reason.map { ": \($0)." } ?? ", without a reason.")
-                    + " Change the values, or ask again."
+                    + " \(change), or ask again."
             } ?? "Rejected."
-        case .sent(let run): "\(run.occurrence) is \(run.state.rawValue)."
+        case .incomplete, .scheduled, .ready, .outdated, .sent: nil
         }
     }
 
@@ -146,7 +157,7 @@ extension PlanPage {
         return "It then waits for \(signatures), and requests \(needs == 1 ? "it" : "them") automatically."
     }
 
-    private static func link(_ step: KeepPlans.Step) -> Link? {
+    static func link(_ step: KeepPlans.Step) -> Link? {
         switch step {
         case .awaitingApproval(let asked), .approved(let asked):
             Link(address: "/approvals/\(asked.digest)", label: "The approval")

@@ -100,7 +100,7 @@ struct ApprovalsCommand: AsyncParsableCommand {
             return Console.print(String(try await session.useCases.approving.statement(plan).dropLast()))
         }
         if let plan {
-            let detail = try await session.useCases.approving.detail(plan, now: session.now)
+            let detail = try await session.useCases.approving.detail(plan, now: session.now).result
             return Console.print(json ? try ResultJSON.text(detail) : ApprovalText.text(detail))
         }
         let list = try await session.useCases.approving.list(includingPast: all, now: session.now)

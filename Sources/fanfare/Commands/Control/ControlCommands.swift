@@ -135,7 +135,8 @@ struct CorrectCommand: AsyncParsableCommand {
             off. Notifications that were read stay read. The template is --template, or the campaign's `correction`, or with \
             --var the run's own template. \
             Stages, quiet hours and signatures do not delay it. If a run of this size needs signatures (`approvals`), \
-            only a person allowed by `break_glass` may send a text other than the prepared one, with --reason. The \
+            a text other than the prepared one needs them, too: --for-approval requests them, and the same command sends \
+            it once it is signed. A person allowed by `break_glass` may send it without them, with --reason. The \
             correction is a run of its own: `fanfare report` shows it, and the report of the corrected run names it.
             """)
 
@@ -143,12 +144,14 @@ struct CorrectCommand: AsyncParsableCommand {
     @Option(help: "The template with the corrected texts (default: the campaign's `correction`).") var template: String?
     @Option(help: "The reason for sending a text other than the prepared one without required signatures; recorded.")
     var reason: String?
+    @Flag(help: "Request the signatures that the correction needs, and send nothing.") var forApproval = false
     @OptionGroup var variables: VariableArguments
 
     func run() async throws {
-        try await order.start(
-            CorrectRun.Order(
-                .replace, template: template, variables: try variables.values(), isAgain: order.again, reason: reason))
+        let correction = CorrectRun.Order(
+            .replace, template: template, variables: try variables.values(), isAgain: order.again, reason: reason)
+        if forApproval { return try await order.ask(correction) }
+        try await order.start(correction)
     }
 }
 
@@ -181,6 +184,17 @@ struct CorrectionArguments: ParsableArguments {
     @Flag(help: "Print the report as JSON.") var json = false
 
     private var wait: Bool? { waiting.map { $0 == .wait } }
+
+    /// Requests approval of a correction, and prints the signatures that it needs.
+    func ask(_ order: CorrectRun.Order) async throws {
+        let session = try await settings.session()
+        let correcting = session.useCases.correcting
+        let prepared = try await correcting.prepare(
+            session.run(run), order, isForApproval: true, by: session.actor, now: session.now)
+        for warning in prepared.warnings { Console.note("warning: \(warning)") }
+        let asked = try await correcting.ask(prepared, by: session.actor, now: session.now)
+        Console.print(json ? try ResultJSON.text(asked) : ApprovalText.text(asked))
+    }
 
     func start(_ order: CorrectRun.Order) async throws {
         let session = try await settings.session()
