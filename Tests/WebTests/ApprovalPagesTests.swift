@@ -48,7 +48,7 @@ struct ApprovalPagesTests {
             let first = try await scene.page(plan, as: .sender)
             #expect(first.text.contains("needs approval") && first.text.contains("Ask for approval"))
             #expect(!first.text.contains("/start\""))
-            #expect(try await scene.page("\(plan)/ask", as: .author, form: [:]).status == 403)
+            #expect(try await scene.page("\(plan)/ask", as: .viewer, form: [:]).status == 403)
             #expect(try await scene.page("\(plan)/ask", as: .sender, form: [:]).header("location") == plan)
             let waiting = try await scene.page(plan, as: .sender)
             #expect(waiting.text.contains("awaiting approval, 0 of 1 signature"))
@@ -96,6 +96,28 @@ struct ApprovalPagesTests {
             let page = try await scene.page(try #require(again.header("location")), as: .sender)
             #expect(
                 page.text.contains("needs approval") && page.text.contains("already sent the same content") == false)
+        }
+    }
+
+    @Test func `an author plans and asks, another signs, and a sender alone starts`() async throws {
+        try await withScene { scene in
+            let plan = try await scene.planned(["v.title": "The Reef"], as: .author)
+            #expect(plan.text.contains("Ask for approval") && !plan.text.contains("/start\""))
+            let asked = try await scene.page("\(plan.address)/ask", as: .author, form: [:])
+            #expect(asked.header("location") == plan.address, "\(asked.text)")
+            let waiting = try await scene.page(plan.address, as: .author)
+            let approval = String(try #require(waiting.text.firstMatch(of: #/href="(\/approvals\/[0-9a-f]+)"/#)).1)
+            let shown = try await scene.page(approval, as: .approver)
+            let form = ["plan": try #require(WebScene.field("plan", in: shown.text))]
+            for role in [AccessRole.author, .sender] {
+                #expect(try await scene.page("\(approval)/approve", as: role, form: form).status == 403)
+            }
+            #expect(try await scene.page("\(approval)/approve", as: .approver, form: form).status == 303)
+            let ready = try await scene.page(plan.address, as: .author)
+            #expect(ready.text.contains("a sender may send it") && !ready.text.contains("/start\""))
+            #expect(try await scene.page("\(plan.address)/start", as: .author, form: [:]).status == 403)
+            #expect(try await scene.page(plan.address, as: .sender).text.contains("/start\""))
+            #expect(try await scene.page("\(plan.address)/start", as: .sender, form: [:]).status == 303)
         }
     }
 

@@ -69,7 +69,7 @@ struct ApprovalPages: Sendable {
             .get("/approvals", .read, list), .get("/approvals/{plan}", .read, detail),
             .post("/approvals/{plan}/approve", .approve) { try await sign($0, isRejection: false) },
             .post("/approvals/{plan}/reject", .approve) { try await sign($0, isRejection: true) },
-            .post("/approvals/{plan}/ask", .run, ask),
+            .post("/approvals/{plan}/ask", .ask, ask),
         ])
     }
 
@@ -84,7 +84,7 @@ struct ApprovalPages: Sendable {
         var seen: Set<String> = []
         let rows = plans.map { plan in
             let isNewest = seen.insert(plan.digest).inserted
-            return Plan(plan, mayAsk: isNewest && caller.role.may(.run))
+            return Plan(plan, mayAsk: isNewest && caller.role.may(.ask))
         }
         return try request.page(
             .approvals, title: "Approvals",

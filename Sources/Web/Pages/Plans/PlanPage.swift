@@ -94,10 +94,10 @@ extension PlanPage {
         mayTest = caller.role.may(.testSend)
         next = Self.next(step, plan, result, caller)
         link = Self.link(step)
-        guard caller.role.may(.run) else { return }
         switch step {
-        case .needsApproval, .rejected: mayAsk = true
-        case .ready, .approved: start = .init(occurrence: plan.occurrence, guards: Self.guards(result))
+        case .needsApproval, .rejected: mayAsk = caller.role.may(.ask)
+        case .ready where caller.role.may(.run), .approved where caller.role.may(.run):
+            start = .init(occurrence: plan.occurrence, guards: Self.guards(result))
         default: break
         }
     }
@@ -117,9 +117,10 @@ extension PlanPage {
         case .incomplete(let names): "Give \(names.joined(separator: ", ")) a value, and plan again."
         case .scheduled(let needs):
             scheduled(result, needs) + " To send it immediately, plan it as started now."
-        case .ready where !caller.role.may(.run), .needsApproval where !caller.role.may(.run),
-            .approved where !caller.role.may(.run):
-            "\(caller.name) is \(caller.role.rawValue): only senders send and ask for approval."
+        case .ready where !caller.role.may(.run):
+            "\(caller.name) is \(caller.role.rawValue): only senders send."
+        case .approved where !caller.role.may(.run):
+            "All signatures are there: a sender may send it. \(caller.name) is \(caller.role.rawValue)."
         case .ready: "Check it, test it on a device, and send it."
         case .outdated: "The campaign's files have changed since this plan was made. Plan it again."
         case .sent(let run): "\(run.occurrence) is \(run.state.rawValue)."

@@ -13,7 +13,7 @@ struct PlanPages: Sendable {
     var routes: [PageRoute] {
         PageRoute.readingTexts([
             .get("/plans", .read, list), .get("/plans/{plan}", .read, show),
-            .post("/plans/{plan}/start", .run, start), .post("/plans/{plan}/ask", .run, ask),
+            .post("/plans/{plan}/start", .run, start), .post("/plans/{plan}/ask", .ask, ask),
             .post("/plans/{plan}/test-send", .testSend, test), .get("/tests/{run}", .read, testPart),
         ])
     }
