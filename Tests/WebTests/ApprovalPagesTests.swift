@@ -14,7 +14,7 @@ import Testing
 struct ApprovalPagesTests {
     private static let run = #"{"occurrence": "e-1", "variables": {"title": "The Reef"}}"#
 
-    private func withScene(
+    func withScene(
         people: [String: [String]] = [:], _ body: (WebScene) async throws -> Void
     ) async throws {
         try await WebScene.with { configuration in
@@ -28,13 +28,13 @@ struct ApprovalPagesTests {
         }
     }
 
-    private func start(_ scene: WebScene, as role: AccessRole = .sender) async throws -> WebScene.Answer {
+    func start(_ scene: WebScene, as role: AccessRole = .sender) async throws -> WebScene.Answer {
         try await scene.api("POST", "/campaigns/new-podcast/runs", as: role, body: Self.run)
     }
 
-    private func body(_ plan: ApprovalResult) -> String { #"{"reason": "fine", "plan": "\#(plan.plan)"}"# }
+    func body(_ plan: ApprovalResult) -> String { #"{"reason": "fine", "plan": "\#(plan.plan)"}"# }
 
-    private func waiting(_ scene: WebScene) async throws -> ApprovalResult {
+    func waiting(_ scene: WebScene) async throws -> ApprovalResult {
         #expect(try await start(scene).status == 409)
         let answer = try await scene.api("GET", "/approvals", as: .viewer)
         return try #require(try answer.result(ListPage<ApprovalResult>.self).items.first)
@@ -75,8 +75,10 @@ struct ApprovalPagesTests {
                 try await scene.page(mine, as: .sender).text.firstMatch(of: #/href="(\/approvals\/[0-9a-f]+)"/#)
             ).1
             let form = try #require(
-                try await scene.page(String(link), as: .admin).text.firstMatch(of: #/name="plan" value="([^"]+)"/#)
+                try await scene.page(String(link), as: .approver).text.firstMatch(of: #/name="plan" value="([^"]+)"/#)
             ).1
+            let offered = try await scene.page(String(link), as: .admin)
+            #expect(offered.text.contains("another person must sign it") && !offered.text.contains("/approve\""))
             let refused = try await scene.page("\(link)/approve", as: .admin, form: ["plan": String(form)])
             #expect(refused.status == 409 && refused.text.contains("cannot approve it; another person must"))
             #expect(try await scene.page("\(link)/reject", as: .approver, form: [:]).status == 303)
@@ -270,6 +272,7 @@ struct ApprovalPagesTests {
             let first = try await waiting(scene)
             let list = try await scene.page("/approvals", as: .viewer)
             #expect(list.text.contains("awaiting approval, 0 of 1") && list.text.contains(first.digest))
+            #expect(list.text.contains("<h2>Open</h2>") && !list.text.contains("<h2>Decided</h2>"))
             let seen = try await scene.page("/approvals/\(first.digest)", as: .viewer)
             #expect(seen.text.contains("The Reef is out.") && !seen.text.contains("/approve\""))
             let offered = try await scene.page("/approvals/\(first.digest)", as: .approver)
@@ -282,7 +285,15 @@ struct ApprovalPagesTests {
             #expect(rejected.status == 303)
             let refused = try await start(scene)
             #expect(refused.status == 409 && refused.problem?.detail.contains("wrong <link>") == true)
-            #expect(try await scene.page("/approvals", as: .viewer).text.contains("rejected"))
+            let past = try await scene.page("/approvals", as: .viewer)
+            #expect(past.text.contains("Decided") && past.text.contains("wrong &lt;link&gt;"))
+            let address = try #require(past.text.firstMatch(of: #/href="(\/approvals\/[0-9]+)"/#)).1
+            for path in [String(address), try #require(rejected.header("location")), "/approvals/\(first.digest)"] {
+                let read = try await scene.page(path, as: .approver)
+                #expect(read.status == 200 && read.text.contains("wrong &lt;link&gt;"), "\(path)")
+                #expect(read.text.contains("The Reef is out.") && !read.text.contains("/reject\""), "\(path)")
+            }
+            #expect(try await scene.page("/approvals/99", as: .viewer).status == 404)
         }
     }
 

@@ -53,12 +53,17 @@ extension ApprovePlans {
     }
 
     func requireOther(_ identity: String, _ request: ApprovalRequest, _ people: People) throws {
-        guard let rules, rules.rule(forReach: request.reach)?.notByAuthor ?? true else { return }
         let person = people.person(identity)
-        guard request.authors.contains(where: { people.person($0) == person }) else { return }
+        guard isAuthor(person, of: request, people) else { return }
         throw Failure(
             .refused,
             "\(person) worked on \(request.summary) or requested it, and cannot approve it; another person must")
+    }
+
+    /// Returns whether the person made or wrote the plan, and the rule for a plan of this size excludes its authors.
+    func isAuthor(_ person: String, of request: ApprovalRequest, _ people: People) -> Bool {
+        guard let rules, rules.rule(forReach: request.reach)?.notByAuthor ?? true else { return false }
+        return request.authors.contains { people.person($0) == person }
     }
 
     /// Throws if the actor wrote or started the run, or if `people` does not list the actor's account. Applies only if

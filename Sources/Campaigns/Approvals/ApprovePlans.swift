@@ -140,40 +140,6 @@ package struct ApprovePlans: Sendable {
         try await result(find(plan), now: now)
     }
 
-    /// A waiting plan, compared with the campaign's last run.
-    package struct Detail: Sendable {
-        package var result: ApprovalDetailResult
-        package var definition: RunDefinition
-    }
-
-    /// Returns a waiting plan compared with the campaign's last run. Counts the plan's devices.
-    package func detail(_ plan: String, now: Timestamp) async throws -> Detail {
-        let record = try await find(plan)
-        let definition = record.request.definition
-        let result = ApprovalDetailResult(
-            try await result(record, now: now), definition,
-            segments: try await store.segmentContents(of: definition.campaign),
-            correction: rules?.correctionPath(definition).flatMap { TemplateFile.load(path: $0).0?.template },
-            sentTo: try await sentTo(definition, now: now), previous: try await previous(definition))
-        return Detail(result: result, definition: definition)
-    }
-
-    private func sentTo(_ definition: RunDefinition, now: Timestamp) async throws -> String {
-        if let correction = definition.correction {
-            return try await store.reached(by: correction.run).environmentSummary
-        }
-        return try await store.reach(of: definition.campaign, budget: nil, now: now).environmentSummary
-    }
-
-    /// Returns the run that a plan is compared with: the corrected run, or the campaign's last one.
-    private func previous(_ definition: RunDefinition) async throws -> PreviousRun? {
-        guard let correction = definition.correction else {
-            return try await PreviousRun.find(campaign: definition.campaign.name, in: store)
-        }
-        guard let run = try await store.run(correction.run) else { return nil }
-        return PreviousRun(run: run, reach: try await store.reached(by: run.id).all)
-    }
-
     /// - Parameters:
     ///   - plan: as `fanfare plan` prints it, or the first digits of its digest.
     ///   - shown: the plan token that the approver has seen, with its reach; `nil` if `plan` is that token.
@@ -292,7 +258,7 @@ package struct ApprovePlans: Sendable {
         try await PlanDigest(of: definition, occurrence: occurrence, in: store, rules, files: files)
     }
 
-    private func find(_ plan: String) async throws -> ApprovalRecord {
+    func find(_ plan: String) async throws -> ApprovalRecord {
         if PlanToken.isOutdated(plan) { throw PlanToken.fault(plan) }
         // Search by the digest alone, because an attacker could create another plan with the same short hashes.
         let text = PlanToken(plan)?.digest ?? plan.lowercased()

@@ -18,6 +18,13 @@ package protocol ApprovalLog: Sendable {
     /// Returns the latest request of exactly this plan, in any state; `nil` if approval was never requested.
     func approval(campaign: String, occurrence: String, digest: String) async throws -> ApprovalRecord?
 
+    /// Returns the newest request with this name, in any state; `nil` if there is none.
+    func approval(_ name: ApprovalName) async throws -> ApprovalRecord?
+
+    /// Ends an open request at the wish of the person who made it, with an event at `now`. Throws
+    /// ``StoreError/approvalClosed(_:)`` if the request is not open.
+    func withdrawApproval(_ id: Int64, by actor: Actor, now: Timestamp) async throws -> ApprovalRecord
+
     /// Returns the open requests whose digest begins with a text, newest first.
     func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord]
 
@@ -57,6 +64,15 @@ package protocol ApprovalLog: Sendable {
         _ definition: RunDefinition, occurrence: String, now: Timestamp, by actor: Actor, notes: [EventNote],
         files: [String: String], demand: ApprovalDemand, volume: VolumeRequest?, limits: ReachLimits?
     ) async throws -> (run: Run, isNew: Bool)
+}
+
+/// A name of a request that stays the same when the request is closed.
+package enum ApprovalName: Hashable, Sendable {
+    case number(Int64)
+    /// The complete digest of its plan, in hex.
+    case digest(String)
+    /// The run that was created with it.
+    case run(Int64)
 }
 
 extension ApprovalLog {

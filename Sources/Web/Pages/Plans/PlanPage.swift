@@ -162,7 +162,7 @@ extension PlanPage {
         switch step {
         case .awaitingApproval(let asked), .approved(let asked):
             Link(address: "/approvals/\(asked.digest)", label: "The approval")
-        case .rejected: Link(address: "/approvals", label: "All approvals")
+        case .rejected(let asked): Link(address: "/approvals/\(asked.number)", label: "The approval")
         case .sent(let run): Link(address: "/runs/\(run.id)", label: "Run \(run.id)")
         case .incomplete, .scheduled, .ready, .refused, .needsApproval, .outdated: nil
         }

@@ -71,11 +71,29 @@ struct RejectCommand: AsyncParsableCommand {
     }
 }
 
+struct WithdrawCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "withdraw", abstract: "Withdraw your own request for the approval of a plan.",
+        discussion: "Its signatures no longer count. The same plan can be requested again."
+    )
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "The plan's hash, as `fanfare plan` or `fanfare approvals` prints it.") var plan: String
+    @Flag(help: "Print the plan as JSON.") var json = false
+
+    func run() async throws {
+        let session = try await settings.session()
+        let ended = try await session.useCases.approving.withdraw(plan, by: session.actor, now: session.now)
+        Console.print(json ? try ResultJSON.text(ended) : ApprovalText.text(ended))
+    }
+}
+
 struct ApprovalsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "approvals", abstract: "List the plans that wait for signatures, and who has signed them.",
         discussion: """
-            With PLAN, the command shows the statement to sign, compared with the campaign's last run.
+            With PLAN, the command shows the statement to sign, compared with the campaign's last run, and what would \
+            refuse the run now. PLAN is a hash or the number of a request; a number also shows what is decided.
 
             An approver without an account here signs the plan's statement with a private key whose public key is in \
             `people`:
@@ -85,9 +103,9 @@ struct ApprovalsCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var settings: Settings
-    @Argument(help: "The hash of one plan.") var plan: String?
+    @Argument(help: "The hash of one plan, or the number of its request.") var plan: String?
     @Flag(help: "Print only the statement to sign with a key, byte for byte.") var statement = false
-    @Flag(help: "Also list used, rejected, replaced and lapsed plans.") var all = false
+    @Flag(help: "Also list used, rejected, withdrawn, replaced and lapsed plans.") var all = false
     @Flag(help: "Print as JSON.") var json = false
 
     func validate() throws {
@@ -100,7 +118,8 @@ struct ApprovalsCommand: AsyncParsableCommand {
             return Console.print(String(try await session.useCases.approving.statement(plan).dropLast()))
         }
         if let plan {
-            let detail = try await session.useCases.approving.detail(plan, now: session.now).result
+            let detail = try await session.useCases.approving.detail(plan, by: session.actor, now: session.now)
+                .result
             return Console.print(json ? try ResultJSON.text(detail) : ApprovalText.text(detail))
         }
         let list = try await session.useCases.approving.list(includingPast: all, now: session.now)
@@ -156,9 +175,10 @@ enum ApprovalText {
         var lines = [
             head(approval),
             "  plan \(approval.plan), digest \(approval.digest.prefix(12)), \(approval.reach.counted("device"))",
-            "  requested by \(approval.askedBy) at \(approval.askedAt); written by "
+            "  request \(approval.number) by \(approval.askedBy) at \(approval.askedAt); written by "
                 + "\(approval.authors.joined(separator: ", "))",
         ]
+        if let note = approval.note { lines.append("  note: \(note)") }
         lines += approval.signatures.map { signature in
             let verb = signature.isRejection ? "rejected" : "signed"
             let reason = signature.reason.map { ": \($0)" } ?? ""
@@ -175,9 +195,14 @@ enum ApprovalText {
             "  \(fact.name): \(fact.now ?? "none any more")"
                 + (fact.differs ? "\n    then: \(fact.before ?? "there was none")" : "")
         }
+        guard detail.approval.isOpen else { return ([text(detail.approval)] + facts).joined(separator: "\n") }
         let sentTo =
             detail.sentTo.isEmpty ? "  would reach no device now" : "  \(Console.warned(detail.sentTo, on: .results))"
-        return ([text(detail.approval), sentTo, since] + facts).joined(separator: "\n")
+        let findings =
+            (detail.refusals ?? []).map { "  a guard would refuse the run: \($0)" }
+            + [detail.sentBefore].compactMap { $0.map { "  sent before: \($0)" } }
+            + (detail.lint ?? []).map { "  look again: \($0)" }
+        return ([text(detail.approval), sentTo] + findings + [since] + facts).joined(separator: "\n")
     }
 
     static func head(_ approval: ApprovalResult) -> String {
