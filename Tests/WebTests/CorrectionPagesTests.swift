@@ -76,6 +76,34 @@ struct CorrectionPagesTests {
         }
     }
 
+    @Test func `a template that has changed since the run is named, with what phones showed then and show now`()
+        async throws
+    {
+        try await WebScene.with { scene in
+            let run = try await Self.sent(scene)
+            let path = "/runs/\(run.id)/correction?v.title=The+Quiet+Reef"
+            let same = try await scene.page(path, as: .sender)
+            #expect(!same.text.contains("has changed since") && same.text.contains("The Quiet Reff ist da."))
+            try scene.folder.write(
+                WebScene.templateText.replacing("is out.", with: "is out!"), to: "templates/new-podcast.yaml")
+            let campaign = WebScene.campaignText.replacing("expires_after: 4h", with: "expires_after: 3h")
+            try scene.folder.write(campaign, to: "campaigns/new-podcast.yaml")
+            let changed = try await scene.page(path, as: .sender)
+            #expect(
+                changed.text.contains(
+                    "template new-podcast has changed since run \(run.id) (en: body); the correction sends its present text"
+                ))
+            #expect(changed.text.contains("campaign new-podcast has changed since run \(run.id) (expires_after)"))
+            let now = try #require(changed.text.firstRange(of: "id=\"corrected\""))
+            #expect(changed.text[..<now.lowerBound].contains("The Quiet Reff is out."))
+            #expect(changed.text[now.upperBound...].contains("The Quiet Reef is out!"))
+            // The API says the same.
+            let body = #"{"variables": {"title": "The Quiet Reef"}}"#
+            let sent = try await scene.api("POST", "/runs/\(run.id)/correct", as: .sender, body: body)
+            #expect(sent.status == 202 && sent.text.contains("template new-podcast has changed"), "\(sent.text)")
+        }
+    }
+
     @Test func `the API puts values into the run's own template, and refuses what changes nothing`() async throws {
         try await WebScene.with { scene in
             let run = try await Self.sent(scene)

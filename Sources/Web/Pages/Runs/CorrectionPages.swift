@@ -21,7 +21,7 @@ struct CorrectionPages: Sendable {
         let fields = request.queryFields
         let page = try CorrectionPage(
             run, try await preview(run, fields, request), fields, isFirst: fields.isEmpty, for: try request.caller)
-        return try answer(request, page)
+        return try answer(request, run, page)
     }
 
     /// Starts the correction, if it is the previewed one. Otherwise shows its new preview with the reason.
@@ -33,12 +33,12 @@ struct CorrectionPages: Sendable {
 
     /// Asks for approval of the correction, if it is the previewed one.
     @Sendable private func ask(_ request: PageRequest) async throws -> Response {
-        try await previewed(request, "Not asked", "ask") { _, _, prepared, page, fields in
+        try await previewed(request, "Not asked", "ask") { run, _, prepared, page, _ in
             do {
                 _ = try await cases.correcting.ask(prepared, by: try request.caller.actor, now: cases.now)
                 return PageRequest.seeOther(CorrectionPage.address(of: prepared.definition))
             } catch {
-                return try refused(error, &page, request)
+                return try refused(error, run, page, request)
             }
         }
     }
@@ -53,13 +53,15 @@ struct CorrectionPages: Sendable {
         let fields = try await request.form()
         let preview = try await preview(run, fields, request)
         var page = try CorrectionPage(run, preview, fields, isFirst: false, for: try request.caller)
-        guard let prepared = preview.prepared else { return try answer(request, page, status: .unprocessableContent) }
+        guard let prepared = preview.prepared else {
+            return try answer(request, run, page, status: .unprocessableContent)
+        }
         guard try prepared.digest == fields["preview"] else {
             page.problem = [
                 "\(refusal): the values or the texts are not those of the preview. Check the new preview, and \(verb) "
                     + "again."
             ]
-            return try answer(request, page, status: .conflict)
+            return try answer(request, run, page, status: .conflict)
         }
         return try await body(run, preview, prepared, &page, fields)
     }
@@ -70,27 +72,28 @@ struct CorrectionPages: Sendable {
     ) async throws -> Response {
         if preview.mayOverride, page.reason.isEmpty {
             page.problem = ["Not sent: give the reason for sending without approvals, or ask for approval."]
-            return try answer(request, page, status: .unprocessableContent)
+            return try answer(request, run, page, status: .unprocessableContent)
         }
         if let earlier = preview.earlier, fields["again"] == nil {
             page.problem = ["Not sent: run \(earlier.id) is a correction already. To send another one, tick the box."]
-            return try answer(request, page, status: .conflict)
+            return try answer(request, run, page, status: .conflict)
         }
         do {
             let started = try await cases.correcting.start(prepared, by: try request.caller.actor, now: cases.now)
             return PageRequest.seeOther("/runs/\(started.id)")
         } catch {
-            return try refused(error, &page, request)
+            return try refused(error, run, page, request)
         }
     }
 
     private func refused(
-        _ error: any Error, _ page: inout CorrectionPage, _ request: PageRequest
+        _ error: any Error, _ run: Run, _ page: CorrectionPage, _ request: PageRequest
     ) throws -> Response {
+        var page = page
         let problem = Problem(error, for: try request.caller)
         guard problem.status < 500 || problem.status == 503 else { throw error }
         page.problem = problem.detail.split(separator: "\n").map(String.init)
-        return try answer(request, page, status: .init(code: problem.status))
+        return try answer(request, run, page, status: .init(code: problem.status))
     }
 
     private func preview(
@@ -109,9 +112,14 @@ struct CorrectionPages: Sendable {
     }
 
     private func answer(
-        _ request: PageRequest, _ page: CorrectionPage, status: HTTPResponse.Status = .ok
+        _ request: PageRequest, _ run: Run, _ page: CorrectionPage, status: HTTPResponse.Status = .ok
     ) throws -> Response {
-        try request.page(.correction, title: "Correct \(page.campaign) \(page.occurrence)", page, status: status)
+        var page = page
+        // A file that is gone or broken says nothing about the correction, which does not read it.
+        if let campaign = try? cases.files.source(run.campaign).campaign {
+            page.warnings += [CorrectRun.campaignChange(since: run, campaign)].compactMap(\.self)
+        }
+        return try request.page(.correction, title: "Correct \(page.campaign) \(page.occurrence)", page, status: status)
     }
 }
 
@@ -147,6 +155,8 @@ struct CorrectionPage: Sendable {
     var isAgain: Bool
     var phones: [PhoneScreen]
     var phonesReason: String?
+    /// What phones show until the correction arrives.
+    var before: ApprovalPage.Before
 
     /// The state of the approval.
     struct Step: Sendable {
@@ -191,6 +201,8 @@ struct CorrectionPage: Sendable {
         earlier = preview.earlier.map { "\($0.id)" }
         isAgain = fields["again"] != nil
         warnings = preview.prepared?.warnings ?? []
+        let shown = preview.earlier ?? run
+        before = .init(run: shown.id, phones: (try? PhoneScreen.all(of: shown.definition)) ?? [])
         problem = []
         do {
             phones = try PhoneScreen.all(of: preview.definition)
