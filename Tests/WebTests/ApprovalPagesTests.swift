@@ -1,4 +1,5 @@
 import Campaigns
+import Daemon
 import Foundation
 import Model
 import SQLiteStore
@@ -120,6 +121,37 @@ struct ApprovalPagesTests {
             #expect(try await scene.page("\(plan.address)/start", as: .author, form: [:]).status == 403)
             #expect(try await scene.page(plan.address, as: .sender).text.contains("/start\""))
             #expect(try await scene.page("\(plan.address)/start", as: .sender, form: [:]).status == 303)
+        }
+    }
+
+    @Test func `a plan of the schedule is asked for and signed ahead, and starts at its time by itself`() async throws {
+        try await withScene { scene in
+            try scene.folder.write(WebScene.scheduledText, to: "campaigns/morning.yaml")
+            let plan = try await scene.planned([:], as: .author, of: "/campaigns/morning")
+            #expect(plan.text.contains("given ahead, it starts at its time.") && plan.text.contains("Ask for approval"))
+            #expect(try await scene.page("\(plan.address)/ask", as: .author, form: [:]).status == 303)
+            let waiting = try await scene.page(plan.address, as: .author)
+            #expect(waiting.text.contains("awaiting approval, 0 of 1 signature"))
+            let approval = String(try #require(waiting.text.firstMatch(of: #/href="(\/approvals\/[0-9a-f]+)"/#)).1)
+            let shown = try await scene.page(approval, as: .approver)
+            let form = ["plan": try #require(WebScene.field("plan", in: shown.text))]
+            #expect(try await scene.page("\(approval)/approve", as: .approver, form: form).status == 303)
+            let ready = try await scene.page(plan.address, as: .sender)
+            #expect(ready.text.contains("it starts automatically at its time") && !ready.text.contains("/start\""))
+
+            let saved = try #require(try await scene.store.savedPlan(1))
+            var catalogue = CampaignCatalogue()
+            let folders = scene.webConsole.cases.configuration()
+            catalogue.refresh(campaigns: folders.campaigns, templates: folders.templates)
+            let campaign = try #require(catalogue.ready.first { $0.campaign.name == "morning" })
+            let occurrence = try #require(campaign.timetable?.occurrence(named: saved.occurrence))
+            let due = DueRuns(store: scene.store, actor: "daemon", approvals: folders.approvals)
+            let made = try await due.make(
+                [Agenda.Due(campaign: campaign, occurrence: occurrence)], now: occurrence.startsAt)
+            let run = try #require(made.first?.made.run, "\(made)")
+            #expect(run.occurrence == saved.occurrence && run.state != .failed)
+            #expect(try await scene.page(plan.address, as: .viewer).text.contains("sent as run \(run.id)"))
+            #expect(try await scene.store.approval(.run(run.id))?.request.state == .used)
         }
     }
 

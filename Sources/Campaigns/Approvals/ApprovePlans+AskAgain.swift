@@ -3,11 +3,15 @@ import Store
 
 /// Requests approval again for a plan that was rejected.
 extension ApprovePlans {
-    /// Returns the latest request of a plan that a person starts, in any state; `nil` if approval was never requested.
+    /// Returns the latest request of a plan, in any state; `nil` if approval was never requested.
     ///
-    /// - Parameter digest: the complete digest, in hex.
-    func latest(campaign: String, digest: String, now: Timestamp) async throws -> ApprovalResult? {
-        guard let found = try await store.approval(campaign: campaign, occurrence: "", digest: digest) else {
+    /// - Parameters:
+    ///   - occurrence: the occurrence of the campaign's schedule; empty for a plan that a person starts.
+    ///   - digest: the complete digest, in hex.
+    func latest(
+        campaign: String, occurrence: String, digest: String, now: Timestamp
+    ) async throws -> ApprovalResult? {
+        guard let found = try await store.approval(campaign: campaign, occurrence: occurrence, digest: digest) else {
             return nil
         }
         return try await result(found, now: now)

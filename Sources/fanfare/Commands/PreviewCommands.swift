@@ -37,7 +37,8 @@ struct PlanCommand: AsyncParsableCommand {
             arguments.campaign, arguments.variables, configuration, plannedAt: session.now)
         let planned = try await session.useCases.planning(definition.campaign.topic)
             .plan(definition, occurrence: occurrence, isNow: now, by: session.actor, now: session.now)
-        let text = PlanText(plan: planned.plan, unset: planned.unset, showsAllSamples: samples)
+        let text = PlanText(
+            plan: planned.plan, unset: planned.unset, showsAllSamples: samples, isForApproval: forApproval)
         Console.print(json ? try ResultJSON.text(planned.result) : text.text)
         if forApproval { try await ask(for: planned, files, session) }
         if save { try await keep(planned, session) }

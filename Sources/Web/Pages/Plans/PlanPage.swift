@@ -95,7 +95,8 @@ extension PlanPage {
         next = Self.next(step, plan, result, caller)
         link = Self.link(step)
         switch step {
-        case .needsApproval, .rejected: mayAsk = caller.role.may(.ask)
+        case .needsApproval, .rejected, .scheduled(.some): mayAsk = caller.role.may(.ask)
+        case .approved where plan.isScheduled: break
         case .ready where caller.role.may(.run), .approved where caller.role.may(.run):
             start = .init(occurrence: plan.occurrence, guards: Self.guards(result))
         default: break
@@ -115,8 +116,9 @@ extension PlanPage {
     ) -> String {
         switch step {
         case .incomplete(let names): "Give \(names.joined(separator: ", ")) a value, and plan again."
-        case .scheduled(let needs):
-            scheduled(result, needs) + " To send it immediately, plan it as started now."
+        case .scheduled(let rule):
+            scheduled(plan, result, rule) + " To send it immediately, plan it as started now."
+        case .approved where plan.isScheduled: "All signatures are there: it starts automatically at its time."
         case .ready where !caller.role.may(.run):
             "\(caller.name) is \(caller.role.rawValue): only senders send."
         case .approved where !caller.role.may(.run):
@@ -149,13 +151,19 @@ extension PlanPage {
 
     /// Says what the schedule does at the plan's time, which is not what was typed: a scheduled run has the file's
     /// values.
-    private static func scheduled(_ result: PlanResult, _ needs: Int?) -> String {
+    private static func scheduled(_ plan: SavedPlan, _ result: PlanResult, _ rule: ApprovalRules.Rule?) -> String {
         guard result.unsetVariables.isEmpty else {
             return "It will then fail: no value for \(result.unsetVariables.joined(separator: ", "))."
         }
-        guard let needs else { return "It then starts automatically." }
-        let signatures = needs == 1 ? "the signature of 1 person" : "the signatures of \(needs.grouped) people"
-        return "It then waits for \(signatures), and requests \(needs == 1 ? "it" : "them") automatically."
+        guard let rule else { return "It then starts automatically." }
+        let signatures =
+            rule.needs == 1 ? "the signature of 1 person" : "the signatures of \(rule.needs.grouped) people"
+        let earliest = plan.definition.plannedAt - rule.within
+        return "It then waits for \(signatures), and requests \(rule.needs == 1 ? "it" : "them") automatically. "
+            + "If they are asked for and given ahead, it starts at its time."
+            + (earliest > plan.madeAt
+                ? " A signature counts for \(WrittenDuration.text(rule.within)): one from before "
+                    + "\(earliest.iso8601.shownTimeAndZone) lapses." : "")
     }
 
     static func link(_ step: KeepPlans.Step) -> Link? {
