@@ -88,4 +88,30 @@ extension ApprovalPagesTests {
             #expect(try gone.result(ApprovalResult.self).state == "withdrawn")
         }
     }
+
+    @Test func `a note and comments go with the plan, the approval, the run and the audit log`() async throws {
+        try await withScene { scene in
+            let plan = try await scene.planned(["v.title": "The Reef"])
+            #expect(plan.text.contains("name=\"note\""))
+            let long = try await scene.page(
+                "\(plan.address)/ask", as: .sender, form: ["note": String(repeating: "x", count: 1001)])
+            #expect(long.status == 422)
+            let form = ["note": "before 9 <please>"]
+            #expect(try await scene.page("\(plan.address)/ask", as: .sender, form: form).status == 303)
+            let asked = try await scene.api("GET", "/approvals", as: .viewer).result(ListPage<ApprovalResult>.self)
+            let approval = try #require(asked.items.first)
+            let yes = ["plan": approval.plan, "reason": "looks right"]
+            #expect(
+                try await scene.page("/approvals/\(approval.digest)/approve", as: .approver, form: yes).status == 303)
+            for path in [plan.address, "/approvals/\(approval.digest)"] {
+                let page = try await scene.page(path, as: .viewer)
+                #expect(page.text.contains("before 9 &lt;please&gt;") && page.text.contains("looks right"), "\(path)")
+            }
+            let started = try await scene.page("\(plan.address)/start", as: .sender, form: [:])
+            for path in [try #require(started.header("location")), "/audit", "/approvals/\(approval.number)"] {
+                let page = try await scene.page(path, as: .admin)
+                #expect(page.text.contains("before 9 &lt;please&gt;") && page.text.contains("looks right"), "\(path)")
+            }
+        }
+    }
 }

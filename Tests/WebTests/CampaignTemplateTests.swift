@@ -93,6 +93,8 @@ struct CampaignTemplateTests {
             start: .init(occurrence: "o", guards: [.init(name: "repeat", label: "again")]), mayTest: true, device: "d",
             variants: ["a"], hasVariants: true, test: Self.test)
         plan.problem = ["no"]
+        plan.note = "n"
+        plan.signatures = [.init(summary: "s", fault: "f")]
         plan.phonesReason = "no"
         #expect(Self.faults(.plan, plan) == [])
         let row = PlanList.Row(

@@ -14,7 +14,8 @@ package enum ConfigurationKeys {
         "The HTTP client: native, or curl (libcurl) if the connection to APNs goes through a proxy.")
     static let pace = Key("pace", .pace, "The maximum rate of all apps together.")
     static let http = Key("http", .http, "The daemon's HTTP server.")
-    static let webhooks = Key("webhooks", .list(of: .webhook), "Where to report the outcomes of runs.")
+    static let webhooks = Key(
+        "webhooks", .list(of: .webhook), "Where to report the outcomes of runs, and the approvals of plans.")
     static let retention = Key("retention", .retention, "The retention of outcomes.")
     static let approvals = Key(
         "approvals", .approvals, "The signatures that a plan needs above a given reach (default: none).")

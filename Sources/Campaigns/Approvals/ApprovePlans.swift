@@ -71,13 +71,16 @@ package struct ApprovePlans: Sendable {
 
     /// Requests approval of a plan, even a rejected one. Returns `nil` if its run needs no approval. For an
     /// occurrence, replaces an open request without a valid signature once a key's signature would have lapsed.
+    ///
+    /// - Parameter note: what the asker tells the approvers; `nil` if nothing.
     package func ask(
-        _ definition: RunDefinition, occurrence: String, reach: Int, by actor: Actor, now: Timestamp,
-        files: [String: String] = [:], authors: Set<String> = []
+        _ definition: RunDefinition, occurrence: String, reach: Int, note: String? = nil, by actor: Actor,
+        now: Timestamp, files: [String: String] = [:], authors: Set<String> = []
     ) async throws -> ApprovalResult? {
         let demand = try await demand(
             definition, occurrence: occurrence, reach: reach, by: actor, now: now, files: files)
         guard var demand else { return nil }
+        demand.request.note = try RecordedReason.given(note)
         demand.request.authors = Set(demand.request.authors).union(authors).sorted()
         let request = demand.request
         let known = try await store.approval(
@@ -160,7 +163,7 @@ package struct ApprovePlans: Sendable {
         let signature = ApprovalSignature(
             identity: actor.identity, name: actor.name, signedAt: now, reach: record.request.reach,
             isRejection: isRejection, reason: try RecordedReason.checked(reason), uid: actor.identityUID)
-        return try await result(store.sign(record.request.id, signature, by: actor), now: now)
+        return try await signed(record.request.id, signature, by: actor, now: now)
     }
 
     /// Returns the text that a person without an account signs; see ``sign(_:signature:by:now:)``.
@@ -203,7 +206,17 @@ package struct ApprovePlans: Sendable {
         let signed = ApprovalSignature(
             identity: identity, name: "\(person), by a key", signedAt: record.request.askedAt,
             reach: record.request.reach)
-        return try await result(store.sign(record.request.id, signed, by: actor, now: now), now: now)
+        return try await self.signed(record.request.id, signed, by: actor, now: now)
+    }
+
+    private func signed(
+        _ id: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
+    ) async throws -> ApprovalResult {
+        let people = try await people()
+        let record = try await store.sign(id, signature, by: actor, now: now) { record in
+            self.result(record, people, now: now).missing == 0
+        }
+        return result(record, people, now: now)
     }
 
     /// Returns whether an attempt to create the run makes sense: its signatures suffice for the current devices, it

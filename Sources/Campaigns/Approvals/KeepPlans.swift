@@ -109,7 +109,11 @@ package struct KeepPlans: Sendable {
 
     /// Requests approval of a kept plan. Throws if its files or segments have changed since it was made. A plan of the
     /// campaign's schedule is signed for its occurrence, which then starts at its time.
-    package func ask(_ plan: SavedPlan, in files: ManageFiles, by actor: Actor, now: Timestamp) async throws {
+    ///
+    /// - Parameter note: what the asker tells the approvers; `nil` if nothing.
+    package func ask(
+        _ plan: SavedPlan, note: String? = nil, in files: ManageFiles, by actor: Actor, now: Timestamp
+    ) async throws {
         let source = try files.source(plan.file)
         // The schedule sends the values of the file.
         let values = plan.isScheduled ? [:] : plan.definition.variables
@@ -131,7 +135,8 @@ package struct KeepPlans: Sendable {
         }
         let reach = try await approving.reach(of: definition, now: now)
         _ = try await approving.ask(
-            definition, occurrence: plan.isScheduled ? plan.occurrence : "", reach: reach, by: actor, now: now,
+            definition, occurrence: plan.isScheduled ? plan.occurrence : "", reach: reach, note: note, by: actor,
+            now: now,
             files: hashes, authors: [plan.maker])
     }
 

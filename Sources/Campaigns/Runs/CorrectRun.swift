@@ -140,10 +140,15 @@ package struct CorrectRun: Sendable {
     }
 
     /// Requests approval of a correction, even of a rejected one. Throws if it needs none.
-    package func ask(_ prepared: Prepared, by actor: Actor, now: Timestamp) async throws -> ApprovalResult {
-        guard let demand = prepared.demand else {
+    ///
+    /// - Parameter note: what the asker tells the approvers; `nil` if nothing.
+    package func ask(
+        _ prepared: Prepared, note: String? = nil, by actor: Actor, now: Timestamp
+    ) async throws -> ApprovalResult {
+        guard var demand = prepared.demand else {
             throw Failure(.refused, "the correction needs no approval; send it")
         }
+        demand.request.note = try RecordedReason.given(note)
         return try await plans.result(plans.record(demand, isAnew: true, by: actor, now: now), now: now)
     }
 

@@ -70,9 +70,12 @@ extension RelationalStore {
     }
 
     package func sign(
-        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
+        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp,
+        isApproved: @escaping @Sendable (ApprovalRecord) -> Bool
     ) async throws -> ApprovalRecord {
-        try await transaction(.durable) { db in try ApprovalRows(db).sign(request, signature, by: actor, now: now) }
+        try await transaction(.durable) { db in
+            try ApprovalRows(db).sign(request, signature, by: actor, now: now, isApproved: isApproved)
+        }
     }
 
     package func lapseApprovals(campaign: String, occurrence: String, now: Timestamp) async throws {
@@ -180,7 +183,8 @@ package struct ApprovalRows<Session: SQLSession> {
             // Another process has inserted the same request at the same time.
             return try latest(request) ?? ApprovalRecord(request, [])
         }
-        try db.record(.approvalRequested, by: actor, made.requestSummary, now: request.askedAt)
+        let event = try db.record(.approvalRequested, by: actor, made.requestSummary, now: request.askedAt)
+        try Outbox.add(.approvalWanted, approval: made.id, event: event, now: request.askedAt, db)
         return ApprovalRecord(made, [])
     }
 
@@ -231,9 +235,11 @@ package struct ApprovalRows<Session: SQLSession> {
     }
 
     func sign(
-        _ id: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
+        _ id: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp,
+        isApproved: (ApprovalRecord) -> Bool
     ) throws -> ApprovalRecord {
         var request = try open(id)
+        let before = try record(request)
         let event = try db.record(
             signature.isRejection ? .planRejected : .planSigned, by: actor, request.summary(of: signature, by: actor),
             now: now)
@@ -251,7 +257,11 @@ package struct ApprovalRows<Session: SQLSession> {
             request.state = .rejected
             try db.execute("UPDATE approval SET state = $2 WHERE id = $1", id, request.state.rawValue)
         }
-        return try record(request)
+        let signed = try record(request)
+        if !signature.isRejection, !isApproved(before), isApproved(signed) {
+            try Outbox.add(.approved, approval: id, event: event, now: now, db)
+        }
+        return signed
     }
 
     /// Uses up the approval that a run needs.

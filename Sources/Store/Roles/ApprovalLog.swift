@@ -44,9 +44,13 @@ package protocol ApprovalLog: Sendable {
     /// times of all later events still count for `seenAt`. Throws ``StoreError/approvalClosed(_:)`` if the request is
     /// not open.
     ///
-    /// - Parameter actor: the actor that delivers the signature.
+    /// - Parameters:
+    ///   - actor: the actor that delivers the signature.
+    ///   - isApproved: returns whether the signatures of a record suffice. If this signature makes them suffice, the
+    ///     webhooks get a message.
     func sign(
-        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
+        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp,
+        isApproved: @escaping @Sendable (ApprovalRecord) -> Bool
     ) async throws -> ApprovalRecord
 
     /// Ends the open requests of an occurrence that will not be sent.
@@ -83,6 +87,12 @@ extension ApprovalLog {
         try await createApprovedRun(
             definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files, demand: demand,
             volume: nil, limits: limits)
+    }
+
+    package func sign(
+        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
+    ) async throws -> ApprovalRecord {
+        try await sign(request, signature, by: actor, now: now) { _ in false }
     }
 
     /// Adds a signature with an event at the time of the signature.

@@ -20,11 +20,13 @@ struct PlanCommand: AsyncParsableCommand {
     @Option(help: "An occurrence of the campaign's schedule, such as 2026-12-01T09:00.") var occurrence: String?
     @Flag(help: "Plan a run that is started now, regardless of the schedule.") var now = false
     @Flag(help: "Record the plan, for approvers to sign with `fanfare approve`.") var forApproval = false
+    @Option(help: "What to tell the approvers; with --for-approval.") var note: String?
     @Flag(help: "Keep the plan with its values, under a number.") var save = false
     @Flag(help: "Show a sample payload of every text, not only of the first.") var samples = false
     @Flag(help: "Print the result as JSON.") var json = false
 
     func validate() throws {
+        if note != nil, !forApproval { throw ValidationError("--note goes with --for-approval") }
         guard !save || !CampaignSource.isPath(arguments.campaign) else {
             throw ValidationError("--save keeps the plan of a campaign by its name, not by the path of its file")
         }
@@ -61,7 +63,7 @@ struct PlanCommand: AsyncParsableCommand {
                 .invalidData,
                 "a plan to be approved has all its variables: give \(planned.unset.joined(separator: ", ")) with --var")
         }
-        try await session.ask(for: planned.plan, occurrence: planned.occurrence, files: files)
+        try await session.ask(for: planned.plan, occurrence: planned.occurrence, note: note, files: files)
     }
 }
 

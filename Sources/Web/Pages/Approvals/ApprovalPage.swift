@@ -194,7 +194,7 @@ extension ApprovalList.Row {
 }
 
 extension ApprovalPage.Signature {
-    fileprivate init(_ signature: ApprovalResult.Signature) {
+    init(_ signature: ApprovalResult.Signature) {
         summary =
             "\(signature.isRejection ? "Rejected" : "Signed") by \(signature.by), \(signature.signedAt.shownTime)"
             + (signature.isRejection ? "" : ", good until \(signature.lapsesAt.shownTime)")

@@ -54,6 +54,10 @@ struct PlanPage: Sendable {
     var next: String
     /// The approval or the run that the next step leads to.
     var link: Link?
+    /// What the person who asked for approval told the approvers.
+    var note: String?
+    /// The signatures so far, with the comments of the signers.
+    var signatures: [ApprovalPage.Signature] = []
     var plan: PlanView
     var values: [PlanView.Fact]
     var phones: [PhoneScreen]
@@ -94,6 +98,12 @@ extension PlanPage {
         mayTest = caller.role.may(.testSend)
         next = Self.next(step, plan, result, caller)
         link = Self.link(step)
+        switch step {
+        case .awaitingApproval(let asked), .approved(let asked):
+            note = asked.note
+            signatures = asked.signatures.map(ApprovalPage.Signature.init)
+        default: break
+        }
         switch step {
         case .needsApproval, .rejected, .scheduled(.some): mayAsk = caller.role.may(.ask)
         case .approved where plan.isScheduled: break

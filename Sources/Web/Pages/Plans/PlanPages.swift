@@ -90,7 +90,8 @@ struct PlanPages: Sendable {
     @Sendable private func ask(_ request: PageRequest) async throws -> Response {
         let plan = try await plan(request)
         do {
-            try await cases.plans.ask(plan, in: cases.files, by: request.caller.actor, now: cases.now)
+            let note = try await request.form()["note"]
+            try await cases.plans.ask(plan, note: note, in: cases.files, by: request.caller.actor, now: cases.now)
             return PageRequest.seeOther(plan.address)
         } catch {
             return try await refused(error, request, plan)

@@ -33,9 +33,10 @@ struct CorrectionPages: Sendable {
 
     /// Asks for approval of the correction, if it is the previewed one.
     @Sendable private func ask(_ request: PageRequest) async throws -> Response {
-        try await previewed(request, "Not asked", "ask") { run, _, prepared, page, _ in
+        try await previewed(request, "Not asked", "ask") { run, _, prepared, page, fields in
             do {
-                _ = try await cases.correcting.ask(prepared, by: try request.caller.actor, now: cases.now)
+                _ = try await cases.correcting.ask(
+                    prepared, note: fields["note"], by: try request.caller.actor, now: cases.now)
                 return PageRequest.seeOther(CorrectionPage.address(of: prepared.definition))
             } catch {
                 return try refused(error, run, page, request)

@@ -24,7 +24,7 @@ struct ApproveCommand: AsyncParsableCommand {
         completion: .custom(CampaignNames.completions))
     var plan: String
     @Option(help: "The number of the stage to approve, as `fanfare status RUN` shows it; for a run.") var stage: Int?
-    @Option(help: "The reason, for the audit log; for a plan.") var reason: String?
+    @Option(help: "A comment, kept with the signature and in the audit log; for a plan.") var reason: String?
     @Option(
         help: "A file with another person's signature, created with a key in `people`; see `fanfare approvals`.",
         completion: .file())
@@ -161,9 +161,10 @@ extension Session {
     }
 
     /// Requests approval of a plan, and prints the signatures that it needs.
-    func ask(for plan: Plan, occurrence: String?, files: [String: String]) async throws {
+    func ask(for plan: Plan, occurrence: String?, note: String?, files: [String: String]) async throws {
         let asked = try await useCases.approving.ask(
-            plan.definition, occurrence: occurrence ?? "", reach: plan.reach.total, by: actor, now: now, files: files)
+            plan.definition, occurrence: occurrence ?? "", reach: plan.reach.total, note: note, by: actor, now: now,
+            files: files)
         Console.note(
             asked.map { "waits for approval:\n" + ApprovalText.text($0) } ?? "the plan needs no approval")
     }

@@ -145,12 +145,17 @@ struct CorrectCommand: AsyncParsableCommand {
     @Option(help: "The reason for sending a text other than the prepared one without required signatures; recorded.")
     var reason: String?
     @Flag(help: "Request the signatures that the correction needs, and send nothing.") var forApproval = false
+    @Option(help: "What to tell the approvers; with --for-approval.") var note: String?
     @OptionGroup var variables: VariableArguments
+
+    func validate() throws {
+        if note != nil, !forApproval { throw ValidationError("--note goes with --for-approval") }
+    }
 
     func run() async throws {
         let correction = CorrectRun.Order(
             .replace, template: template, variables: try variables.values(), isAgain: order.again, reason: reason)
-        if forApproval { return try await order.ask(correction) }
+        if forApproval { return try await order.ask(correction, note: note) }
         try await order.start(correction)
     }
 }
@@ -186,13 +191,13 @@ struct CorrectionArguments: ParsableArguments {
     private var wait: Bool? { waiting.map { $0 == .wait } }
 
     /// Requests approval of a correction, and prints the signatures that it needs.
-    func ask(_ order: CorrectRun.Order) async throws {
+    func ask(_ order: CorrectRun.Order, note: String?) async throws {
         let session = try await settings.session()
         let correcting = session.useCases.correcting
         let prepared = try await correcting.prepare(
             session.run(run), order, isForApproval: true, by: session.actor, now: session.now)
         for warning in prepared.warnings { Console.note("warning: \(warning)") }
-        let asked = try await correcting.ask(prepared, by: session.actor, now: session.now)
+        let asked = try await correcting.ask(prepared, note: note, by: session.actor, now: session.now)
         Console.print(json ? try ResultJSON.text(asked) : ApprovalText.text(asked))
     }
 
