@@ -20,6 +20,9 @@ package struct Configuration: Hashable, Sendable {
     package var success = SuccessLimits()
     /// The segment of devices that `test-send` may reach. `nil` for any device.
     package var testDevices: String?
+    /// The installation ids of devices for tests, by the names that people gave them. With `approvals`, tests reach no
+    /// other devices.
+    package var namedTestDevices: [String: String] = [:]
     package var feeds = Feeds()
     package var log = Log()
 

@@ -127,21 +127,27 @@ struct TestSendCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @OptionGroup var arguments: CampaignArguments
-    @Option(help: "An installation id, a user id, a token or its last 8 characters.") var device: String
+    @Option(help: "An installation id, a user id, a token or its last 8 characters.") var device: String?
+    @Option(help: "The name of a device, from test_devices in the configuration; in place of --device.") var to: String?
     @Option(help: "The variant to send (default: the one the device would get).") var variant: String?
     @OptionGroup var log: LogOptions
     @Flag(help: "Print the result as JSON.") var json = false
 
+    func validate() throws {
+        guard (device == nil) != (to == nil) else { throw ValidationError("give either --device or --to") }
+    }
+
     func run() async throws {
         let configuration = try settings.configuration()
         let session = try await settings.session(configuration)
+        if let to { try session.useCases.tests.requireNamed(to) }
         let definition = try arguments.definition(configuration, plannedAt: session.now)
         let prepared = try await session.useCases.start.prepare(definition, occurrence: nil)
         var sending = CommandSender.testing(session, log)
         let isOwn = try await sending.prepare(prepared.app)
         let test = session.useCases.tests
         let (run, found) = try await test.start(
-            definition, device: device, variant: variant, isHandedOver: !isOwn, by: session.actor,
+            definition, device: to ?? device ?? "", variant: variant, isHandedOver: !isOwn, by: session.actor,
             now: session.now)
         let environment = found.record.environment
         Console.note(

@@ -69,6 +69,9 @@ struct PlanPage: Sendable {
     var start: PlanView.Start?
     var mayTest: Bool
     var device = ""
+    /// The devices that the configuration names.
+    var named: [CampaignPage.Option] = []
+    var hasNamed = false
     var variants: [String]
     var hasVariants: Bool
     var test: TestState?
@@ -111,6 +114,15 @@ extension PlanPage {
             start = .init(occurrence: plan.occurrence, guards: Self.guards(result))
         default: break
         }
+    }
+
+    /// Sets the device of the form for tests.
+    ///
+    /// - Parameter names: the devices that the configuration names.
+    mutating func choose(_ device: String, among names: [String]) {
+        named = names.map { .init(name: $0, isChosen: $0 == device) }
+        hasNamed = !named.isEmpty
+        self.device = names.contains(device) ? "" : device
     }
 
     static func mark(_ step: KeepPlans.Step) -> String {

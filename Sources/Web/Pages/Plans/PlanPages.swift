@@ -102,7 +102,8 @@ struct PlanPages: Sendable {
     @Sendable private func test(_ request: PageRequest) async throws -> Response {
         let plan = try await plan(request)
         let fields = try await request.form()
-        let device = fields["device", default: ""].trimmingCharacters(in: .whitespaces)
+        let typed = fields["device", default: ""].trimmingCharacters(in: .whitespaces)
+        let device = typed.isEmpty ? fields["to", default: ""] : typed
         do {
             let variant = fields["variant", default: ""]
             let run = try await cases.tested(
@@ -159,7 +160,7 @@ struct PlanPages: Sendable {
         }
         var page = try PlanPage(plan, step, for: caller)
         page.problem = problem
-        page.device = device ?? request.query("device") ?? ""
+        page.choose(device ?? request.query("device") ?? "", among: cases.testDeviceNames)
         if let test = request.query("test").flatMap({ Int64($0) }) {
             page.test = try await cases.test(test, for: caller)?.again(at: plan.address, request.queryFields)
         }
