@@ -55,7 +55,7 @@ struct `The approval commands` {
         #expect(other.status == 3 && other.errors.contains("os:carl requested approval"), "\(other.errors)")
         let ended = try fanfare(["withdraw", plan], as: "carl")
         #expect(ended.status == 0 && ended.output.contains("withdrawn"), "\(ended.errors)")
-        #expect(try place.fanfare("approvals").output.contains("no plan waits for approval"))
+        #expect(try place.fanfare("approvals").output.contains("no plan or stage waits for approval"))
         #expect(try place.fanfare("approvals", "1").output.contains("withdrawn"))
         #expect(try fanfare(["approve", plan], as: "anna").status != 0)
         #expect(try asked() == plan)

@@ -229,6 +229,8 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
 /// The stable shape of `approvals --json`.
 package struct ApprovalListResult: Codable, Hashable, Sendable {
     package var approvals: [ApprovalResult]
+    /// The stages of runs that wait until a person approves them; absent if there are none.
+    package var stages: [WaitingStageResult]?
 }
 
 extension ApprovalResult {

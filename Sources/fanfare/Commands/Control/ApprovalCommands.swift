@@ -36,7 +36,7 @@ struct ApproveCommand: AsyncParsableCommand {
         guard ApprovePlans.isPlan(plan) else {
             let changed = try await session.useCases.control.approve(
                 session.run(plan), stage: stage, by: session.actor)
-            try RunStatus.show(changed, session.runs, json: json)
+            try await RunStatus.show(changed, session.runs, json: json)
             return try await session.noteNoSender(changed.run)
         }
         let signed =
@@ -90,7 +90,9 @@ struct WithdrawCommand: AsyncParsableCommand {
 
 struct ApprovalsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "approvals", abstract: "List the plans that wait for signatures, and who has signed them.",
+        commandName: "approvals",
+        abstract:
+            "List the plans that wait for signatures, who has signed them, and the stages that wait for a person.",
         discussion: """
             With PLAN, the command shows the statement to sign, compared with the campaign's last run, and what would \
             refuse the run now. PLAN is a hash or the number of a request; a number also shows what is decided.
@@ -122,11 +124,12 @@ struct ApprovalsCommand: AsyncParsableCommand {
                 .result
             return Console.print(json ? try ResultJSON.text(detail) : ApprovalText.text(detail))
         }
-        let list = try await session.useCases.approving.list(includingPast: all, now: session.now)
+        var list = try await session.useCases.approving.list(includingPast: all, now: session.now)
+        let stages = try await session.runs.waitingStages()
+        list.stages = stages.isEmpty ? nil : stages
         if json { return Console.print(try ResultJSON.text(list)) }
-        Console.print(
-            list.approvals.isEmpty
-                ? "no plan waits for approval" : list.approvals.map(ApprovalText.text).joined(separator: "\n\n"))
+        let texts = list.approvals.map(ApprovalText.text) + stages.map(ApprovalText.text)
+        Console.print(texts.isEmpty ? "no plan or stage waits for approval" : texts.joined(separator: "\n\n"))
     }
 }
 
@@ -139,7 +142,7 @@ extension Session {
 
     /// Prints how to continue a run whose stage was approved, if no daemon is running.
     fileprivate func noteNoSender(_ run: Run) async throws {
-        guard try await runs.daemon() == nil else { return }
+        guard try await runs.daemon()?.takesUpRuns != true else { return }
         Console.note(
             "no process sends it: run `fanfare run \(run.campaign) --occurrence \(run.occurrence)`, or start the daemon"
         )
@@ -204,6 +207,14 @@ enum ApprovalText {
             + [detail.sentBefore].compactMap { $0.map { "  sent before: \($0)" } }
             + (detail.lint ?? []).map { "  look again: \($0)" }
         return ([text(detail.approval), sentTo] + findings + [since] + facts).joined(separator: "\n")
+    }
+
+    static func text(_ stage: WaitingStageResult) -> String {
+        """
+        \(stage.campaign)/\(stage.occurrence): stage \(stage.stage) of run \(stage.run) waits for approval
+          \(stage.members), \(stage.devices.counted("device")): \(stage.reason)
+          `fanfare approve \(stage.run) --stage \(stage.stage)` starts it
+        """
     }
 
     static func head(_ approval: ApprovalResult) -> String {

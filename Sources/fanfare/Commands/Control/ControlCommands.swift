@@ -37,7 +37,7 @@ struct StatusCommand: AsyncParsableCommand {
         await session.noteStops()
         if let found {
             let status = RunStatus(
-                try await session.runs.inDetail(found), now: session.now,
+                try await session.runs.inDetail(found), try await session.runs.daemon(), now: session.now,
                 clockStep: try await session.runs.clockStep())
             return Console.print(try status.output(json: json))
         }
@@ -68,7 +68,7 @@ struct PauseCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session()
         let changed = try await session.useCases.control.pause(session.run(run), reason: reason, by: session.actor)
-        try RunStatus.show(changed, session.runs, json: json)
+        try await RunStatus.show(changed, session.runs, json: json)
     }
 }
 
@@ -96,7 +96,7 @@ struct ResumeCommand: AsyncParsableCommand {
         let app = try session.configuration.app(for: found.definition.campaign.topic)
         guard !noSend else {
             let changed = try await session.useCases.control.resume(found, reason: reason, by: session.actor)
-            return try RunStatus.show(changed, session.runs, json: json)
+            return try await RunStatus.show(changed, session.runs, json: json)
         }
         var sending = try await CommandSender.reporting(session, log)
         try await sending.prepareUnlessServed(app)
@@ -122,7 +122,7 @@ struct CancelCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session()
         let changed = try await session.useCases.control.cancel(session.run(run), reason: reason, by: session.actor)
-        try RunStatus.show(changed, session.runs, json: json)
+        try await RunStatus.show(changed, session.runs, json: json)
     }
 }
 
