@@ -75,8 +75,11 @@ package struct UseCases: Sendable {
     package var reports: ReportRun { ReportRun(store: store) }
     package var tests: SendTest {
         SendTest(
-            store: store, segment: configuration().testDevices, approvals: configuration().approvals, limit: testLimit)
+            store: store, segment: configuration().testDevices, named: configuration().namedTestDevices,
+            approvals: configuration().approvals, limit: testLimit)
     }
+    /// The names of devices for tests, in order.
+    package var testDeviceNames: [String] { configuration().namedTestDevices.keys.sorted() }
     package var audit: ReadAudit { ReadAudit(store: store) }
     package var devices: ManageDevices { ManageDevices(store: store) }
     package var registering: RegisterDevices {
@@ -143,7 +146,9 @@ package struct UseCases: Sendable {
     package func rendering(
         _ definition: RunDefinition, device: String, variant: String?, sees: (_ topic: String) -> Bool = { _ in true }
     ) async throws -> Rendering {
-        try await RenderPayload.rendering(definition, device: device, variant: variant, in: store, sees: sees)
+        try await RenderPayload.rendering(
+            definition, device: configuration().namedTestDevices[device] ?? device, variant: variant, in: store,
+            sees: sees)
     }
 
     /// Returns the run that a text names: a number, a campaign's name for its latest run, or `campaign/occurrence`.

@@ -27,6 +27,7 @@ struct Fanfare: AsyncParsableCommand {
             ResumeCommand.self,
             ApproveCommand.self,
             RejectCommand.self,
+            WithdrawCommand.self,
             ApprovalsCommand.self,
             ChangesCommand.self,
             CancelCommand.self,

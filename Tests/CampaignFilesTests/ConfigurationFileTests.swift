@@ -37,6 +37,19 @@ struct ConfigurationFileTests {
         return try #require(configuration)
     }
 
+    @Test func `devices for tests have names, or are a segment`() throws {
+        let named = Self.text.replacing(
+            "test_devices: staff", with: "test_devices: {Anna’s phone: install-17, QA tablet: \"42\"}")
+        let configuration = try read(named)
+        #expect(configuration.testDevices == nil)
+        #expect(configuration.namedTestDevices == ["Anna’s phone": "install-17", "QA tablet": "42"])
+        for wrong in ["{a: }", "{\"\": b}", "[a]", "{a: [b]}"] {
+            let text = Self.text.replacing("test_devices: staff", with: "test_devices: \(wrong)")
+            let (found, diagnostics) = ConfigurationFile.read(text: text, path: "fanfare.yaml")
+            #expect(found == nil && !diagnostics.isEmpty, "\(wrong)")
+        }
+    }
+
     @Test func `every key arrives, relative paths from the file's folder`() throws {
         let configuration = try read()
         #expect(configuration.store == "/var/lib/fanfare/fanfare.sqlite")

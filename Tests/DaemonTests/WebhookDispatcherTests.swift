@@ -62,6 +62,26 @@ import WebClient
         #expect(try await scene.store.nextWebhookMessage() == nil)
     }
 
+    @Test func `says that a plan waits for approval, with its note and the way to it`() async throws {
+        let scene = try PipelineScene()
+        let server = try LocalServer { _ in .init(200) }
+        try await scene.store.setWebhooks([.init(url: server.url, secretPath: "", events: [.approvalWanted])])
+        let request = ApprovalRequest(
+            definition: try scene.definition(), occurrence: "", plan: "p2-x", digest: "d", reach: 100, needs: 2,
+            authors: [], askedBy: "os:carl", askedAt: scene.clock.now, note: "before 9, please")
+        let asked = try await scene.store.requestApproval(request, isAnew: false, by: "carl")
+        try await dispatcher(scene, [server.url]).drain(within: .seconds(60))
+        let body = try #require(server.requests.first?.body)
+        let text = String(decoding: body, as: UTF8.self)
+        for words in [
+            #""type":"plan.approval_wanted""#, #""note":"before 9, please""#, #""asked_by":"os:carl""#, #""needs":2"#,
+            #""page":"/approvals/\#(asked.request.id)""#, #""signed_by":[]"#,
+        ] {
+            #expect(text.contains(words), "\(words) in \(text)")
+        }
+        #expect(try await scene.store.nextWebhookMessage() == nil)
+    }
+
     /// A receiver refuses what was signed minutes ago: it may be somebody's who listened.
     @Test func `signs each attempt with its own time, not with that of the message`() async throws {
         let scene = try PipelineScene()

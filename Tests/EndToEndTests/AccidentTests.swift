@@ -66,6 +66,10 @@ import Testing
             let run = try place.fanfare("run", "careful", "--yes")
             #expect(run.status == 76 && run.errors.contains("fanfare approve 2 --stage 2"), "\(run.errors)")
             #expect(saw("Just a trial", place) == 10)
+            let waiting = try place.fanfare("approvals")
+            #expect(waiting.output.contains("stage 2 of run 2 waits for approval"), "\(waiting.output)")
+            #expect(waiting.output.contains("`fanfare approve 2 --stage 2` starts it"))
+            #expect(try place.fanfare("approvals", "--json").output.contains(#""stage" : 2"#))
             #expect(try place.fanfare("cancel", "2", "--reason", "a test").status == 0)
             #expect(try place.fanfare("report", "2", "--check").output.contains("The counts balance."))
             // Who counts before they start has nobody see it.

@@ -41,6 +41,26 @@ struct `The approval commands` {
         return try #require(refused.errors.firstMatch(of: /fanfare approve (p2-[0-9a-f-]+)/)?.1).description
     }
 
+    @Test func `a command that asks for signatures does not advise itself`() throws {
+        let seen = try fanfare(["plan", "new-podcast"] + Installation.words, as: "carl")
+        #expect(seen.output.contains("add --for-approval to this command"), "\(seen.output)")
+        let asked = try fanfare(["plan", "new-podcast", "--for-approval"] + Installation.words, as: "carl")
+        #expect(asked.output.contains("Approval") && !asked.output.contains("--for-approval"), "\(asked.output)")
+        #expect(asked.errors.contains("waits for approval:"), "\(asked.errors)")
+    }
+
+    @Test func `the one who asked withdraws the request, and its number shows what became of it`() throws {
+        let plan = try asked()
+        let other = try fanfare(["withdraw", plan], as: "anna")
+        #expect(other.status == 3 && other.errors.contains("os:carl requested approval"), "\(other.errors)")
+        let ended = try fanfare(["withdraw", plan], as: "carl")
+        #expect(ended.status == 0 && ended.output.contains("withdrawn"), "\(ended.errors)")
+        #expect(try place.fanfare("approvals").output.contains("no plan or stage waits for approval"))
+        #expect(try place.fanfare("approvals", "1").output.contains("withdrawn"))
+        #expect(try fanfare(["approve", plan], as: "anna").status != 0)
+        #expect(try asked() == plan)
+    }
+
     @Test func `a run is refused until two people have signed its plan, none of them its author, and then once`() throws
     {
         let plan = try asked()

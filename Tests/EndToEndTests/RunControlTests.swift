@@ -20,6 +20,22 @@ import Testing
         }
     }
 
+    @Test func `a run that is resumed beside a daemon is taken up by it, and the command says so`() async throws {
+        try await OwnThread.run {
+            let place = try Installation.slow()
+            let run = try place.startSlowRun()
+            try #require(try place.fanfare("pause", "slow").status == 0)
+            _ = try run.finish()
+            let daemon = try RunningProgram(["serve"], in: place.folder)
+            try daemon.wait { daemon.errors.contains("files read") }
+            let resumed = try place.fanfare("resume", "slow", "--no-send")
+            #expect(!resumed.output.contains("no process sends it"), "\(resumed.output)")
+            #expect(resumed.output.contains("the daemon ("), "\(resumed.output)")
+            daemon.signal(SIGTERM)
+            #expect(try daemon.finish().status == 0)
+        }
+    }
+
     @Test func `the status of a run says what the rest waits for`() async throws {
         try await OwnThread.run {
             let place = try Installation(devices: 20) { options in

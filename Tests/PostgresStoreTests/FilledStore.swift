@@ -191,17 +191,21 @@ struct FilledStore {
         try await store.release(run, by: "a", state: .running, reason: nil, now: noon + .seconds(10))
     }
 
-    /// A plan that was signed and sent, and one that waits.
+    /// A plan that was signed and sent, one that waits, and one that was withdrawn.
     private func sendApproved() async throws {
-        for name in ["approved", "waiting"] {
+        for name in ["approved", "waiting", "withdrawn"] {
             let request = ApprovalRequest(
                 definition: try definition(name), occurrence: "", plan: "p1-\(name)", digest: name, reach: devices,
-                needs: 1, authors: ["os:carl"], askedBy: "os:carl", askedAt: noon + .seconds(70))
+                needs: 1, authors: ["os:carl"], askedBy: "os:carl", askedAt: noon + .seconds(70),
+                note: "for \(name) \u{1F58B}")
             let asked = try await store.requestApproval(request, isAnew: false, by: "carl").request
             let signature = ApprovalSignature(
                 identity: "os:anna", name: "anna \u{1F58B}", signedAt: noon + .seconds(71), reach: devices,
                 reason: Self.oddTexts[1])
             _ = try await store.sign(asked.id, signature, by: "anna")
+            if name == "withdrawn" {
+                _ = try await store.withdrawApproval(asked.id, by: "carl", now: noon + .seconds(72))
+            }
             guard name == "approved" else { continue }
             let policy = ApprovalPolicy(rule: .init(above: 0, needs: 1), reach: devices, authors: [])
             let demand = ApprovalDemand(policy: policy, people: People(), request: asked)

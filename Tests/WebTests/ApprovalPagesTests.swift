@@ -1,4 +1,5 @@
 import Campaigns
+import Daemon
 import Foundation
 import Model
 import SQLiteStore
@@ -14,7 +15,7 @@ import Testing
 struct ApprovalPagesTests {
     private static let run = #"{"occurrence": "e-1", "variables": {"title": "The Reef"}}"#
 
-    private func withScene(
+    func withScene(
         people: [String: [String]] = [:], _ body: (WebScene) async throws -> Void
     ) async throws {
         try await WebScene.with { configuration in
@@ -28,13 +29,13 @@ struct ApprovalPagesTests {
         }
     }
 
-    private func start(_ scene: WebScene, as role: AccessRole = .sender) async throws -> WebScene.Answer {
+    func start(_ scene: WebScene, as role: AccessRole = .sender) async throws -> WebScene.Answer {
         try await scene.api("POST", "/campaigns/new-podcast/runs", as: role, body: Self.run)
     }
 
-    private func body(_ plan: ApprovalResult) -> String { #"{"reason": "fine", "plan": "\#(plan.plan)"}"# }
+    func body(_ plan: ApprovalResult) -> String { #"{"reason": "fine", "plan": "\#(plan.plan)"}"# }
 
-    private func waiting(_ scene: WebScene) async throws -> ApprovalResult {
+    func waiting(_ scene: WebScene) async throws -> ApprovalResult {
         #expect(try await start(scene).status == 409)
         let answer = try await scene.api("GET", "/approvals", as: .viewer)
         return try #require(try answer.result(ListPage<ApprovalResult>.self).items.first)
@@ -48,7 +49,7 @@ struct ApprovalPagesTests {
             let first = try await scene.page(plan, as: .sender)
             #expect(first.text.contains("needs approval") && first.text.contains("Ask for approval"))
             #expect(!first.text.contains("/start\""))
-            #expect(try await scene.page("\(plan)/ask", as: .author, form: [:]).status == 403)
+            #expect(try await scene.page("\(plan)/ask", as: .viewer, form: [:]).status == 403)
             #expect(try await scene.page("\(plan)/ask", as: .sender, form: [:]).header("location") == plan)
             let waiting = try await scene.page(plan, as: .sender)
             #expect(waiting.text.contains("awaiting approval, 0 of 1 signature"))
@@ -75,8 +76,10 @@ struct ApprovalPagesTests {
                 try await scene.page(mine, as: .sender).text.firstMatch(of: #/href="(\/approvals\/[0-9a-f]+)"/#)
             ).1
             let form = try #require(
-                try await scene.page(String(link), as: .admin).text.firstMatch(of: #/name="plan" value="([^"]+)"/#)
+                try await scene.page(String(link), as: .approver).text.firstMatch(of: #/name="plan" value="([^"]+)"/#)
             ).1
+            let offered = try await scene.page(String(link), as: .admin)
+            #expect(offered.text.contains("another person must sign it") && !offered.text.contains("/approve\""))
             let refused = try await scene.page("\(link)/approve", as: .admin, form: ["plan": String(form)])
             #expect(refused.status == 409 && refused.text.contains("cannot approve it; another person must"))
             #expect(try await scene.page("\(link)/reject", as: .approver, form: [:]).status == 303)
@@ -96,6 +99,59 @@ struct ApprovalPagesTests {
             let page = try await scene.page(try #require(again.header("location")), as: .sender)
             #expect(
                 page.text.contains("needs approval") && page.text.contains("already sent the same content") == false)
+        }
+    }
+
+    @Test func `an author plans and asks, another signs, and a sender alone starts`() async throws {
+        try await withScene { scene in
+            let plan = try await scene.planned(["v.title": "The Reef"], as: .author)
+            #expect(plan.text.contains("Ask for approval") && !plan.text.contains("/start\""))
+            let asked = try await scene.page("\(plan.address)/ask", as: .author, form: [:])
+            #expect(asked.header("location") == plan.address, "\(asked.text)")
+            let waiting = try await scene.page(plan.address, as: .author)
+            let approval = String(try #require(waiting.text.firstMatch(of: #/href="(\/approvals\/[0-9a-f]+)"/#)).1)
+            let shown = try await scene.page(approval, as: .approver)
+            let form = ["plan": try #require(WebScene.field("plan", in: shown.text))]
+            for role in [AccessRole.author, .sender] {
+                #expect(try await scene.page("\(approval)/approve", as: role, form: form).status == 403)
+            }
+            #expect(try await scene.page("\(approval)/approve", as: .approver, form: form).status == 303)
+            let ready = try await scene.page(plan.address, as: .author)
+            #expect(ready.text.contains("a sender may send it") && !ready.text.contains("/start\""))
+            #expect(try await scene.page("\(plan.address)/start", as: .author, form: [:]).status == 403)
+            #expect(try await scene.page(plan.address, as: .sender).text.contains("/start\""))
+            #expect(try await scene.page("\(plan.address)/start", as: .sender, form: [:]).status == 303)
+        }
+    }
+
+    @Test func `a plan of the schedule is asked for and signed ahead, and starts at its time by itself`() async throws {
+        try await withScene { scene in
+            try scene.folder.write(WebScene.scheduledText, to: "campaigns/morning.yaml")
+            let plan = try await scene.planned([:], as: .author, of: "/campaigns/morning")
+            #expect(plan.text.contains("given ahead, it starts at its time.") && plan.text.contains("Ask for approval"))
+            #expect(try await scene.page("\(plan.address)/ask", as: .author, form: [:]).status == 303)
+            let waiting = try await scene.page(plan.address, as: .author)
+            #expect(waiting.text.contains("awaiting approval, 0 of 1 signature"))
+            let approval = String(try #require(waiting.text.firstMatch(of: #/href="(\/approvals\/[0-9a-f]+)"/#)).1)
+            let shown = try await scene.page(approval, as: .approver)
+            let form = ["plan": try #require(WebScene.field("plan", in: shown.text))]
+            #expect(try await scene.page("\(approval)/approve", as: .approver, form: form).status == 303)
+            let ready = try await scene.page(plan.address, as: .sender)
+            #expect(ready.text.contains("it starts automatically at its time") && !ready.text.contains("/start\""))
+
+            let saved = try #require(try await scene.store.savedPlan(1))
+            var catalogue = CampaignCatalogue()
+            let folders = scene.webConsole.cases.configuration()
+            catalogue.refresh(campaigns: folders.campaigns, templates: folders.templates)
+            let campaign = try #require(catalogue.ready.first { $0.campaign.name == "morning" })
+            let occurrence = try #require(campaign.timetable?.occurrence(named: saved.occurrence))
+            let due = DueRuns(store: scene.store, actor: "daemon", approvals: folders.approvals)
+            let made = try await due.make(
+                [Agenda.Due(campaign: campaign, occurrence: occurrence)], now: occurrence.startsAt)
+            let run = try #require(made.first?.made.run, "\(made)")
+            #expect(run.occurrence == saved.occurrence && run.state != .failed)
+            #expect(try await scene.page(plan.address, as: .viewer).text.contains("sent as run \(run.id)"))
+            #expect(try await scene.store.approval(.run(run.id))?.request.state == .used)
         }
     }
 
@@ -248,6 +304,7 @@ struct ApprovalPagesTests {
             let first = try await waiting(scene)
             let list = try await scene.page("/approvals", as: .viewer)
             #expect(list.text.contains("awaiting approval, 0 of 1") && list.text.contains(first.digest))
+            #expect(list.text.contains("<h2>Open</h2>") && !list.text.contains("<h2>Decided</h2>"))
             let seen = try await scene.page("/approvals/\(first.digest)", as: .viewer)
             #expect(seen.text.contains("The Reef is out.") && !seen.text.contains("/approve\""))
             let offered = try await scene.page("/approvals/\(first.digest)", as: .approver)
@@ -260,7 +317,15 @@ struct ApprovalPagesTests {
             #expect(rejected.status == 303)
             let refused = try await start(scene)
             #expect(refused.status == 409 && refused.problem?.detail.contains("wrong <link>") == true)
-            #expect(try await scene.page("/approvals", as: .viewer).text.contains("rejected"))
+            let past = try await scene.page("/approvals", as: .viewer)
+            #expect(past.text.contains("Decided") && past.text.contains("wrong &lt;link&gt;"))
+            let address = try #require(past.text.firstMatch(of: #/href="(\/approvals\/[0-9]+)"/#)).1
+            for path in [String(address), try #require(rejected.header("location")), "/approvals/\(first.digest)"] {
+                let read = try await scene.page(path, as: .approver)
+                #expect(read.status == 200 && read.text.contains("wrong &lt;link&gt;"), "\(path)")
+                #expect(read.text.contains("The Reef is out.") && !read.text.contains("/reject\""), "\(path)")
+            }
+            #expect(try await scene.page("/approvals/99", as: .viewer).status == 404)
         }
     }
 

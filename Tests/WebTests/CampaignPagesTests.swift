@@ -215,7 +215,7 @@ struct CampaignPagesTests {
             #expect(!viewer.text.contains("/plan"))
             #expect(!viewer.text.contains("/save"))
             let author = try await scene.planned(["v.title": "x"], as: .author)
-            #expect(author.text.contains("only senders send and ask for approval"))
+            #expect(author.text.contains("only senders send."))
             #expect(try await scene.page("\(author.address)/start", as: .author, form: [:]).status == 403)
             #expect(!author.text.contains("/start\""))
             let off = try await scene.page(

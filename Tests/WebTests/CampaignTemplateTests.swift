@@ -77,7 +77,7 @@ struct CampaignTemplateTests {
             device: "d",
             variants: [.init(name: "a", isChosen: true)], hasVariants: true, hasSchedule: true, isNow: true,
             mayPlan: true,
-            mayTest: true, plansAddress: "/plans?campaign=c", test: test)
+            mayTest: true, testDevices: ["Anna"], plansAddress: "/plans?campaign=c", test: test)
         page.composer = composer
         page.composer?.nexts = page.nexts
         page.composer?.troubles = editor.troubles
@@ -117,6 +117,10 @@ struct CampaignTemplateTests {
             start: .init(occurrence: "o", guards: [.init(name: "repeat", label: "again")]), mayTest: true, device: "d",
             variants: ["a"], hasVariants: true, test: Self.test)
         plan.problem = ["no"]
+        plan.choose("Anna", among: ["Anna"])
+        plan.device = "d"
+        plan.note = "n"
+        plan.signatures = [.init(summary: "s", fault: "f")]
         plan.phonesReason = "no"
         #expect(Self.faults(.plan, plan) == [])
         let row = PlanList.Row(

@@ -76,6 +76,34 @@ struct CorrectionPagesTests {
         }
     }
 
+    @Test func `a template that has changed since the run is named, with what phones showed then and show now`()
+        async throws
+    {
+        try await WebScene.with { scene in
+            let run = try await Self.sent(scene)
+            let path = "/runs/\(run.id)/correction?v.title=The+Quiet+Reef"
+            let same = try await scene.page(path, as: .sender)
+            #expect(!same.text.contains("has changed since") && same.text.contains("The Quiet Reff ist da."))
+            try scene.folder.write(
+                WebScene.templateText.replacing("is out.", with: "is out!"), to: "templates/new-podcast.yaml")
+            let campaign = WebScene.campaignText.replacing("expires_after: 4h", with: "expires_after: 3h")
+            try scene.folder.write(campaign, to: "campaigns/new-podcast.yaml")
+            let changed = try await scene.page(path, as: .sender)
+            #expect(
+                changed.text.contains(
+                    "template new-podcast has changed since run \(run.id) (en: body); the correction sends its present text"
+                ))
+            #expect(changed.text.contains("campaign new-podcast has changed since run \(run.id) (expires_after)"))
+            let now = try #require(changed.text.firstRange(of: "id=\"corrected\""))
+            #expect(changed.text[..<now.lowerBound].contains("The Quiet Reff is out."))
+            #expect(changed.text[now.upperBound...].contains("The Quiet Reef is out!"))
+            // The API says the same.
+            let body = #"{"variables": {"title": "The Quiet Reef"}}"#
+            let sent = try await scene.api("POST", "/runs/\(run.id)/correct", as: .sender, body: body)
+            #expect(sent.status == 202 && sent.text.contains("template new-podcast has changed"), "\(sent.text)")
+        }
+    }
+
     @Test func `the API puts values into the run's own template, and refuses what changes nothing`() async throws {
         try await WebScene.with { scene in
             let run = try await Self.sent(scene)
@@ -90,29 +118,113 @@ struct CorrectionPagesTests {
         }
     }
 
+    private static func withApprovals(
+        overriding people: [String]? = nil, _ body: (WebScene) async throws -> Void
+    ) async throws {
+        try await WebScene.with { configuration in
+            configuration.approvals = ApprovalRules(
+                rules: [.init(above: 5, needs: 1)], breakGlass: people != nil, breakGlassBy: people ?? [])
+        } _: { scene in
+            try await body(scene)
+        }
+    }
+
     @Test(arguments: [["dora"], []])
     func `a large correction with other values is sent by who may override the approvals, with a reason`(
         people: [String]
     ) async throws {
-        try await WebScene.with { configuration in
-            configuration.approvals = ApprovalRules(
-                rules: [.init(above: 5, needs: 1)], breakGlass: true, breakGlassBy: people)
-        } _: { scene in
+        try await Self.withApprovals(overriding: people) { scene in
             let run = try await Self.sent(scene)
             let path = "/runs/\(run.id)/correction?v.title=The+Quiet+Reef"
             let page = try await scene.page(path, as: .sender)
-            guard people.isEmpty else {
-                #expect(field("preview", in: page) == nil && page.text.contains("needs approvals"))
-                return
-            }
             let digest = try #require(field("preview", in: page))
             let form = ["v.title": "The Quiet Reef", "preview": digest]
+            #expect(page.text.contains("Ask for approval"))
+            guard people.isEmpty else {
+                #expect(!page.text.contains("Send the correction") && page.text.contains("needs approval"))
+                let own = try await scene.page(
+                    "/runs/\(run.id)/correct", as: .sender, form: form.merging(["reason": "a typo"]) { $1 })
+                #expect(own.status == 409)
+                #expect(try await scene.store.runs(limit: 9).count == 1)
+                return
+            }
             let silent = try await scene.page("/runs/\(run.id)/correct", as: .sender, form: form)
             #expect(silent.status == 422 && silent.text.contains("give the reason"))
             let done = try await scene.page(
                 "/runs/\(run.id)/correct", as: .sender, form: form.merging(["reason": "a typo"]) { $1 })
             #expect(done.status == 303)
             #expect(try await scene.page("/audit", as: .admin).text.contains("a typo"))
+        }
+    }
+
+    @Test func `a large correction is asked for, signed by another and sent, each by its button`() async throws {
+        try await Self.withApprovals { scene in
+            let run = try await Self.sent(scene)
+            let path = "/runs/\(run.id)/correction"
+            let preview = try await scene.page("\(path)?v.title=The+Quiet+Reef", as: .sender)
+            let form = ["v.title": "The Quiet Reef", "preview": try #require(field("preview", in: preview))]
+            let other = try await scene.page(
+                "\(path)/ask", as: .sender, form: form.merging(["v.title": "The Quiet Reff!"]) { $1 })
+            #expect(other.status == 409 && other.text.contains("Not asked: "))
+            #expect(try await scene.page("\(path)/ask", as: .author, form: form).status == 403)
+            let asked = try await scene.page("\(path)/ask", as: .sender, form: form)
+            let address = try #require(asked.header("location"), "\(asked.text)")
+            let waiting = try await scene.page(address, as: .sender)
+            #expect(waiting.text.contains("awaiting approval, 0 of 1 signature"))
+            #expect(waiting.text.contains("The Quiet Reef</textarea>") && !waiting.text.contains("Send the correction"))
+            #expect(try await scene.page("/runs/\(run.id)/correct", as: .sender, form: form).status == 409)
+
+            let approval = try #require(waiting.text.firstMatch(of: #/href="(\/approvals\/[0-9a-f]+)"/#)).1
+            let shown = try await scene.page(String(approval), as: .approver)
+            #expect(shown.text.contains("PRODUCTION: 10 devices") && shown.text.contains("The Quiet Reff is out."))
+            #expect(shown.text.contains("Corrects</dt><dd><a href=\"/runs/\(run.id)\""))
+            let hash = try #require(field("plan", in: shown))
+            #expect(try await scene.page("\(approval)/approve", as: .admin, form: ["plan": hash]).status == 303)
+            #expect(
+                try await scene.page(String(approval), as: .sender).text.contains(address.replacing("&", with: "&amp;"))
+            )
+
+            let ready = try await scene.page(address, as: .sender)
+            #expect(ready.text.contains("approved, 1 of 1 signature") && ready.text.contains("Send the correction"))
+            let sent = try await scene.page("/runs/\(run.id)/correct", as: .sender, form: form)
+            let number = try #require(sent.header("location")?.dropFirst("/runs/".count), "\(sent.text)")
+            let correction = try #require(try await scene.store.run(Int64(number) ?? 0))
+            #expect(correction.definition.correction == Correction(of: run.id, .replace))
+            #expect(correction.definition.variables["title"] == "The Quiet Reef")
+            let found = try await scene.store.verify(budgets: [:], faultsMax: 9)[ApprovalCheck.name]
+            #expect(found?.compared == 1 && found?.faultCount == 0)
+
+            // The devices of the correction are those of the run, not those of the campaign's audience.
+            _ = try await scene.store.claim(correction.id, by: Actor("sender"), now: correction.createdAt)
+            _ = try await scene.store.freeze(correction.id, by: "sender", now: correction.createdAt) { _ in }
+            #expect(try await scene.store.run(correction.id)?.counts.audience == 10)
+            // Its signatures are used up.
+            let again = try await scene.page(
+                "/runs/\(run.id)/correct", as: .sender, form: form.merging(["again": "on"]) { $1 })
+            #expect(again.status == 409 && again.text.contains("0 of 1 signed"))
+        }
+    }
+
+    @Test func `a rejected correction is asked for again, and nobody signs their own`() async throws {
+        try await Self.withApprovals { scene in
+            let run = try await Self.sent(scene)
+            let path = "/runs/\(run.id)/correction"
+            let preview = try await scene.page("\(path)?v.title=The+Quiet+Reef", as: .admin)
+            let form = ["v.title": "The Quiet Reef", "preview": try #require(field("preview", in: preview))]
+            for _ in 1...2 {
+                let asked = try await scene.page("\(path)/ask", as: .admin, form: form)
+                let page = try await scene.page(try #require(asked.header("location")), as: .admin)
+                let approval = try #require(page.text.firstMatch(of: #/href="(\/approvals\/[0-9a-f]+)"/#)).1
+                let shown = try await scene.page(String(approval), as: .approver)
+                let hash = try #require(field("plan", in: shown))
+                let own = try await scene.page("\(approval)/approve", as: .admin, form: ["plan": hash])
+                #expect(own.status == 409 && own.text.contains("cannot approve it; another person must"))
+                let no = try await scene.page("\(approval)/reject", as: .approver, form: ["reason": "still a typo"])
+                #expect(no.status == 303)
+                let rejected = try await scene.page("\(path)?v.title=The+Quiet+Reef", as: .admin)
+                #expect(rejected.text.contains("still a typo") && rejected.text.contains("Ask for approval"))
+                #expect(!rejected.text.contains("Send the correction"))
+            }
         }
     }
 }

@@ -69,12 +69,25 @@ struct PageTemplateTests {
             return ChangesPage(
                 changes: [.init(detail, mayRelease: true)], isEmpty: false, problem: ["none"])
         },
-        Example(template: .approvals) { ApprovalPages.ListPage(plans: [approval], isEmpty: false, problem: "none") },
+        Example(template: .approvals) { ApprovalList(open: [approval], decided: [approval], problem: "none") },
         Example(template: .approval) {
-            ApprovalPages.DetailPage(
-                plan: approval, sentTo: "PRODUCTION", isProduction: true, authors: "a",
-                signatures: [.init(summary: "a", fault: "b")], planAddress: "/plans/1", sinceRun: 1,
-                facts: [.init(name: "a", now: "b", before: "c", differs: true)], maySign: true, problem: "none")
+            let alert =
+                #"{"aps": {"alert": {"title": "T", "subtitle": "S", "body": "\#(String(repeating: "b", count: 300))"}}}"#
+            var phone = PhoneScreen(
+                .init(payload: alert, locale: "en", variant: nil, payloadMaxBytes: 400, limitBytes: 4096),
+                topic: "com.example.app", remarks: ["r"])
+            phone.lookedUp = ["loc-key X"]
+            phone.headline?.rest = "t"
+            phone.subhead?.rest = "t"
+            let fact = ApprovalPage.Fact(name: "a", now: "b", before: "c", differs: true)
+            return ApprovalPage(
+                plan: approval, note: "n", sentTo: "PRODUCTION", isProduction: true, authors: "a",
+                signatures: [.init(summary: "a", fault: "b")], next: "c",
+                source: .init(address: "/plans/1", label: "a"), corrects: 1, sinceRun: 1, refusals: ["d"],
+                sentBefore: "e", lint: ["f"], phones: [phone], phonesReason: "g",
+                before: .init(run: 1, phones: [phone], phonesReason: "h"), facts: [fact], payloads: [fact],
+                hasPayloads: true, maySign: true, mayReject: true, isApproved: true, mayWithdraw: true,
+                problem: "none")
         },
         Example(template: .tokens) {
             TokenPages.Page(
@@ -88,11 +101,9 @@ struct PageTemplateTests {
         },
     ]
 
-    private static let approval = ApprovalPages.Plan(
+    private static let approval = ApprovalList.Row(
         address: "/", name: "a", excerpt: "w", state: "b", colour: "paused", reach: "1", devices: "1 device",
-        asked: "c",
-        hash: "p1",
-        isOpen: true, askAddress: "/")
+        asked: "c", hash: "p1", isOpen: true, outcome: "d", run: 1, askAddress: "/")
 
     private static func line() throws -> DevicePages.Line { DevicePages.Line(try golden(DeviceResult.self)) }
 

@@ -205,6 +205,28 @@ struct StartOperationsTests {
         }
     }
 
+    @Test func `a device with a name is chosen on the plan's page, and is one that tests may reach`() async throws {
+        try await WebScene.with { configuration in
+            configuration.approvals = ApprovalRules(rules: [.init(above: 1, needs: 1)])
+            configuration.namedTestDevices = ["Anna’s phone": "install-2"]
+        } _: { scene in
+            try await scene.addCampaign()
+            let page = try await scene.page("/campaigns/new-podcast", as: .author)
+            #expect(page.text.contains("<option value=\"Anna’s phone\">"))
+            let plan = try await scene.planned(["v.title": "Riff"], as: .author)
+            #expect(plan.text.contains("<option>Anna’s phone</option>"))
+            let other = try await scene.page(
+                "\(plan.address)/test-send", as: .author, form: ["device": "install-1", "to": "Anna’s phone"])
+            #expect(other.status == 409)
+            let sent = try await scene.page(
+                "\(plan.address)/test-send", as: .author, form: ["device": "", "to": "Anna’s phone"])
+            let address = try #require(sent.header("location"), "\(sent.text)")
+            let shown = try await scene.page(String(address.prefix { $0 != "#" }), as: .author)
+            #expect(
+                shown.text.contains("<option selected>Anna’s phone</option>") && shown.text.contains("to install-2"))
+        }
+    }
+
     @Test func `the schedule of some days names the clocks that leave a time out`() async throws {
         try await WebScene.with { scene in
             try await scene.addCampaign()

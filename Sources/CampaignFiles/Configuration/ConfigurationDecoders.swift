@@ -14,7 +14,8 @@ package enum ConfigurationKeys {
         "The HTTP client: native, or curl (libcurl) if the connection to APNs goes through a proxy.")
     static let pace = Key("pace", .pace, "The maximum rate of all apps together.")
     static let http = Key("http", .http, "The daemon's HTTP server.")
-    static let webhooks = Key("webhooks", .list(of: .webhook), "Where to report the outcomes of runs.")
+    static let webhooks = Key(
+        "webhooks", .list(of: .webhook), "Where to report the outcomes of runs, and the approvals of plans.")
     static let retention = Key("retention", .retention, "The retention of outcomes.")
     static let approvals = Key(
         "approvals", .approvals, "The signatures that a plan needs above a given reach (default: none).")
@@ -25,8 +26,9 @@ package enum ConfigurationKeys {
         "success", .successLimits, "When a finished run counts as unsuccessful, so that its command exits with 3 or 76."
     )
     static let testDevices = Key(
-        "test_devices", .text,
-        "The segment of the devices that test-send may reach (default: any; required with `approvals`).")
+        "test_devices", .testDevices,
+        "The segment of the devices that test-send may reach, or names of devices with their installation ids, which pages "
+            + "and --to offer (default: any; required with `approvals`).")
     static let feeds = Key("feeds", .feeds, "Addresses that feeds and links of files may reach.")
     static let log = Key("log", .log, "The level and format of the log.")
     static let people = Key("people", .people, "The accounts of each person, for approvals.")

@@ -52,7 +52,9 @@ package enum ConfigurationFile {
         configuration.approvals = reader[ConfigurationKeys.approvals]
         configuration.volumeBrake = reader[ConfigurationKeys.volumeBrake]
         configuration.success = reader[ConfigurationKeys.success] ?? configuration.success
-        configuration.testDevices = reader[ConfigurationKeys.testDevices]
+        let testDevices = reader[ConfigurationKeys.testDevices]
+        configuration.testDevices = testDevices?.segment
+        configuration.namedTestDevices = testDevices?.named ?? [:]
         configuration.feeds = reader[ConfigurationKeys.feeds] ?? configuration.feeds
         configuration.log = reader[ConfigurationKeys.log] ?? configuration.log
         let people = reader[ConfigurationKeys.people]

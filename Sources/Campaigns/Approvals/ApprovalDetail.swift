@@ -18,11 +18,20 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
         package var differs: Bool
     }
 
+    /// The first word of the names of payloads.
+    package static let payloadPrefix = "payload"
+
     package var approval: ApprovalResult
     /// The environments that the plan would reach now, in words: `PRODUCTION: 18,812 devices`; empty if it reaches no
-    /// device.
+    /// device, or no longer waits.
     package var sentTo: String
-    /// The id of the campaign's last finished run; absent if there is none.
+    /// The guards that would refuse the run now, in words; absent if none would.
+    package var refusals: [String]?
+    /// Which run has just sent, or still sends, the same content; absent if there is none.
+    package var sentBefore: String?
+    /// The probable mistakes in the texts with the given values; absent if there are none.
+    package var lint: [String]?
+    /// The id of the run that the plan corrects, or else of the campaign's last finished run; absent if there is none.
     package var sinceRun: Int64?
     package var facts: [Fact]
 
@@ -31,10 +40,13 @@ package struct ApprovalDetailResult: Codable, Hashable, Sendable {
     ///   - correction: the campaign's prepared correction, as its file is now.
     init(
         _ approval: ApprovalResult, _ definition: RunDefinition, segments: SegmentContents, correction: Template?,
-        sentTo: String, previous: PreviousRun?
+        previous: PreviousRun?, findings: ApprovePlans.Findings
     ) {
         self.approval = approval
-        self.sentTo = sentTo
+        sentTo = findings.sentTo
+        refusals = findings.refusals.isEmpty ? nil : findings.refusals.map(\.facts)
+        sentBefore = findings.earlier
+        lint = findings.lint.isEmpty ? nil : findings.lint
         sinceRun = previous?.run.id
         let now = ApprovalFacts(definition, reach: approval.reach, occurrence: approval.occurrence)
         let before = previous.map {
@@ -110,7 +122,8 @@ private struct ApprovalFacts {
             definition.campaign.variants.isEmpty ? [nil] : definition.campaign.variants.map { Optional($0.name) }
         for (variant, renderer) in zip(names, renderers.renderers) {
             for index in renderer.prototypes.indices {
-                let name = ["payload", variant, renderer.localeName(index)].compactMap(\.self).joined(separator: " ")
+                let name = [ApprovalDetailResult.payloadPrefix, variant, renderer.localeName(index)].compactMap(\.self)
+                    .joined(separator: " ")
                 add(name, renderer.sample(index))
             }
         }
@@ -167,6 +180,8 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
     package var occurrence: String?
     package var plan: String
     package var digest: String
+    /// The number of the request.
+    package var number: Int64
     package var reach: Int
     package var state: String
     package var needs: Int
@@ -176,10 +191,14 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
     package var excerpt: String?
     package var askedBy: String
     package var askedAt: String
+    /// What the person who asked tells the approvers; absent if nothing.
+    package var note: String?
     package var authors: [String]
     package var signatures: [Signature]
     /// The run that was created from the plan; absent if there is none.
     package var run: Int64?
+    /// The run that the plan corrects; absent for a plan of a campaign.
+    package var corrects: Int64?
 
     init(_ record: ApprovalRecord, _ people: People, _ policy: ApprovalPolicy, now: Timestamp) {
         let request = record.request
@@ -191,8 +210,10 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
         excerpt = request.definition.excerpt(in: [])
         askedBy = people.person(request.askedBy)
         askedAt = request.askedAt.iso8601
+        (number, note) = (request.id, request.note)
         authors = Set(request.authors.map(people.person)).sorted()
         run = request.run
+        corrects = request.definition.correction?.run
         let judged = policy.judged(record.signatures, people, now: now)
         missing = max(0, needs - judged.count { $0.fault == nil && !$0.signature.isRejection })
         signatures = judged.map { entry in
@@ -208,9 +229,14 @@ package struct ApprovalResult: Codable, Hashable, Sendable {
 /// The stable shape of `approvals --json`.
 package struct ApprovalListResult: Codable, Hashable, Sendable {
     package var approvals: [ApprovalResult]
+    /// The stages of runs that wait until a person approves them; absent if there are none.
+    package var stages: [WaitingStageResult]?
 }
 
 extension ApprovalResult {
+    /// Whether the plan waits for signatures, or has them and was not used.
+    package var isOpen: Bool { state == ApprovalRequest.State.open.rawValue }
+
     /// How many signatures count: `0 of 1 signature`.
     package var signed: String { "\(needs - missing) of \(needs.counted("signature"))" }
 }

@@ -3,25 +3,44 @@ import Store
 
 /// Requests approval again for a plan that was rejected.
 extension ApprovePlans {
-    /// Returns the latest request of a plan that a person starts, in any state; `nil` if approval was never requested.
+    /// Returns the latest request of a plan, in any state; `nil` if approval was never requested.
     ///
-    /// - Parameter digest: the complete digest, in hex.
-    func latest(campaign: String, digest: String, now: Timestamp) async throws -> ApprovalResult? {
-        guard let found = try await store.approval(campaign: campaign, occurrence: "", digest: digest) else {
+    /// - Parameters:
+    ///   - occurrence: the occurrence of the campaign's schedule; empty for a plan that a person starts.
+    ///   - digest: the complete digest, in hex.
+    func latest(
+        campaign: String, occurrence: String, digest: String, now: Timestamp
+    ) async throws -> ApprovalResult? {
+        guard let found = try await store.approval(campaign: campaign, occurrence: occurrence, digest: digest) else {
             return nil
         }
         return try await result(found, now: now)
     }
 
-    /// Returns the rejected plan with this digest. Throws if none of the latest rejected plans has this digest.
+    /// Returns the rejected plan with this digest. Throws if its newest request was not rejected.
     ///
     /// - Parameter digest: the complete digest, in hex.
     package func rejected(_ digest: String) async throws -> ApprovalRequest {
-        let past = try await store.approvals(in: [.rejected], limit: Self.pastMax)
-        guard let found = past.first(where: { $0.request.digest == digest }) else {
+        guard let found = try await store.approval(.digest(digest)), found.request.state == .rejected else {
             throw Failure(.notFound, "no plan \(digest) was rejected")
         }
         return found.request
+    }
+
+    /// Ends a request at the wish of the person who made it.
+    ///
+    /// - Parameter plan: as `fanfare plan` prints it, or the first digits of its digest.
+    package func withdraw(_ plan: String, by actor: Actor, now: Timestamp) async throws -> ApprovalResult {
+        let record = try await find(plan)
+        let people = try await people()
+        let asker = people.person(record.request.askedBy)
+        guard people.person(actor.identity) == asker else {
+            throw Failure(
+                .refused,
+                "\(asker) requested approval of \(record.request.summary), and nobody else can withdraw the request; an "
+                    + "approver can reject it")
+        }
+        return try await result(store.withdrawApproval(record.request.id, by: actor, now: now), now: now)
     }
 
     /// Requests approval of a rejected plan again, with the number of devices that it would reach now. Throws if the

@@ -7,12 +7,12 @@ package import Store
 package struct ApprovePlans: Sendable {
     private static let openMax = 1000
     static let pastMax = 200
-    private static let digestDigitsMin = 12
+    static let digestDigitsMin = 12
 
     package typealias PlanStore = DeviceRegistry & ApprovalLog & RunLog & AuditLog & OutcomeReader
 
     let store: any PlanStore
-    private let rules: ApprovalRules?
+    let rules: ApprovalRules?
 
     /// - Parameter rules: `nil` if no run needs approval.
     package init(store: any PlanStore, rules: ApprovalRules?) {
@@ -71,13 +71,16 @@ package struct ApprovePlans: Sendable {
 
     /// Requests approval of a plan, even a rejected one. Returns `nil` if its run needs no approval. For an
     /// occurrence, replaces an open request without a valid signature once a key's signature would have lapsed.
+    ///
+    /// - Parameter note: what the asker tells the approvers; `nil` if nothing.
     package func ask(
-        _ definition: RunDefinition, occurrence: String, reach: Int, by actor: Actor, now: Timestamp,
-        files: [String: String] = [:], authors: Set<String> = []
+        _ definition: RunDefinition, occurrence: String, reach: Int, note: String? = nil, by actor: Actor,
+        now: Timestamp, files: [String: String] = [:], authors: Set<String> = []
     ) async throws -> ApprovalResult? {
         let demand = try await demand(
             definition, occurrence: occurrence, reach: reach, by: actor, now: now, files: files)
         guard var demand else { return nil }
+        demand.request.note = try RecordedReason.given(note)
         demand.request.authors = Set(demand.request.authors).union(authors).sorted()
         let request = demand.request
         let known = try await store.approval(
@@ -140,20 +143,6 @@ package struct ApprovePlans: Sendable {
         try await result(find(plan), now: now)
     }
 
-    /// Returns a waiting plan compared with the campaign's last run. Counts the plan's devices.
-    package func detail(_ plan: String, now: Timestamp) async throws -> ApprovalDetailResult {
-        let record = try await find(plan)
-        let campaign = record.request.definition.campaign
-        return ApprovalDetailResult(
-            try await result(record, now: now), record.request.definition,
-            segments: try await store.segmentContents(of: campaign),
-            correction: rules?.correctionPath(record.request.definition).flatMap {
-                TemplateFile.load(path: $0).0?.template
-            },
-            sentTo: try await store.reach(of: campaign, budget: nil, now: now).environmentSummary,
-            previous: try await PreviousRun.find(campaign: record.request.campaign, in: store))
-    }
-
     /// - Parameters:
     ///   - plan: as `fanfare plan` prints it, or the first digits of its digest.
     ///   - shown: the plan token that the approver has seen, with its reach; `nil` if `plan` is that token.
@@ -174,7 +163,7 @@ package struct ApprovePlans: Sendable {
         let signature = ApprovalSignature(
             identity: actor.identity, name: actor.name, signedAt: now, reach: record.request.reach,
             isRejection: isRejection, reason: try RecordedReason.checked(reason), uid: actor.identityUID)
-        return try await result(store.sign(record.request.id, signature, by: actor), now: now)
+        return try await signed(record.request.id, signature, by: actor, now: now)
     }
 
     /// Returns the text that a person without an account signs; see ``sign(_:signature:by:now:)``.
@@ -217,7 +206,17 @@ package struct ApprovePlans: Sendable {
         let signed = ApprovalSignature(
             identity: identity, name: "\(person), by a key", signedAt: record.request.askedAt,
             reach: record.request.reach)
-        return try await result(store.sign(record.request.id, signed, by: actor, now: now), now: now)
+        return try await self.signed(record.request.id, signed, by: actor, now: now)
+    }
+
+    private func signed(
+        _ id: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
+    ) async throws -> ApprovalResult {
+        let people = try await people()
+        let record = try await store.sign(id, signature, by: actor, now: now) { record in
+            self.result(record, people, now: now).missing == 0
+        }
+        return result(record, people, now: now)
     }
 
     /// Returns whether an attempt to create the run makes sense: its signatures suffice for the current devices, it
@@ -239,6 +238,7 @@ package struct ApprovePlans: Sendable {
     }
 
     func reach(of definition: RunDefinition, now: Timestamp) async throws -> Int {
+        if let correction = definition.correction { return try await store.reached(by: correction.run).stored }
         let waves = RecipientWaves(definition, startedAt: now)
         return try await store.reach(of: definition.campaign, budget: nil, waves: waves, now: now).total
     }
@@ -271,7 +271,7 @@ package struct ApprovePlans: Sendable {
         try await PlanDigest(of: definition, occurrence: occurrence, in: store, rules, files: files)
     }
 
-    private func find(_ plan: String) async throws -> ApprovalRecord {
+    func find(_ plan: String) async throws -> ApprovalRecord {
         if PlanToken.isOutdated(plan) { throw PlanToken.fault(plan) }
         // Search by the digest alone, because an attacker could create another plan with the same short hashes.
         let text = PlanToken(plan)?.digest ?? plan.lowercased()
@@ -289,85 +289,7 @@ package struct ApprovePlans: Sendable {
         return first
     }
 
-    /// Throws unless the approver has seen the number of devices that the signature is for.
-    private func requireShown(_ shown: String, _ request: ApprovalRequest) throws {
-        let digits = request.digest.prefix(Self.digestDigitsMin)
-        if PlanToken.isOutdated(shown) { throw PlanToken.fault(shown) }
-        guard let token = PlanToken(shown) else {
-            throw Failure(
-                .invalidData,
-                "a signature covers the plan as displayed: give its hash and reach, as `fanfare approvals \(digits)` "
-                    + "or GET /approvals/{plan} shows it")
-        }
-        guard let current = PlanToken(request.plan), token.isSameBut(reach: current.reach, of: current) else {
-            throw Failure(
-                .refused, "\(shown) is not the plan that waits here; display it with `fanfare approvals \(digits)`")
-        }
-        guard token.reach != current.reach else { return }
-        throw Failure(
-            .refused,
-            "\(request.summary), was shown for \(token.reach.counted("device")) and would reach "
-                + "\(current.reach.grouped) now; display it again with `fanfare approvals \(digits)`")
-    }
-
-    /// Throws if a segment or the prepared correction has changed since the request.
-    private func requireUnchanged(_ request: ApprovalRequest) async throws {
-        guard try await digest(request.definition, request.occurrence, [:]).text != request.digest else { return }
-        throw Failure(
-            .refused,
-            "\(request.summary), has changed since it was requested (a segment that it names, or its correction); "
-                + "request approval again with `fanfare plan \(request.campaign) --for-approval`, and check it")
-    }
-
-    /// Throws if the signature could not count: `people` lacks the account, or its person has already signed.
-    private func requireCounts(_ actor: Actor, _ record: ApprovalRecord, _ people: People) throws {
-        let person = people.person(actor.identity)
-        guard people.knows(actor.identity) else {
-            throw Failure(
-                .refused,
-                "\(actor.identity) has no entry in `people`, and cannot approve "
-                    + "\(record.request.summary); ask the operator to add it")
-        }
-        let other = record.signatures.first { $0.identity != actor.identity && people.person($0.identity) == person }
-        if let other {
-            throw Failure(
-                .refused,
-                "\(person) already signed \(record.request.summary), with another account (\(other.name)); another person must"
-            )
-        }
-    }
-
-    private func requireOther(_ identity: String, _ request: ApprovalRequest, _ people: People) throws {
-        guard let rules, rules.rule(forReach: request.reach)?.notByAuthor ?? true else { return }
-        let person = people.person(identity)
-        guard request.authors.contains(where: { people.person($0) == person }) else { return }
-        throw Failure(
-            .refused,
-            "\(person) worked on \(request.summary) or requested it, and cannot approve it; another person must")
-    }
-
-    /// Throws if the actor wrote or started the run, or if `people` does not list the actor's account. Applies only if
-    /// the rule for a run of this size excludes its authors.
-    func requireOther(than run: Run, _ actor: Actor) async throws {
-        guard let rules, rules.rule(forReach: run.counts.audience)?.notByAuthor == true else { return }
-        let people = try await people()
-        let person = people.person(actor.identity)
-        guard people.knows(actor.identity) else {
-            throw Failure(.refused, "\(person) has no entry in `people`, and cannot approve run \(run.id)")
-        }
-        let made = EventFilter(run: run.id, kind: EventKind.runCreated.rawValue)
-        let event = try await store.events(made, before: nil, limit: 1).events.first
-        var authors = try await ContributorLookup(store: store, rules: rules)
-            .authors(of: run.definition, files: event?.files ?? [:])
-        if let event { authors.insert(event.actor.identity) }
-        guard authors.contains(where: { people.person($0) == person }) else { return }
-        throw Failure(
-            .refused,
-            "\(person) worked on run \(run.id) or started it, and cannot approve its stages; another person must"
-        )
-    }
-
-    private func people() async throws -> People { try await rules?.people(in: store) ?? People() }
+    func people() async throws -> People { try await rules?.people(in: store) ?? People() }
 
     func result(_ record: ApprovalRecord, now: Timestamp) async throws -> ApprovalResult {
         result(record, try await people(), now: now)
@@ -388,13 +310,5 @@ extension ApprovalRules {
     func people(in store: any ApprovalLog) async throws -> People {
         let ids = people.tokenIDs
         return people.people(tokenNames: ids.isEmpty ? [:] : try await store.tokenNames(of: ids))
-    }
-}
-
-extension PlanToken {
-    fileprivate func isSameBut(reach: Int, of other: PlanToken) -> Bool {
-        var own = self
-        own.reach = reach
-        return own == other
     }
 }

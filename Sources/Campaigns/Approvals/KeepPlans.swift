@@ -18,8 +18,9 @@ package struct KeepPlans: Sendable {
     package enum Step: Hashable, Sendable {
         /// These variables have no value.
         case incomplete([String])
-        /// The campaign's schedule starts it, and the daemon then requests this many signatures; `nil` for none.
-        case scheduled(signatures: Int?)
+        /// The campaign's schedule starts it. It needs the signatures of this rule, which a person may request ahead
+        /// and the daemon requests at its time; `nil` if it needs none.
+        case scheduled(ApprovalRules.Rule?)
         /// It may be sent now.
         case ready
         /// No signature permits a plan of this size. The text says why.
@@ -28,7 +29,7 @@ package struct KeepPlans: Sendable {
         case needsApproval(String)
         /// The request has too few signatures.
         case awaitingApproval(ApprovalResult)
-        /// It has all signatures, and may be sent.
+        /// It has all signatures, and may be sent. The schedule sends a scheduled one.
         case approved(ApprovalResult)
         case rejected(ApprovalResult)
         /// The files have changed since, see ``isCurrent(_:in:)``.
@@ -84,17 +85,17 @@ package struct KeepPlans: Sendable {
         let campaign = plan.definition.campaign.name
         if let run = try await store.run(campaign: campaign, occurrence: plan.occurrence) { return .sent(run) }
         if plan.isScheduled {
-            return .scheduled(signatures: rules?.rule(forReach: try plan.result.reach)?.needs)
+            let reach = try plan.result.reach
+            guard let rules, let rule = rules.rule(forReach: reach), plan.token != nil else { return .scheduled(nil) }
+            // Signatures on a plan of the schedule cover its occurrence, too.
+            let digest = try await approving.digest(plan.definition, plan.occurrence, [:]).text
+            let step = try await approving.step(
+                campaign: campaign, occurrence: plan.occurrence, digest: digest, reach: reach, now: now)
+            if case .needsApproval = step { return .scheduled(rule) }
+            return step
         }
         guard let token = plan.token.flatMap(PlanToken.init) else { return .incomplete(try plan.result.unsetVariables) }
-        switch try await approving.latest(campaign: campaign, digest: plan.digest, now: now) {
-        case let asked? where asked.state == ApprovalRequest.State.rejected.rawValue: return .rejected(asked)
-        case let asked? where asked.state == ApprovalRequest.State.open.rawValue:
-            return asked.missing == 0 ? .approved(asked) : .awaitingApproval(asked)
-        default:
-            guard let rules, let summary = rules.summary(forReach: token.reach) else { return .ready }
-            return rules.ceiling.map { token.reach > $0 } == true ? .refused(summary) : .needsApproval(summary)
-        }
+        return try await approving.step(campaign: campaign, digest: plan.digest, reach: token.reach, now: now)
     }
 
     /// Gives the send of a kept plan the name that it was started under.
@@ -106,10 +107,25 @@ package struct KeepPlans: Sendable {
     /// Returns whether a refused start has requested the approval that it needs.
     package static func hasAsked(_ error: any Error) -> Bool { (error as? Unapproved)?.isWaiting == true }
 
-    /// Requests approval of a kept plan. Throws if its files or segments have changed since it was made.
-    package func ask(_ plan: SavedPlan, in files: ManageFiles, by actor: Actor, now: Timestamp) async throws {
+    /// Requests approval of a kept plan. Throws if its files or segments have changed since it was made. A plan of the
+    /// campaign's schedule is signed for its occurrence, which then starts at its time.
+    ///
+    /// - Parameter note: what the asker tells the approvers; `nil` if nothing.
+    package func ask(
+        _ plan: SavedPlan, note: String? = nil, in files: ManageFiles, by actor: Actor, now: Timestamp
+    ) async throws {
         let source = try files.source(plan.file)
-        let definition = try source.definition(with: plan.definition.variables, plannedAt: now)
+        // The schedule sends the values of the file.
+        let values = plan.isScheduled ? [:] : plan.definition.variables
+        var definition = try source.definition(with: values, plannedAt: now)
+        if plan.isScheduled {
+            guard let scheduled = ScheduledOccurrence(definition, named: plan.occurrence) else {
+                throw Failure(
+                    .refused,
+                    "the schedule of \(plan.file) has no occurrence \(plan.occurrence) any more; plan it again")
+            }
+            definition = scheduled.definition
+        }
         let hashes = try source.hashes
         guard try await approving.digest(definition, "", hashes).text == plan.digest else {
             throw Failure(
@@ -119,8 +135,9 @@ package struct KeepPlans: Sendable {
         }
         let reach = try await approving.reach(of: definition, now: now)
         _ = try await approving.ask(
-            definition, occurrence: "", reach: reach, by: actor, now: now, files: hashes,
-            authors: [plan.maker])
+            definition, occurrence: plan.isScheduled ? plan.occurrence : "", reach: reach, note: note, by: actor,
+            now: now,
+            files: hashes, authors: [plan.maker])
     }
 
     /// Returns whether the files still define what the plan shows.
@@ -130,6 +147,26 @@ package struct KeepPlans: Sendable {
             let now = try? ContentHash(definition), let then = try? ContentHash(plan.definition)
         else { return false }
         return now == then
+    }
+}
+
+extension ApprovePlans {
+    /// Returns the next step of a complete plan.
+    ///
+    /// - Parameters:
+    ///   - occurrence: the occurrence of the campaign's schedule; empty for a plan that a person starts.
+    ///   - digest: the complete digest, in hex.
+    func step(
+        campaign: String, occurrence: String = "", digest: String, reach: Int, now: Timestamp
+    ) async throws -> KeepPlans.Step {
+        switch try await latest(campaign: campaign, occurrence: occurrence, digest: digest, now: now) {
+        case let asked? where asked.state == ApprovalRequest.State.rejected.rawValue: return .rejected(asked)
+        case let asked? where asked.state == ApprovalRequest.State.open.rawValue:
+            return asked.missing == 0 ? .approved(asked) : .awaitingApproval(asked)
+        default:
+            guard let rules, let summary = rules.summary(forReach: reach) else { return .ready }
+            return rules.ceiling.map { reach > $0 } == true ? .refused(summary) : .needsApproval(summary)
+        }
     }
 }
 

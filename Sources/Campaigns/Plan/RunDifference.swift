@@ -54,6 +54,25 @@ package struct RunDifference: Hashable, Sendable {
     }
 }
 
+extension [RunDifference.Change] {
+    /// The changes in words, by language: `de: body, title; sound added`.
+    var summary: String {
+        var groups: [(name: String, keys: [String])] = []
+        for change in self {
+            let name = [change.variant.map { "variant \($0)" }, change.locale].compactMap(\.self).joined(separator: " ")
+            let word = change.kind == .changed ? "" : " \(change.kind.rawValue)"
+            let key = change.key.map { $0 + word } ?? change.kind.rawValue
+            if let last = groups.indices.last, groups[last].name == name {
+                groups[last].keys.append(key)
+            } else {
+                groups.append((name, [key]))
+            }
+        }
+        return groups.map { ($0.name.isEmpty ? "" : "\($0.name): ") + $0.keys.joined(separator: ", ") }
+            .joined(separator: "; ")
+    }
+}
+
 /// A template as parts with names, such as `de.title` or `sound`, each with a value to compare.
 struct TemplateOutline {
     /// By locale, then by `title`, `subtitle` and `body`.

@@ -1,5 +1,5 @@
 import CampaignFiles
-import Model
+package import Model
 import Rendering
 import Store
 
@@ -50,7 +50,7 @@ extension CorrectRun {
     /// The approvals of a correction.
     enum Signatures {
         case notNeeded
-        /// The correction is large and its text is not prepared, so it needs approvals that it cannot wait for.
+        /// The correction is large and its text is not prepared, so it needs approvals.
         case missing(mayOverride: Bool, person: String)
     }
 
@@ -83,10 +83,13 @@ extension CorrectRun {
         guard mayOverride else {
             throw Failure(
                 .refused,
-                what + ", and approvals.break_glass does not let \(person) send it; \(remedy(order, run))")
+                what + ", and approvals.break_glass does not let \(person) send it; add --for-approval to request the "
+                    + "signatures, or \(remedy(order, run))")
         }
         guard let reason = try RecordedReason.checked(order.reason) else {
-            throw Failure(.refused, what + "; give --reason TEXT, or `reason`, for the audit log")
+            throw Failure(
+                .refused,
+                what + "; add --for-approval to request them, or give --reason TEXT, or `reason`, for the audit log")
         }
         return reason
     }
@@ -194,6 +197,7 @@ extension CorrectRun {
                 "run \(run.id) had variants; every device gets the texts of template \(template.name)")
         }
         let originals = [run.definition.template] + run.definition.variantTemplates.values
+        if let changed = Self.templateChange(since: run, to: template, among: originals) { warnings.append(changed) }
         let locales = Set(originals.flatMap(\.locales)).subtracting(template.locales)
         if !template.locales.isEmpty, !locales.isEmpty, let fallback = template.localeChoice(for: nil) {
             warnings.append(
@@ -201,5 +205,30 @@ extension CorrectRun {
                     + "those devices get \(template.locales[fallback.index])")
         }
         return warnings
+    }
+
+    /// Says what has changed in a template since the run was created. Returns `nil` if nothing has, or if the run was
+    /// sent with other templates.
+    private static func templateChange(since run: Run, to template: Template, among sent: [Template]) -> String? {
+        guard let then = sent.first(where: { $0.name == template.name }), then != template,
+            let old = try? TemplateOutline(then), let new = try? TemplateOutline(template)
+        else { return nil }
+        let changes = TemplateOutline.changes(from: old, to: new, variant: nil)
+        guard !changes.isEmpty else { return nil }
+        return
+            "template \(template.name) has changed since run \(run.id) (\(changes.summary)); the correction sends its "
+            + "present text"
+    }
+
+    /// Says that a campaign's file has changed since the run. Returns `nil` if it has not.
+    ///
+    /// - Parameter campaign: the campaign as its file is now.
+    package static func campaignChange(since run: Run, _ campaign: Campaign) -> String? {
+        guard let keys = try? CampaignOutline.changedKeys(run.definition.campaign, campaign), !keys.isEmpty else {
+            return nil
+        }
+        return
+            "campaign \(run.campaign) has changed since run \(run.id) (\(keys.joined(separator: ", "))); the correction "
+            + "keeps the settings of the run"
     }
 }

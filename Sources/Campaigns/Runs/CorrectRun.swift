@@ -6,7 +6,7 @@ package import Store
 /// Corrects what a run sent: replaces the alert that is still on the screens, or removes it. The correction is a run of
 /// its own. It goes only to devices that the run reached or may have reached, the last of them first.
 package struct CorrectRun: Sendable {
-    package typealias CorrectableStore = RunLog & AuditLog & DeliveryQueue & OutcomeReader & ApprovalLog
+    package typealias CorrectableStore = ApprovePlans.PlanStore & DeliveryQueue
 
     /// The parameters of a correction.
     package struct Order: Sendable {
@@ -41,14 +41,19 @@ package struct CorrectRun: Sendable {
         package let sentTo: String
         package let warnings: [String]
         fileprivate let files: [String: String]
-        /// The reason to start without the approvals that a run of this size needs; `nil` if it needs none.
-        fileprivate let reason: String?
+        /// The state of its approval: ``KeepPlans/Step/ready`` if it needs none.
+        package let step: KeepPlans.Step
+        /// The signatures that it needs; `nil` if it needs none.
+        fileprivate let demand: ApprovalDemand?
+        /// The reason to start without these signatures; `nil` if it starts with them.
+        var reason: String?
     }
 
     let store: any CorrectableStore
     let runs: FollowRuns
     let templates: String
     let approvals: ApprovalRules?
+    private var plans: ApprovePlans { ApprovePlans(store: store, rules: approvals) }
 
     /// - Parameters:
     ///   - templates: the folder of the templates.
@@ -64,17 +69,20 @@ package struct CorrectRun: Sendable {
 
     /// Prepares a correction. Throws any obstacle, such as a stop in force, before anything is written.
     ///
-    /// - Parameter sees: whether the caller may see a template. Any other template counts as missing.
+    /// - Parameters:
+    ///   - isForApproval: whether the correction is prepared in order to ask for its approval, not to start.
+    ///   - sees: whether the caller may see a template. Any other template counts as missing.
     package func prepare(
-        _ run: Run, _ order: Order, by actor: Actor, now: Timestamp, sees: (_ template: String) -> Bool = { _ in true }
+        _ run: Run, _ order: Order, isForApproval: Bool = false, by actor: Actor, now: Timestamp,
+        sees: (_ template: String) -> Bool = { _ in true }
     ) async throws -> Prepared {
         let draft = try await draft(run, order, sees)
-        switch try await signatures(for: order, run, draft, by: actor) {
-        case .notNeeded: return try await prepare(draft, run, order, reason: nil, now: now)
-        case .missing(let mayOverride, let person):
-            let reason = try overridingReason(order, run, draft, mayOverride: mayOverride, person)
-            return try await prepare(draft, run, order, reason: reason, now: now)
-        }
+        let signatures = try await signatures(for: order, run, draft, by: actor)
+        var prepared = try await prepare(draft, run, order, signatures, by: actor, now: now)
+        guard case .missing(let mayOverride, let person) = signatures, !isForApproval else { return prepared }
+        if case .approved = prepared.step { return prepared }
+        prepared.reason = try overridingReason(order, run, draft, mayOverride: mayOverride, person)
+        return prepared
     }
 
     /// A correction whose values are not checked yet.
@@ -87,7 +95,7 @@ package struct CorrectRun: Sendable {
         let reached: ReachedDevices
 
         /// The number of stored devices that the run reached, or may have reached.
-        var devices: Int { reached.all - reached.gone }
+        var devices: Int { reached.stored }
     }
 
     func draft(_ run: Run, _ order: Order, _ sees: (_ template: String) -> Bool) async throws -> Draft {
@@ -102,10 +110,8 @@ package struct CorrectRun: Sendable {
         return Draft(campaign: campaign, template: template, files: files, reached: reached)
     }
 
-    /// - Parameter reason: the reason to start without the approvals that a run of this size needs; `nil` if it needs
-    ///   none.
     func prepare(
-        _ draft: Draft, _ run: Run, _ order: Order, reason: String?, now: Timestamp
+        _ draft: Draft, _ run: Run, _ order: Order, _ signatures: Signatures, by actor: Actor, now: Timestamp
     ) async throws -> Prepared {
         var definition = RunDefinition(
             campaign: draft.campaign, template: draft.template,
@@ -117,21 +123,40 @@ package struct CorrectRun: Sendable {
         try await runs.requireNoStop(campaign: definition.campaign.name)
         let (occurrence, last) = try await occurrence(draft.campaign.name, run, isAgain: order.isAgain)
         if last == nil, order.kind == .replace { try requireOtherTexts(definition, than: run) }
+        var (demand, step): (ApprovalDemand?, KeepPlans.Step) = (nil, .ready)
+        if case .missing = signatures {
+            demand = try await plans.demand(
+                definition, occurrence: "", reach: draft.devices, by: actor, now: now, files: draft.files)
+        }
+        if let demand {
+            step = try await plans.step(
+                campaign: definition.campaign.name, digest: demand.request.digest, reach: draft.devices, now: now)
+        }
         return Prepared(
             definition: definition, occurrence: occurrence, devices: draft.devices,
             sentTo: draft.reached.environmentSummary,
             warnings: warnings(run, draft.reached, draft.template, order.kind) + definition.lint().map(\.description),
-            files: draft.files, reason: reason)
+            files: draft.files, step: step, demand: demand)
+    }
+
+    /// Requests approval of a correction, even of a rejected one. Throws if it needs none.
+    ///
+    /// - Parameter note: what the asker tells the approvers; `nil` if nothing.
+    package func ask(
+        _ prepared: Prepared, note: String? = nil, by actor: Actor, now: Timestamp
+    ) async throws -> ApprovalResult {
+        guard var demand = prepared.demand else {
+            throw Failure(.refused, "the correction needs no approval; send it")
+        }
+        demand.request.note = try RecordedReason.given(note)
+        return try await plans.result(plans.record(demand, isAnew: true, by: actor, now: now), now: now)
     }
 
     /// Records the correction as a run, which a sender still has to send.
     package func start(_ prepared: Prepared, by actor: Actor, now: Timestamp) async throws -> Run {
         // A stop may have come while a person considered the question.
         try await runs.requireNoStop(campaign: prepared.definition.campaign.name)
-        let (run, isNew) = try await store.createRun(
-            prepared.definition, occurrence: prepared.occurrence, now: now, by: actor,
-            notes: prepared.reason.map { [EventNote(kind: .overridden, detail: EmergencyOverride.summary($0))] } ?? [],
-            files: prepared.files)
+        let (run, isNew) = try await create(prepared, by: actor, now: now)
         guard isNew else {
             throw Failure(
                 .refused,
@@ -139,6 +164,18 @@ package struct CorrectRun: Sendable {
             )
         }
         return run
+    }
+
+    private func create(_ prepared: Prepared, by actor: Actor, now: Timestamp) async throws -> (run: Run, isNew: Bool) {
+        if let demand = prepared.demand, prepared.reason == nil {
+            return try await store.createApprovedRun(
+                prepared.definition, occurrence: prepared.occurrence, now: now, by: actor, notes: [],
+                files: prepared.files, demand: demand)
+        }
+        return try await store.createRun(
+            prepared.definition, occurrence: prepared.occurrence, now: now, by: actor,
+            notes: prepared.reason.map { [EventNote(kind: .overridden, detail: EmergencyOverride.summary($0))] } ?? [],
+            files: prepared.files)
     }
 
     /// Prepares and starts a correction, for callers that leave the sending to the daemon.

@@ -8,8 +8,6 @@ package struct CorrectionPreview: Sendable {
     /// The obstacle to sending the correction as it is.
     package enum Obstacle: Sendable {
         case missingValues([String])
-        /// The correction is large, its text is not prepared, and the person may not send it without approvals.
-        case needsApproval
         /// Any other obstacle, in words.
         case other(any Error)
     }
@@ -23,8 +21,8 @@ package struct CorrectionPreview: Sendable {
     package let definition: RunDefinition
     /// The devices, by environment: `PRODUCTION: 18,812 devices`.
     package let sentTo: String
-    /// Whether the person must give a reason, because the correction is sent without the approvals that it needs.
-    package let needsReason: Bool
+    /// Whether the person may send the correction without the approvals that it needs, for a recorded reason.
+    package let mayOverride: Bool
     /// The last correction of the run's texts; `nil` if this is the first one.
     package let earlier: Run?
     package let obstacle: Obstacle?
@@ -59,16 +57,16 @@ extension CorrectRun {
         let signatures = try await signatures(for: order, run, draft, by: actor)
         var obstacle: CorrectionPreview.Obstacle?
         var prepared: Prepared?
-        var needsReason = false
+        var mayOverride = false
         if !unset.isEmpty {
             obstacle = .missingValues(unset)
-        } else if case .missing(let mayOverride, _) = signatures, !mayOverride {
-            obstacle = .needsApproval
         } else {
             do {
-                if case .missing = signatures { needsReason = true }
-                let reason = needsReason ? try RecordedReason.checked(order.reason) : nil
-                let found = try await prepare(draft, run, order, reason: reason, now: now)
+                var found = try await prepare(draft, run, order, signatures, by: actor, now: now)
+                if case .missing(true, _) = signatures {
+                    if case .approved = found.step {} else { mayOverride = true }
+                    found.reason = mayOverride ? try RecordedReason.checked(order.reason) : nil
+                }
                 definition = found.definition
                 prepared = found
             } catch {
@@ -78,7 +76,7 @@ extension CorrectRun {
         for name in names where order.variables[name] == nil { order.variables[name] = "" }
         return CorrectionPreview(
             templates: templates, template: draft.template.name, variables: order.variables, definition: definition,
-            sentTo: draft.reached.environmentSummary, needsReason: needsReason, earlier: earlier.last,
+            sentTo: draft.reached.environmentSummary, mayOverride: mayOverride, earlier: earlier.last,
             obstacle: obstacle, prepared: prepared)
     }
 }

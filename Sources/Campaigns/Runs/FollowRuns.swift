@@ -55,6 +55,9 @@ package struct FollowRuns: Sendable {
     package struct Daemon: Sendable {
         package var heartbeat: DaemonHeartbeat
         package var holder: RunHolder
+
+        /// Whether the daemon takes up runs, as far as this process can see.
+        package var takesUpRuns: Bool { holder.state == .running || holder.state == .unseen }
     }
 
     private let store: any RunLog & RunOwnership & AuditLog & DaemonLog & StopLog
@@ -114,6 +117,17 @@ package struct FollowRuns: Sendable {
 
     /// Returns the runs that paused themselves and wait for a person, see ``RunHalt/waitsForPerson``.
     package func halted() async throws -> [Run] { try await store.haltedRuns() }
+
+    /// Returns the stages that wait until a person approves them, of the oldest run first.
+    package func waitingStages() async throws -> [WaitingStageResult] {
+        var found: [WaitingStageResult] = []
+        for run in try await halted() where run.halt == .approval {
+            let stages = try await inDetail(run).result.stages ?? []
+            guard let stage = stages.first(where: { $0.openedAt == nil }) else { continue }
+            found.append(WaitingStageResult(run, stage))
+        }
+        return found
+    }
 
     /// Returns runs that ended in one of these states since a time, the latest first. Looks at the latest hundred that
     /// were created in the week before that time.

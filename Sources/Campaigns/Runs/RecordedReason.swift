@@ -17,6 +17,12 @@ package enum RecordedReason {
         return Redaction.withoutTokens(text.withoutCommands)
     }
 
+    /// Returns the text to record, or `nil` if a person left it blank.
+    package static func given(_ text: String?) throws -> String? {
+        let trimmed = text.map { String($0.drop(while: \.isWhitespace)) }
+        return try checked(trimmed.flatMap { $0.isEmpty ? nil : $0 })
+    }
+
     package static func checked(_ text: String?) throws -> String? {
         guard let text else { return nil }
         return try checked(text) as String

@@ -11,22 +11,25 @@ package struct SendTest: Sendable {
 
     private let store: any ApprovePlans.PlanStore
     private let segment: String?
+    private let named: [String: String]
     private let approvals: ApprovalRules?
     private let limit: TestSendLimit?
 
     /// - Parameters:
     ///   - segment: the segment of the devices that tests may reach; `nil` for any device. With `approvals`, a test
-    ///     needs a segment.
+    ///     needs a segment, or a device that is named.
+    ///   - named: installation ids, by the names of the devices.
     ///   - approvals: the configured rules; `nil` if no run needs an approval.
     ///   - limit: the limit in a process that many people use; `nil` for a command of a person who has access to the
     ///     store.
     package init(
-        store: any ApprovePlans.PlanStore, segment: String?,
+        store: any ApprovePlans.PlanStore, segment: String?, named: [String: String] = [:],
         approvals: ApprovalRules? = nil,
         limit: TestSendLimit? = nil
     ) {
         self.store = store
         self.segment = segment
+        self.named = named
         self.approvals = approvals
         self.limit = limit
     }
@@ -34,7 +37,7 @@ package struct SendTest: Sendable {
     /// Creates the run of the test.
     ///
     /// - Parameters:
-    ///   - device: an installation id, a user id, a token or its last 8 characters.
+    ///   - device: a name of the configuration, an installation id, a user id, a token or its last 8 characters.
     ///   - variant: `nil` for the variant that the device would get.
     ///   - isHandedOver: whether the daemon sends the run; otherwise, the process that creates the run sends it.
     ///   - sees: returns whether the caller may see devices of a topic.
@@ -44,7 +47,7 @@ package struct SendTest: Sendable {
     ) async throws -> (run: Run, device: StoredDevice) {
         _ = try VariantRenderers(definition)
         let device = try await DeviceLookup.device(
-            text, topic: definition.campaign.deviceTopic, in: store, sees: sees)
+            named[text] ?? text, topic: definition.campaign.deviceTopic, in: store, sees: sees)
         try await requireListed(device, now: now)
         try limit?.count(try await (approvals?.people(in: store) ?? People()).person(actor.identity))
         let run = try await store.createTestRun(
@@ -55,11 +58,12 @@ package struct SendTest: Sendable {
 
     private func requireListed(_ device: StoredDevice, now: Timestamp) async throws {
         guard let segment else {
-            guard approvals == nil else {
+            let isNamed = device.record.installationID.map { named.values.contains($0) } ?? false
+            guard approvals == nil || isNamed else {
                 throw Failure(
                     .refused,
                     "`approvals` are configured, so a test may reach only listed devices; list them with `fanfare segments "
-                        + "define testers 'user_id in (\"anna\")'`, and write `test_devices: testers` in the configuration"
+                        + "define testers 'user_id in (\"anna\")'`, and write `test_devices: testers` in the configuration, or name them there"
                 )
             }
             return
@@ -72,6 +76,16 @@ package struct SendTest: Sendable {
                 + "no other devices (test_devices in the configuration); add the device, see `fanfare segments show "
                 + "\(segment)`, or name another"
         )
+    }
+
+    /// Throws if the configuration names no device so.
+    package func requireNamed(_ name: String) throws {
+        guard named[name] == nil else { return }
+        let suggestion = Suggestion.nearest(to: name, among: Array(named.keys))
+        throw Failure(
+            .notFound,
+            "test_devices in the configuration names no device \"\(name)\""
+                + (suggestion.map { "; did you mean \"\($0)\"?" } ?? ""))
     }
 
     /// Names the occurrence by the time. Several tests at one moment get a number each.

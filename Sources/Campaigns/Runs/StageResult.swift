@@ -78,3 +78,23 @@ package struct StageResult: Codable, Hashable, Sendable {
         }
     }
 }
+
+/// The stable shape of a stage that waits until a person approves it; keys are written in snake_case.
+package struct WaitingStageResult: Codable, Hashable, Sendable {
+    package var run: Int64
+    package var campaign: String
+    package var occurrence: String
+    /// From 1.
+    package var stage: Int
+    /// `seeds`, `1 %`, `the rest`.
+    package var members: String
+    package var devices: Int
+    /// Why the run waits, in words.
+    package var reason: String
+
+    init(_ run: Run, _ stage: StageResult) {
+        (self.run, campaign, occurrence) = (run.id, run.campaign, run.occurrence)
+        (self.stage, members, devices) = (stage.stage, stage.members, stage.devices)
+        reason = run.stateReason ?? ""
+    }
+}

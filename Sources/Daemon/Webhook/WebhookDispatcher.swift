@@ -4,10 +4,10 @@ import Sending
 package import Store
 package import WebClient
 
-/// Delivers messages about runs to webhooks. It takes the messages from the store's outbox, posts them, and retries
-/// after growing pauses until they are accepted or three days old. No sender of pushes waits for it.
+/// Delivers messages about runs and approvals to webhooks. It takes the messages from the store's outbox, posts them,
+/// and retries after growing pauses until they are accepted or three days old. No sender of pushes waits for it.
 package struct WebhookDispatcher: Sendable {
-    package typealias WebhookStore = DaemonLog & RunLog & AuditLog & DeliveryQueue
+    package typealias WebhookStore = DaemonLog & RunLog & AuditLog & DeliveryQueue & ApprovalLog
 
     private static let atOnce = 4
     /// The duration of a message's lease, longer than a request may take. No other process tries the message
@@ -98,11 +98,10 @@ package struct WebhookDispatcher: Sendable {
     }
 
     private func deliver(_ message: WebhookMessage) async throws {
-        guard let signature = signatures[message.url], let run = try await store.run(message.run) else {
+        let id = "\(String(store.namespace.high, radix: 16))-\(message.event)"
+        guard let signature = signatures[message.url], let body = try await body(message, id: id) else {
             return try await store.removeWebhookMessage(message.id)
         }
-        let id = "\(String(store.namespace.high, radix: 16))-\(message.event)"
-        let body = try WebhookBody(message, id: id, run: run).bytes
         var headers = signature.headers(id: id, seconds: clock.now().seconds, body: body)
         headers["Content-Type"] = "application/json"
         let problem: String
@@ -114,6 +113,14 @@ package struct WebhookDispatcher: Sendable {
             problem = error.description
         }
         try await postpone(message, problem)
+    }
+
+    /// Returns the JSON of a message. `nil` if its run or approval no longer exists.
+    private func body(_ message: WebhookMessage, id: String) async throws -> [UInt8]? {
+        if let number = message.approval {
+            return try await store.approval(.number(number)).map { try WebhookBody(message, id: id, $0).bytes }
+        }
+        return try await store.run(message.run).map { try WebhookBody(message, id: id, run: $0).bytes }
     }
 
     private func done(_ message: WebhookMessage) async throws(WebError) {
@@ -136,12 +143,13 @@ package struct WebhookDispatcher: Sendable {
         let now = clock.now()
         let pause = Self.pause(afterAttempts: message.attempts)
         let metadata: Logger.Metadata = .facts([
-            .url: "\(ShownURL.text(message.url))", .run: "\(message.run)", .reason: "\(problem)",
+            .url: "\(ShownURL.text(message.url))", .reason: "\(problem)",
+            .run: message.approval.map { "approval \($0)" } ?? "\(message.run)",
         ])
         guard now < message.at + Self.keptFor else {
             logger.error("a webhook message is no longer retried", metadata: metadata)
             try await store.recordEvent(
-                kind: .webhookGivenUp, run: message.run, actor: actor.named("webhooks"),
+                kind: .webhookGivenUp, run: message.approval == nil ? message.run : nil, actor: actor.named("webhooks"),
                 detail: "\(ShownURL.text(message.url)): \(problem)", now: now)
             return try await store.removeWebhookMessage(message.id)
         }

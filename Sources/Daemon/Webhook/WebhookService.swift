@@ -3,7 +3,7 @@ import Foundation
 package import Model
 package import Store
 
-/// The JSON body of a webhook request: `type` is the event, and `data` describes the run.
+/// The JSON body of a webhook request: `type` is the event, and `data` describes the run, or the approval of a plan.
 struct WebhookBody: Encodable {
     struct Run: Encodable {
         var run: Int64
@@ -17,24 +17,74 @@ struct WebhookBody: Encodable {
         var finishedAt: String?
     }
 
-    var id: String
-    var type: String
-    var timestamp: String
-    var data: Run
+    /// A plan that waits for signatures, or has them.
+    struct Approval: Encodable {
+        /// The number of the request.
+        var approval: Int64
+        var campaign: String
+        var occurrence: String?
+        /// The hash of the plan.
+        var plan: String
+        /// The path of the page on which the plan is read and signed.
+        var page: String
+        var reach: Int
+        var needs: Int
+        /// The first words that a phone shows.
+        var excerpt: String?
+        var note: String?
+        var askedBy: String
+        var askedAt: String
+        var signedBy: [String]
+    }
+
+    private enum Content: Encodable {
+        case run(Run)
+        case approval(Approval)
+
+        func encode(to encoder: any Encoder) throws {
+            switch self {
+            case .run(let run): try run.encode(to: encoder)
+            case .approval(let approval): try approval.encode(to: encoder)
+            }
+        }
+    }
+
+    private var id: String
+    private var type: String
+    private var timestamp: String
+    private var data: Content
+
+    init(_ message: WebhookMessage, id: String, _ record: ApprovalRecord) {
+        self.id = id
+        type = "plan.\(message.kind.rawValue)"
+        timestamp = message.at.iso8601
+        let request = record.request
+        data = .approval(
+            Approval(
+                approval: request.id, campaign: request.campaign,
+                occurrence: request.occurrence.isEmpty ? nil : request.occurrence, plan: request.plan,
+                page: "/approvals/\(request.id)", reach: request.reach, needs: request.needs,
+                excerpt: request.definition.excerpt(in: []), note: request.note, askedBy: request.askedBy,
+                askedAt: request.askedAt.iso8601,
+                signedBy: record.signatures.filter { !$0.isRejection }.map(\.name)))
+    }
 
     init(_ message: WebhookMessage, id: String, run: Model.Run) {
         self.id = id
         type = "run.\(message.kind.rawValue)"
         timestamp = message.at.iso8601
         let counts = run.counts
-        data = Run(
-            run: run.id, campaign: run.campaign, occurrence: run.occurrence, state: message.kind.state.rawValue,
-            reason: message.reason,
-            counts: [
-                "audience": counts.audience, "pending": counts.pending + counts.leased, "accepted": counts.accepted,
-                "rejected": counts.rejected, "unknown": counts.unknown, "suppressed": counts.suppressed,
-            ],
-            createdAt: run.createdAt.iso8601, startedAt: run.startedAt?.iso8601, finishedAt: run.finishedAt?.iso8601)
+        let state = message.kind.state ?? run.state
+        data = .run(
+            Run(
+                run: run.id, campaign: run.campaign, occurrence: run.occurrence, state: state.rawValue,
+                reason: message.reason,
+                counts: [
+                    "audience": counts.audience, "pending": counts.pending + counts.leased, "accepted": counts.accepted,
+                    "rejected": counts.rejected, "unknown": counts.unknown, "suppressed": counts.suppressed,
+                ],
+                createdAt: run.createdAt.iso8601, startedAt: run.startedAt?.iso8601, finishedAt: run.finishedAt?.iso8601
+            ))
     }
 
     var bytes: [UInt8] {

@@ -2,7 +2,7 @@
 package enum AccessRole: String, Hashable, Sendable, Codable, CaseIterable {
     /// Reads everything and changes nothing.
     case viewer
-    /// Writes campaigns and segments, plans campaigns, and tests them on one device.
+    /// Writes campaigns and segments, plans campaigns, tests them on one device, and asks for approval of plans.
     case author
     /// Starts, pauses, resumes and cancels runs. May also do what an author does, except writing files.
     case sender
@@ -18,6 +18,8 @@ package enum AccessRole: String, Hashable, Sendable, Codable, CaseIterable {
         case read
         /// Validate a text, plan, render, count an expression: computations that change nothing.
         case plan
+        /// Ask for approval of a plan, and withdraw the request. This starts nothing.
+        case ask
         /// Send one push to one device.
         case testSend = "test_send"
         /// Write campaign and template files, where the configuration allows it.
@@ -40,8 +42,8 @@ package enum AccessRole: String, Hashable, Sendable, Codable, CaseIterable {
     package var permissions: Set<Permission> {
         switch self {
         case .viewer: [.read]
-        case .author: [.read, .plan, .testSend, .edit, .segments]
-        case .sender: [.read, .plan, .testSend, .segments, .run, .halt]
+        case .author: [.read, .plan, .ask, .testSend, .edit, .segments]
+        case .sender: [.read, .plan, .ask, .testSend, .segments, .run, .halt]
         case .approver: [.read, .plan, .halt, .lift, .approve]
         case .admin: Set(Permission.allCases)
         case .registrar: [.register]

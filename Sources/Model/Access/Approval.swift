@@ -112,7 +112,7 @@ extension Actor {
 package struct ApprovalRequest: Hashable, Sendable {
     /// The state of a request. Every state except ``open`` is final.
     package enum State: String, Hashable, Sendable, CaseIterable {
-        /// Accepts signatures. The next state is ``used``, ``rejected``, ``replaced`` or ``lapsed``.
+        /// Accepts signatures. The next state is one of the others.
         case open
         /// A run was started with the request. The request permits no second run.
         case used
@@ -120,8 +120,10 @@ package struct ApprovalRequest: Hashable, Sendable {
         case rejected
         /// The plan of the same occurrence has changed.
         case replaced
-        /// The plan's occurrence is over and was not sent.
+        /// The plan's occurrence is over and was not sent, or the signatures could no longer count.
         case lapsed
+        /// The person who asked for it withdrew it.
+        case withdrawn
     }
 
     package var id: Int64
@@ -142,12 +144,16 @@ package struct ApprovalRequest: Hashable, Sendable {
     package var askedAt: Timestamp
     package var state: State
     package var run: Int64?
+    /// What the person who asked tells the approvers; `nil` if nothing.
+    package var note: String?
     package var definition: RunDefinition
 
     package init(
         id: Int64 = 0, definition: RunDefinition, occurrence: String, plan: String, digest: String, reach: Int,
-        needs: Int, authors: [String], askedBy: String, askedAt: Timestamp, state: State = .open, run: Int64? = nil
+        needs: Int, authors: [String], askedBy: String, askedAt: Timestamp, state: State = .open, run: Int64? = nil,
+        note: String? = nil
     ) {
+        self.note = note
         self.id = id
         campaign = definition.campaign.name
         topic = definition.campaign.topic
@@ -166,6 +172,9 @@ package struct ApprovalRequest: Hashable, Sendable {
 }
 
 extension ApprovalRequest {
+    /// A summary of the request for the audit, with its note.
+    package var requestSummary: String { summary + (note.map { ": \($0)" } ?? "") }
+
     /// A summary for the audit: `new-podcast 2026-12-01T09:00, plan p1-…`.
     package var summary: String { "\(campaign)\(occurrence.isEmpty ? "" : " \(occurrence)"), plan \(plan)" }
 
@@ -182,6 +191,7 @@ extension ApprovalRequest {
         plan = other.plan
         reach = other.reach
         needs = other.needs
+        note = other.note ?? note
         // A repeated request does not make the requester an author.
         authors = Set(authors + other.authors.filter { $0 != other.askedBy }).sorted()
     }

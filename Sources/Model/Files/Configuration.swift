@@ -20,6 +20,9 @@ package struct Configuration: Hashable, Sendable {
     package var success = SuccessLimits()
     /// The segment of devices that `test-send` may reach. `nil` for any device.
     package var testDevices: String?
+    /// The installation ids of devices for tests, by the names that people gave them. With `approvals`, tests reach no
+    /// other devices.
+    package var namedTestDevices: [String: String] = [:]
     package var feeds = Feeds()
     package var log = Log()
 
@@ -154,6 +157,10 @@ package struct Configuration: Hashable, Sendable {
             /// receives this event as `paused`.
             case late
             case missed, failed
+            /// A plan waits for signatures.
+            case approvalWanted = "approval_wanted"
+            /// A plan has all its signatures.
+            case approved
 
             /// Returns the most specific name for a run's new state: an event of this list, or else the state.
             package static func word(of state: RunState, _ halt: RunHalt?) -> String {
@@ -164,13 +171,14 @@ package struct Configuration: Hashable, Sendable {
                 }
             }
 
-            /// The run's new state.
-            package var state: RunState {
+            /// The run's new state; `nil` for an event of a plan.
+            package var state: RunState? {
                 switch self {
                 case .finished, .unsuccessful: .finished
                 case .paused, .late: .paused
                 case .missed: .missed
                 case .failed: .failed
+                case .approvalWanted, .approved: nil
                 }
             }
         }

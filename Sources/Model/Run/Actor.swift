@@ -134,6 +134,8 @@ package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case approvalRequested = "approval_requested"
     case planSigned = "plan_signed"
     case planRejected = "plan_rejected"
+    /// The person who requested approval of a plan withdrew the request.
+    case approvalWithdrawn = "approval_withdrawn"
     /// A run was created with the signatures of its plan.
     case approvalUsed = "approval_used"
     /// A run was started without the signatures that it needed.

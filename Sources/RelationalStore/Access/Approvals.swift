@@ -26,6 +26,23 @@ extension RelationalStore {
         }
     }
 
+    package func approval(_ name: ApprovalName) async throws -> ApprovalRecord? {
+        try await snapshot(.short) { db in
+            let rows = ApprovalRows(db)
+            let found =
+                switch name {
+                case .number(let id): try rows.fetch("id = $1", id)
+                case .digest(let digest): try rows.fetch("digest = $1 ORDER BY id DESC LIMIT 1", digest)
+                case .run(let run): try rows.fetch("run_id = $1 ORDER BY id DESC LIMIT 1", run)
+                }
+            return try found.first.map(rows.record)
+        }
+    }
+
+    package func withdrawApproval(_ id: Int64, by actor: Actor, now: Timestamp) async throws -> ApprovalRecord {
+        try await transaction(.durable) { db in try ApprovalRows(db).withdraw(id, by: actor, now: now) }
+    }
+
     package func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord] {
         try await snapshot(.short) { db in
             let rows = ApprovalRows(db)
@@ -53,9 +70,12 @@ extension RelationalStore {
     }
 
     package func sign(
-        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
+        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp,
+        isApproved: @escaping @Sendable (ApprovalRecord) -> Bool
     ) async throws -> ApprovalRecord {
-        try await transaction(.durable) { db in try ApprovalRows(db).sign(request, signature, by: actor, now: now) }
+        try await transaction(.durable) { db in
+            try ApprovalRows(db).sign(request, signature, by: actor, now: now, isApproved: isApproved)
+        }
     }
 
     package func lapseApprovals(campaign: String, occurrence: String, now: Timestamp) async throws {
@@ -112,7 +132,7 @@ package struct ApprovalRows<Session: SQLSession> {
 
     private static func select(_ condition: String) -> SQLStatement {
         """
-        SELECT id, definition, occurrence, plan, digest, reach, needs, authors, asked_by, asked_at, state, run_id
+        SELECT id, definition, occurrence, plan, digest, reach, needs, authors, asked_by, asked_at, state, run_id, note
         FROM approval WHERE \(condition)
         """
     }
@@ -163,7 +183,8 @@ package struct ApprovalRows<Session: SQLSession> {
             // Another process has inserted the same request at the same time.
             return try latest(request) ?? ApprovalRecord(request, [])
         }
-        try db.record(.approvalRequested, by: actor, made.summary, now: request.askedAt)
+        let event = try db.record(.approvalRequested, by: actor, made.requestSummary, now: request.askedAt)
+        try Outbox.add(.approvalWanted, approval: made.id, event: event, now: request.askedAt, db)
         return ApprovalRecord(made, [])
     }
 
@@ -171,9 +192,9 @@ package struct ApprovalRows<Session: SQLSession> {
         var record = known
         record.request.merge(request)
         try db.execute(
-            "UPDATE approval SET reach = $2, needs = $3, authors = $4, plan = $5 WHERE id = $1", record.request.id,
-            record.request.reach, record.request.needs, StoredJSON.array(record.request.authors),
-            record.request.plan)
+            "UPDATE approval SET reach = $2, needs = $3, authors = $4, plan = $5, note = $6 WHERE id = $1",
+            record.request.id, record.request.reach, record.request.needs,
+            StoredJSON.array(record.request.authors), record.request.plan, record.request.note)
         return record
     }
 
@@ -182,12 +203,13 @@ package struct ApprovalRows<Session: SQLSession> {
         let id = try db.first(
             """
             INSERT INTO approval
-                (campaign, occurrence, plan, digest, reach, needs, authors, asked_by, asked_at, state, definition)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+                (campaign, occurrence, plan, digest, reach, needs, authors, asked_by, asked_at, state, definition,
+                note)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
             \(Session.dialect.unlessThere("(campaign, occurrence, digest) WHERE state = 'open'")) RETURNING id
             """, request.campaign, request.occurrence, request.plan, request.digest, request.reach, request.needs,
             StoredJSON.array(request.authors), request.askedBy, request.askedAt,
-            ApprovalRequest.State.open.rawValue, try RunDefinitionText(request.definition).json
+            ApprovalRequest.State.open.rawValue, try RunDefinitionText(request.definition).json, request.note
         ) { try $0.int64(0) }
         guard let id else { return nil }
         var made = request
@@ -195,13 +217,29 @@ package struct ApprovalRows<Session: SQLSession> {
         return made
     }
 
-    func sign(
-        _ id: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
-    ) throws -> ApprovalRecord {
-        guard var request = try fetch("id = $1\(Session.dialect.lock)", id).first else {
+    /// Returns an open request, and locks it until the transaction ends.
+    private func open(_ id: Int64) throws -> ApprovalRequest {
+        guard let request = try fetch("id = $1\(Session.dialect.lock)", id).first else {
             throw StoreError.approvalClosed(.lapsed)
         }
         guard request.state == .open else { throw StoreError.approvalClosed(request.state) }
+        return request
+    }
+
+    func withdraw(_ id: Int64, by actor: Actor, now: Timestamp) throws -> ApprovalRecord {
+        var request = try open(id)
+        request.state = .withdrawn
+        try db.execute("UPDATE approval SET state = $2 WHERE id = $1", id, request.state.rawValue)
+        try db.record(.approvalWithdrawn, by: actor, request.summary, now: now)
+        return try record(request)
+    }
+
+    func sign(
+        _ id: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp,
+        isApproved: (ApprovalRecord) -> Bool
+    ) throws -> ApprovalRecord {
+        var request = try open(id)
+        let before = try record(request)
         let event = try db.record(
             signature.isRejection ? .planRejected : .planSigned, by: actor, request.summary(of: signature, by: actor),
             now: now)
@@ -219,7 +257,11 @@ package struct ApprovalRows<Session: SQLSession> {
             request.state = .rejected
             try db.execute("UPDATE approval SET state = $2 WHERE id = $1", id, request.state.rawValue)
         }
-        return try record(request)
+        let signed = try record(request)
+        if !signature.isRejection, !isApproved(before), isApproved(signed) {
+            try Outbox.add(.approved, approval: id, event: event, now: now, db)
+        }
+        return signed
     }
 
     /// Uses up the approval that a run needs.
@@ -239,7 +281,8 @@ package struct ApprovalRows<Session: SQLSession> {
             ApprovalRequest.State.used.rawValue, run, try StoredJSON.text(evidence))
         try db.record(
             evidence.emergencyOverride == nil ? .approvalUsed : .overridden, run: run, by: actor,
-            "\(demand.request.plan) " + evidence.summary, now: now)
+            "\(demand.request.plan) " + evidence.summary
+                + (known?.request.note.map { "; note of \(known?.request.askedBy ?? ""): \($0)" } ?? ""), now: now)
         return evidence
     }
 
@@ -253,6 +296,6 @@ package struct ApprovalRows<Session: SQLSession> {
             occurrence: try row.text(2), plan: try row.text(3), digest: try row.text(4),
             reach: Int(try row.int64(5)), needs: Int(try row.int64(6)),
             authors: try StoredJSON.value(try row.text(7)), askedBy: try row.text(8),
-            askedAt: try row.timestamp(9), state: state, run: try row.int64OrNil(11))
+            askedAt: try row.timestamp(9), state: state, run: try row.int64OrNil(11), note: try row.textOrNil(12))
     }
 }

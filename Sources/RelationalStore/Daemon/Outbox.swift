@@ -24,6 +24,17 @@ enum Outbox {
             GROUP BY url
             """, event, run, word, state.rawValue, reason, now, try db.moment(now))
     }
+
+    /// Adds the messages about the approval of a plan.
+    static func add<Session: SQLSession>(
+        _ kind: Configuration.Webhook.Event, approval: Int64, event: Int64, now: Timestamp, _ db: Session
+    ) throws {
+        try db.execute(
+            """
+            INSERT INTO webhook_message (event_id, url, run_id, approval_id, state, at, next_at)
+            SELECT $1, url, 0, $2, $3, $4, $5 FROM webhook WHERE event = $3
+            """, event, approval, kind.rawValue, now, try db.moment(now))
+    }
 }
 
 extension RelationalStore {
@@ -54,13 +65,14 @@ extension RelationalStore {
                     SELECT id FROM webhook_message WHERE next_at <= $1 ORDER BY id LIMIT $3\(Session.dialect.skipLocked)
                 )
                 UPDATE webhook_message SET attempts = attempts + 1, next_at = $2 WHERE id IN (SELECT id FROM due)
-                RETURNING id, event_id, url, run_id, state, reason, at, attempts
+                RETURNING id, event_id, url, run_id, state, reason, at, attempts, approval_id
                 """, now + ahead, until + ahead, limit
             ) { row in
                 WebhookMessage(
                     id: try row.int64(0), event: try row.int64(1), url: try row.text(2), run: try row.int64(3),
                     kind: Configuration.Webhook.Event(rawValue: try row.text(4)) ?? .failed,
-                    reason: try row.textOrNil(5), at: try row.timestamp(6), attempts: try row.int(7))
+                    reason: try row.textOrNil(5), at: try row.timestamp(6), attempts: try row.int(7),
+                    approval: try row.int64OrNil(8))
             }
             return (messages.sorted { $0.id < $1.id }, ahead)
         }

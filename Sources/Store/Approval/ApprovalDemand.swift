@@ -79,10 +79,11 @@ package struct ApprovalEvidence: Hashable, Sendable, Codable {
         self.emergencyOverride = emergencyOverride
     }
 
-    /// The summary for the audit log, for instance `signed by anna, ben`.
+    /// The summary for the audit log, for instance `signed by anna, ben (looks right)`.
     package var summary: String {
         if let emergencyOverride { return EmergencyOverride.summary(emergencyOverride) }
-        return "signed by " + signatures.map(\.name).joined(separator: ", ")
+        return "signed by "
+            + signatures.map { $0.name + ($0.reason.map { " (\($0))" } ?? "") }.joined(separator: ", ")
     }
 }
 

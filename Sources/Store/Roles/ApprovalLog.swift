@@ -18,6 +18,13 @@ package protocol ApprovalLog: Sendable {
     /// Returns the latest request of exactly this plan, in any state; `nil` if approval was never requested.
     func approval(campaign: String, occurrence: String, digest: String) async throws -> ApprovalRecord?
 
+    /// Returns the newest request with this name, in any state; `nil` if there is none.
+    func approval(_ name: ApprovalName) async throws -> ApprovalRecord?
+
+    /// Ends an open request at the wish of the person who made it, with an event at `now`. Throws
+    /// ``StoreError/approvalClosed(_:)`` if the request is not open.
+    func withdrawApproval(_ id: Int64, by actor: Actor, now: Timestamp) async throws -> ApprovalRecord
+
     /// Returns the open requests whose digest begins with a text, newest first.
     func openApprovals(startingWith text: String, limit: Int) async throws -> [ApprovalRecord]
 
@@ -37,9 +44,13 @@ package protocol ApprovalLog: Sendable {
     /// times of all later events still count for `seenAt`. Throws ``StoreError/approvalClosed(_:)`` if the request is
     /// not open.
     ///
-    /// - Parameter actor: the actor that delivers the signature.
+    /// - Parameters:
+    ///   - actor: the actor that delivers the signature.
+    ///   - isApproved: returns whether the signatures of a record suffice. If this signature makes them suffice, the
+    ///     webhooks get a message.
     func sign(
-        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
+        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp,
+        isApproved: @escaping @Sendable (ApprovalRecord) -> Bool
     ) async throws -> ApprovalRecord
 
     /// Ends the open requests of an occurrence that will not be sent.
@@ -59,6 +70,15 @@ package protocol ApprovalLog: Sendable {
     ) async throws -> (run: Run, isNew: Bool)
 }
 
+/// A name of a request that stays the same when the request is closed.
+package enum ApprovalName: Hashable, Sendable {
+    case number(Int64)
+    /// The complete digest of its plan, in hex.
+    case digest(String)
+    /// The run that was created with it.
+    case run(Int64)
+}
+
 extension ApprovalLog {
     package func createApprovedRun(
         _ definition: RunDefinition, occurrence: String, now: Timestamp, by actor: Actor, notes: [EventNote],
@@ -67,6 +87,12 @@ extension ApprovalLog {
         try await createApprovedRun(
             definition, occurrence: occurrence, now: now, by: actor, notes: notes, files: files, demand: demand,
             volume: nil, limits: limits)
+    }
+
+    package func sign(
+        _ request: Int64, _ signature: ApprovalSignature, by actor: Actor, now: Timestamp
+    ) async throws -> ApprovalRecord {
+        try await sign(request, signature, by: actor, now: now) { _ in false }
     }
 
     /// Adds a signature with an event at the time of the signature.

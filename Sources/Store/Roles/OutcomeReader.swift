@@ -76,9 +76,12 @@ package struct ReachedDevices: Hashable, Sendable {
         self.production = production
     }
 
+    /// The number of these devices that are in the store.
+    package var stored: Int { all - gone }
+
     /// `PRODUCTION: 18,812 devices, sandbox: 3 devices`.
     package var environmentSummary: String {
-        [(PushEnvironment.production, production), (.sandbox, all - gone - production)].filter { $0.1 > 0 }
+        [(PushEnvironment.production, production), (.sandbox, stored - production)].filter { $0.1 > 0 }
             .map { $0.summary(devices: $1) }.joined(separator: ", ")
     }
 }

@@ -227,7 +227,7 @@ extension TransferTable {
         "webhook_message", key: ["id": .integer],
         [
             "event_id": .integer, "url": .text, "run_id": .integer, "state": .text, "reason": .text, "at": .integer,
-            "attempts": .integer, "next_at": .integer, "problem": .text,
+            "attempts": .integer, "next_at": .integer, "problem": .text, "approval_id": .integer,
         ])
 
     private static let accessToken = TransferTable(
@@ -249,7 +249,7 @@ extension TransferTable {
         [
             "campaign": .text, "occurrence": .text, "plan": .text, "digest": .text, "reach": .integer,
             "needs": .integer, "authors": .text, "asked_by": .text, "asked_at": .integer, "state": .text,
-            "run_id": .integer, "definition": .text, "evidence": .text,
+            "run_id": .integer, "definition": .text, "evidence": .text, "note": .text,
         ],
         // Each row holds a whole campaign.
         batchRows: 100)

@@ -91,13 +91,16 @@ package struct FeedState: Hashable, Sendable {
     }
 }
 
-/// A message about the outcome of a run that one webhook has not yet received.
+/// A message about the outcome of a run, or about the approval of a plan, that one webhook has not yet received.
 package struct WebhookMessage: Hashable, Sendable {
     package var id: Int64
     /// The id of the audit event that the message reports. It is the same for all webhooks and all attempts.
     package var event: Int64
     package var url: String
+    /// 0 in a message about an approval.
     package var run: Int64
+    /// The number of the approval; `nil` in a message about a run.
+    package var approval: Int64?
     package var kind: Configuration.Webhook.Event
     package var reason: String?
     package var at: Timestamp
@@ -106,8 +109,9 @@ package struct WebhookMessage: Hashable, Sendable {
 
     package init(
         id: Int64, event: Int64, url: String, run: Int64, kind: Configuration.Webhook.Event, reason: String?,
-        at: Timestamp, attempts: Int
+        at: Timestamp, attempts: Int, approval: Int64? = nil
     ) {
+        self.approval = approval
         self.id = id
         self.event = event
         self.url = url

@@ -20,11 +20,13 @@ struct PlanCommand: AsyncParsableCommand {
     @Option(help: "An occurrence of the campaign's schedule, such as 2026-12-01T09:00.") var occurrence: String?
     @Flag(help: "Plan a run that is started now, regardless of the schedule.") var now = false
     @Flag(help: "Record the plan, for approvers to sign with `fanfare approve`.") var forApproval = false
+    @Option(help: "What to tell the approvers; with --for-approval.") var note: String?
     @Flag(help: "Keep the plan with its values, under a number.") var save = false
     @Flag(help: "Show a sample payload of every text, not only of the first.") var samples = false
     @Flag(help: "Print the result as JSON.") var json = false
 
     func validate() throws {
+        if note != nil, !forApproval { throw ValidationError("--note goes with --for-approval") }
         guard !save || !CampaignSource.isPath(arguments.campaign) else {
             throw ValidationError("--save keeps the plan of a campaign by its name, not by the path of its file")
         }
@@ -37,7 +39,8 @@ struct PlanCommand: AsyncParsableCommand {
             arguments.campaign, arguments.variables, configuration, plannedAt: session.now)
         let planned = try await session.useCases.planning(definition.campaign.topic)
             .plan(definition, occurrence: occurrence, isNow: now, by: session.actor, now: session.now)
-        let text = PlanText(plan: planned.plan, unset: planned.unset, showsAllSamples: samples)
+        let text = PlanText(
+            plan: planned.plan, unset: planned.unset, showsAllSamples: samples, isForApproval: forApproval)
         Console.print(json ? try ResultJSON.text(planned.result) : text.text)
         if forApproval { try await ask(for: planned, files, session) }
         if save { try await keep(planned, session) }
@@ -60,7 +63,7 @@ struct PlanCommand: AsyncParsableCommand {
                 .invalidData,
                 "a plan to be approved has all its variables: give \(planned.unset.joined(separator: ", ")) with --var")
         }
-        try await session.ask(for: planned.plan, occurrence: planned.occurrence, files: files)
+        try await session.ask(for: planned.plan, occurrence: planned.occurrence, note: note, files: files)
     }
 }
 
@@ -124,21 +127,27 @@ struct TestSendCommand: AsyncParsableCommand {
 
     @OptionGroup var settings: Settings
     @OptionGroup var arguments: CampaignArguments
-    @Option(help: "An installation id, a user id, a token or its last 8 characters.") var device: String
+    @Option(help: "An installation id, a user id, a token or its last 8 characters.") var device: String?
+    @Option(help: "The name of a device, from test_devices in the configuration; in place of --device.") var to: String?
     @Option(help: "The variant to send (default: the one the device would get).") var variant: String?
     @OptionGroup var log: LogOptions
     @Flag(help: "Print the result as JSON.") var json = false
 
+    func validate() throws {
+        guard (device == nil) != (to == nil) else { throw ValidationError("give either --device or --to") }
+    }
+
     func run() async throws {
         let configuration = try settings.configuration()
         let session = try await settings.session(configuration)
+        if let to { try session.useCases.tests.requireNamed(to) }
         let definition = try arguments.definition(configuration, plannedAt: session.now)
         let prepared = try await session.useCases.start.prepare(definition, occurrence: nil)
         var sending = CommandSender.testing(session, log)
         let isOwn = try await sending.prepare(prepared.app)
         let test = session.useCases.tests
         let (run, found) = try await test.start(
-            definition, device: device, variant: variant, isHandedOver: !isOwn, by: session.actor,
+            definition, device: to ?? device ?? "", variant: variant, isHandedOver: !isOwn, by: session.actor,
             now: session.now)
         let environment = found.record.environment
         Console.note(

@@ -14,8 +14,8 @@ struct TokensCreateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create", abstract: "Create an access token, and show its secret once.",
         discussion: """
-            Roles: viewer reads everything; author writes campaigns and segments and tests them on one device; sender \
-            starts, pauses, resumes and cancels runs; approver approves plans and stops runs; registrar registers and \
+            Roles: viewer reads everything; author writes campaigns and segments, plans them, tests them on one device \
+            and asks for approval; sender asks for approval, too, and starts, pauses, resumes and cancels runs; approver approves plans and stops runs; registrar registers and \
             removes devices and sees nothing else; admin may do everything.
 
               fanfare tokens create ios-backend --role registrar --topic com.example.wendercast

@@ -9,6 +9,8 @@ struct PlanText {
     /// Variables without a value, which the samples show by their names.
     let unset: [String]
     var showsAllSamples = false
+    /// Whether the command requests the signatures that the plan needs.
+    var isForApproval = false
 
     var text: String {
         var page = Page()
@@ -142,7 +144,9 @@ struct PlanText {
         }
         let name = plan.definition.campaign.name
         if let approval = plan.approval {
-            page.row("Approval", approval, "add --for-approval to this command to request the signatures")
+            page.row(
+                "Approval", approval,
+                isForApproval ? "" : "add --for-approval to this command to request the signatures")
         }
         guard unset.isEmpty else {
             return page.row(

@@ -11,10 +11,13 @@ struct RunStatus {
     private let now: Timestamp
     /// The step of the wall clock since the run was created. `nil` if there was none.
     private let clockStep: ClockStep?
+    /// The daemon. `nil` if there is none.
+    private let daemon: FollowRuns.Daemon?
     private var run: Run { held.run }
 
-    init(_ held: FollowRuns.Held, now: Timestamp, clockStep: ClockStep? = nil) {
+    init(_ held: FollowRuns.Held, _ daemon: FollowRuns.Daemon?, now: Timestamp, clockStep: ClockStep? = nil) {
         self.held = held
+        self.daemon = daemon
         self.now = now
         self.clockStep = clockStep.flatMap { $0.at >= held.run.createdAt ? $0 : nil }
     }
@@ -28,9 +31,10 @@ struct RunStatus {
     }
 
     /// Prints the run after a change, and names a sender that has not confirmed the change.
-    static func show(_ changed: ControlRun.Changed, _ runs: FollowRuns, json: Bool) throws {
+    static func show(_ changed: ControlRun.Changed, _ runs: FollowRuns, json: Bool) async throws {
         noteBusyOwner(changed, runs)
-        Console.print(try RunStatus(runs.held(changed.run), now: runs.now).output(json: json))
+        let status = RunStatus(runs.held(changed.run), try await runs.daemon(), now: runs.now)
+        Console.print(try status.output(json: json))
     }
 
     func output(json: Bool) throws -> String {
@@ -46,6 +50,8 @@ struct RunStatus {
         if let holder = held.holder {
             let heard = run.heartbeatAt.map { ", last heartbeat at \($0.iso8601)" } ?? ""
             page.row("Process", holder.summary + heard)
+        } else if held.isLeft, let daemon, daemon.takesUpRuns {
+            page.row("Process", "the daemon (\(daemon.holder.process)) takes it up within seconds")
         } else if held.isLeft {
             page.row(
                 "Process", "no process sends it; start the daemon, or continue it with `fanfare run` and its occurrence"
@@ -68,11 +74,12 @@ struct RunStatus {
 
     /// Returns the state in one line, such as `running, held by web1:4711 (stopped)`. Omits a process that is known to
     /// run.
-    static func line(_ held: FollowRuns.Held, now: Timestamp) -> String {
+    static func line(_ held: FollowRuns.Held, _ daemon: FollowRuns.Daemon?, now: Timestamp) -> String {
         let holder = held.holder.flatMap {
             $0.state == .running ? nil : ", held by \($0.process) (\($0.state.rawValue))"
         }
-        let noSender = held.isLeft ? ", no process sends it" : ""
+        let next = daemon?.takesUpRuns == true ? ", the daemon takes it up" : ", no process sends it"
+        let noSender = held.isLeft ? next : ""
         let wait = held.holder?.storeWait == nil ? "" : ", waiting for the store"
         let holds = WaitsText(held.waits, now: now).holds.map { ", \($0)" }.joined()
         return state(held.run) + (holder ?? noSender) + wait + holds
@@ -149,7 +156,7 @@ struct RunList {
             counts.pending + counts.leased,
         ]
         return "\(run.id)".rightAligned(to: 5) + "  " + name.padded(to: width)
-            + numbers.map { $0.grouped.rightAligned(to: 12) }.joined() + "  " + RunStatus.line(held, now: now)
+            + numbers.map { $0.grouped.rightAligned(to: 12) }.joined() + "  " + RunStatus.line(held, daemon, now: now)
     }
 
 }

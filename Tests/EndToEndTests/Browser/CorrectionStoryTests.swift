@@ -21,10 +21,14 @@ extension `The pages in a browser` {
             _ = try await browser.script("document.querySelector('#v-title').value = ''")
             try await browser.type(typed, into: "#v-title")
             try await browser.follow(browser.named("Preview"))
-            let phones = try await browser.script("return document.querySelectorAll('.phone').length") as? Int
+            let count = "return document.querySelectorAll('#corrected .phone').length"
+            let phones = try await browser.script(count) as? Int
             #expect(phones == 8)
-            let text = try await browser.text(".phones")
+            let text = try await browser.text("#corrected .phones")
             #expect(text.contains(typed) && !text.contains(known))
+            // What was sent then stands beside it.
+            let then = try await browser.text(".phones")
+            #expect(then.contains(known) && !then.contains(typed))
             let reach = try await browser.text("p.environment")
             #expect(reach.contains(/PRODUCTION: \d+ devices/))
             let faults = try await PageCheck(browser).faults

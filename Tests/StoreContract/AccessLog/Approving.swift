@@ -217,6 +217,50 @@ extension AccessLogContract {
             #expect(events.last?.detail.contains("earthquake") == true)
             #expect(try await store.verify(budgets: [:], faultsMax: 9)[ApprovalCheck.name]?.faultCount == 0)
         }
+        Promise("a request that was withdrawn takes no signature, and the plan may be asked for again") { store in
+            let asked = try await store.requestApproval(try request(), isAnew: false, by: "carl")
+            for name in ["anna", "ben"] { _ = try await store.sign(asked.request.id, signature(name), by: "x") }
+            let ended = try await store.withdrawApproval(asked.request.id, by: "carl", now: noon + .seconds(5))
+            #expect(ended.request.state == .withdrawn && ended.signatures.count == 2)
+            await #expect(throws: StoreError.approvalClosed(.withdrawn)) {
+                try await store.sign(asked.request.id, signature("dora"), by: "x")
+            }
+            await #expect(throws: StoreError.approvalClosed(.withdrawn)) {
+                try await store.withdrawApproval(asked.request.id, by: "carl", now: noon)
+            }
+            await #expect(throws: Unapproved.self) { try await start(store, demand(asked.request), "one") }
+            let again = try await store.requestApproval(try request(), isAnew: false, by: "carl")
+            #expect(again.request.id != asked.request.id && again.signatures.isEmpty)
+            let kinds = try await store.events(run: nil, since: nil, limit: 9).map(\.kind)
+            #expect(kinds.suffix(2) == ["approval_withdrawn", "approval_requested"])
+        }
+        Promise("a request is found again by its number, its plan and its run, with the words of those involved") {
+            store in
+            var first = try request()
+            first.note = "before 9, please"
+            let asked = try await store.requestApproval(first, isAnew: false, by: "carl")
+            #expect(asked.request.note == "before 9, please")
+            // The daemon's own request says nothing, and takes no word away.
+            let counted = try await store.requestApproval(try request(reach: 101), isAnew: false, by: "x")
+            #expect(counted.request.note == "before 9, please")
+            var yes = signature("anna")
+            yes.reason = "looks right"
+            _ = try await store.sign(asked.request.id, yes, by: "x")
+            _ = try await store.sign(asked.request.id, signature("ben"), by: "x")
+            let run = try await start(store, demand(asked.request), "one")
+            for name in [ApprovalName.number(asked.request.id), .digest("d1"), .run(run.id)] {
+                let found = try await store.approval(name)
+                #expect(found?.request.id == asked.request.id && found?.request.state == .used)
+                #expect(found?.request.note == "before 9, please" && found?.signatures.count == 2)
+            }
+            #expect(try await store.approval(.number(99)) == nil)
+            #expect(try await store.approval(.digest("d")) == nil)
+            let events = try await store.events(run: nil, since: nil, limit: 9)
+            #expect(events.first { $0.kind == "approval_requested" }?.detail.contains("before 9, please") == true)
+            let used = try await store.events(run: run.id, since: nil, limit: 9).first { $0.kind == "approval_used" }
+            #expect(used?.detail.contains("signed by anna (looks right), ben") == true, "\(used?.detail ?? "")")
+            #expect(used?.detail.contains("note of os:carl: before 9, please") == true)
+        }
         Promise("an occurrence that is not sent leaves no plan that waits") { store in
             _ = try await store.requestApproval(try request(occurrence: "mon"), isAnew: false, by: "carl")
             try await store.lapseApprovals(campaign: "new-podcast", occurrence: "mon", now: noon)

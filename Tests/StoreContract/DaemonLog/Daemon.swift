@@ -4,6 +4,31 @@ import Testing
 
 extension DaemonLogContract {
     @PromiseList static var schedules: [Promise] {
+        Promise("webhooks that ask for it hear that a plan waits, and once that it has its signatures") { store in
+            try await store.setWebhooks([
+                .init(url: "https://all.example", secretPath: ""),
+                .init(url: "https://runs.example", secretPath: "", events: [.finished]),
+                .init(url: "https://yes.example", secretPath: "", events: [.approved]),
+            ])
+            let request = ApprovalRequest(
+                definition: try definition(), occurrence: "", plan: "p1", digest: "d", reach: 100, needs: 2,
+                authors: [], askedBy: "os:carl", askedAt: noon)
+            let asked = try await store.requestApproval(request, isAnew: false, by: "carl")
+            _ = try await store.requestApproval(request, isAnew: false, by: "carl")
+            for name in ["anna", "ben", "ben", "dora"] {
+                let signature = ApprovalSignature(identity: "os:\(name)", name: name, signedAt: noon, reach: 100)
+                _ = try await store.sign(asked.request.id, signature, by: "x", now: noon) { $0.signatures.count >= 2 }
+            }
+            let taken = try await store.takeWebhookMessages(
+                now: noon + .seconds(1), limit: 9, until: noon + .seconds(60))
+            let heard = taken.map { "\($0.url) \($0.kind.rawValue)" }
+            #expect(
+                heard.sorted() == [
+                    "https://all.example approval_wanted", "https://all.example approved",
+                    "https://yes.example approved",
+                ])
+            #expect(taken.allSatisfy { $0.approval == asked.request.id && $0.run == 0 })
+        }
         Promise("a schedule is answered for from the earliest time anybody said, unless it is another schedule") {
             store in
             let mark = ScheduleMark(campaign: "c", scheduleHash: 1, since: noon)

@@ -21,6 +21,8 @@ struct ApprovalOperations: Sendable {
 
     private static let plan = Operation.Parameter.path(
         "plan", "A plan's hash, or the first 12 digits of its digest or more.")
+    private static let anyPlan = Operation.Parameter.path(
+        "plan", "A plan's hash, the first 12 digits of its digest or more, or the number of a request.")
     private static let problems: [HTTPResponse.Status] = [
         .notFound, .conflict, .unprocessableContent, .serviceUnavailable,
     ]
@@ -33,17 +35,19 @@ struct ApprovalOperations: Sendable {
                 permission: .read,
                 parameters: [
                     .query(
-                        "all", "`true`: also used, rejected, replaced and lapsed plans.",
+                        "all", "`true`: also used, rejected, withdrawn, replaced and lapsed plans.",
                         allowed: ["true", "false"])
                 ],
                 answers: [.init(.ok, "The plans.", .json(ListPage<ApprovalResult>.self))],
                 problems: [.unprocessableContent], handle: list),
             Operation(
                 method: .get, path: "/approvals/{plan}", id: "getApproval", subject: "Approvals",
-                about: "A waiting plan, compared with its campaign's last run.", permission: .read,
-                parameters: [Self.plan],
+                about:
+                    "A plan compared with its campaign's last run, and what would refuse it now. A plan that no longer "
+                    + "waits is found by its number, or by its complete digest.", permission: .read,
+                parameters: [Self.anyPlan],
                 answers: [.init(.ok, "The plan.", .json(ApprovalDetailResult.self))], problems: Self.problems
-            ) { try .json(try await cases.approval($0.path("plan"), for: $0.caller)) },
+            ) { try .json(try await cases.approval($0.path("plan"), for: $0.caller).result) },
             Operation(
                 method: .post, path: "/approvals/{plan}/approve", id: "approvePlan", subject: "Approvals",
                 about: "Signs a plan for the number of devices shown with it; give its hash in the path or the body. "
@@ -67,6 +71,12 @@ struct ApprovalOperations: Sendable {
                 return try .json(
                     try await cases.reject(request.path("plan"), reason: body?.reason, by: request.caller))
             },
+            Operation(
+                method: .post, path: "/approvals/{plan}/withdraw", id: "withdrawApproval", subject: "Approvals",
+                about: "Withdraws the caller's own request. Its signatures no longer count.", permission: .ask,
+                parameters: [Self.plan],
+                answers: [.init(.ok, "The plan.", .json(ApprovalResult.self))], problems: Self.problems
+            ) { try .json(try await cases.withdraw($0.path("plan"), by: $0.caller)) },
         ].readingTexts
     }
 
@@ -83,8 +93,10 @@ extension UseCases {
     }
 
     /// Returns an approval. Throws "not found" for a caller that is confined to another app.
-    func approval(_ plan: String, for caller: Caller) async throws -> ApprovalDetailResult {
-        try await approving.detail(visible(plan, to: caller).digest, now: now)
+    func approval(_ plan: String, for caller: Caller) async throws -> ApprovePlans.Detail {
+        let detail = try await approving.detail(plan, by: caller.actor, now: now)
+        try caller.requireTopic(detail.result.approval.topic, orNotFound: "no plan \(plan) waits for approval")
+        return detail
     }
 
     /// Signs a plan.
@@ -100,6 +112,10 @@ extension UseCases {
     func reject(_ plan: String, reason: String?, by caller: Caller) async throws -> ApprovalResult {
         try await approving.sign(
             visible(plan, to: caller).digest, isRejection: true, reason: reason, by: caller.actor, now: now)
+    }
+
+    func withdraw(_ plan: String, by caller: Caller) async throws -> ApprovalResult {
+        try await approving.withdraw(visible(plan, to: caller).digest, by: caller.actor, now: now)
     }
 
     /// Requests approval of a rejected plan again.

@@ -3,63 +3,8 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// The plans that wait for signatures. A plan is shown beside what was sent the last time, with two buttons.
+/// The plans that wait for signatures, and those that are decided.
 struct ApprovalPages: Sendable {
-    struct ListPage: Sendable {
-        var plans: [Plan]
-        var isEmpty: Bool
-        var problem: String?
-    }
-
-    struct Plan: Sendable {
-        var address: String
-        /// `new-podcast 2026-12-01T09:00`.
-        var name: String
-        /// The first words that a phone shows, so that two plans of a campaign can be told apart.
-        var excerpt: String?
-        var state: String
-        var colour: String
-        var reach: String
-        /// `4 devices`.
-        var devices: String
-        var asked: String
-        /// The hash as it is shown, with the plan's reach.
-        var hash: String
-        /// Whether the request is still open.
-        var isOpen: Bool
-        /// The address that requests approval again. `nil` if the plan was not rejected, if it has a newer request, or
-        /// if the visitor may not request it.
-        var askAddress: String?
-    }
-
-    struct DetailPage: Sendable {
-        struct Signature: Sendable {
-            var summary: String
-            /// The reason why the signature does not count.
-            var fault: String?
-        }
-
-        struct Fact: Sendable {
-            var name: String
-            var now: String
-            var before: String
-            var differs: Bool
-        }
-
-        var plan: Plan
-        /// The environments in words. Empty if the plan reaches no device.
-        var sentTo: String
-        var isProduction: Bool
-        var authors: String
-        var signatures: [Signature]
-        /// The address of the kept plan, from which it is sent. `nil` if none was kept.
-        var planAddress: String?
-        var sinceRun: Int64?
-        var facts: [Fact]
-        var maySign: Bool
-        var problem: String?
-    }
-
     let cases: UseCases
 
     var routes: [PageRoute] {
@@ -67,7 +12,7 @@ struct ApprovalPages: Sendable {
             .get("/approvals", .read, list), .get("/approvals/{plan}", .read, detail),
             .post("/approvals/{plan}/approve", .approve) { try await sign($0, isRejection: false) },
             .post("/approvals/{plan}/reject", .approve) { try await sign($0, isRejection: true) },
-            .post("/approvals/{plan}/ask", .run, ask),
+            .post("/approvals/{plan}/ask", .ask, ask), .post("/approvals/{plan}/withdraw", .ask, withdraw),
         ])
     }
 
@@ -82,11 +27,12 @@ struct ApprovalPages: Sendable {
         var seen: Set<String> = []
         let rows = plans.map { plan in
             let isNewest = seen.insert(plan.digest).inserted
-            return Plan(plan, mayAsk: isNewest && caller.role.may(.run))
+            return ApprovalList.Row(plan, mayAsk: isNewest && caller.role.may(.ask))
         }
         return try request.page(
             .approvals, title: "Approvals",
-            ListPage(plans: rows, isEmpty: rows.isEmpty, problem: problem?.detail),
+            ApprovalList(
+                open: rows.filter(\.isOpen), decided: rows.filter { !$0.isOpen }, problem: problem?.detail),
             status: .init(code: problem?.status ?? 200))
     }
 
@@ -109,69 +55,52 @@ struct ApprovalPages: Sendable {
     private func sign(_ request: PageRequest, isRejection: Bool) async throws -> Response {
         let form = try await request.form()
         let reason = form["reason"].flatMap { $0.isEmpty ? nil : $0 }
+        return try await decided(request) { plan, caller in
+            isRejection
+                ? try await cases.reject(plan, reason: reason, by: caller)
+                : try await cases.approve(plan, shown: form["plan"], reason: reason, by: caller)
+        }
+    }
+
+    @Sendable private func withdraw(_ request: PageRequest) async throws -> Response {
+        try await decided(request, cases.withdraw)
+    }
+
+    /// Decides on a plan, and leads to its page. Shows the page with the reason if the decision is refused.
+    private func decided(
+        _ request: PageRequest, _ decide: (_ plan: String, _ caller: Caller) async throws -> ApprovalResult
+    ) async throws -> Response {
         let plan = request.path("plan")
         do {
-            _ =
-                isRejection
-                ? try await cases.reject(plan, reason: reason, by: request.caller)
-                : try await cases.approve(plan, shown: form["plan"], reason: reason, by: request.caller)
+            let decided = try await decide(plan, try request.caller)
+            return PageRequest.seeOther("/approvals/\(decided.isOpen ? decided.digest : "\(decided.number)")")
         } catch {
             let problem = Problem(error)
             guard problem.status < 500 || problem.status == 503 else { throw error }
             let detail = try await cases.approval(plan, for: request.caller)
             return try await page(request, detail, problem: problem.detail, status: .init(code: problem.status))
         }
-        return PageRequest.seeOther("/approvals")
     }
 
     private func page(
-        _ request: PageRequest, _ detail: ApprovalDetailResult, problem: String? = nil,
+        _ request: PageRequest, _ detail: ApprovePlans.Detail, problem: String? = nil,
         status: HTTPResponse.Status = .ok
     ) async throws -> Response {
-        let approval = detail.approval
-        let plan = try await cases.plans.plan(digest: approval.digest)
-        return try request.page(
-            .approval, title: approval.campaign,
-            DetailPage(
-                plan: Plan(approval), sentTo: detail.sentTo, isProduction: detail.sentTo.contains("PRODUCTION"),
-                authors: approval.authors.joined(separator: ", "),
-                signatures: approval.signatures.map(DetailPage.Signature.init), planAddress: plan?.address,
-                sinceRun: detail.sinceRun,
-                facts: detail.facts.map { fact in
-                    DetailPage.Fact(
-                        name: fact.name, now: fact.now ?? "none", before: fact.before ?? "", differs: fact.differs)
-                }, maySign: try request.caller.role.may(.approve), problem: problem),
-            status: status)
+        let caller = try request.caller
+        var page = try ApprovalPage(detail, try await source(detail, for: caller), for: caller)
+        page.problem = problem
+        return try request.page(.approval, title: page.plan.name, page, status: status)
     }
-}
 
-extension ApprovalResult {
-    fileprivate var isOpen: Bool { state == ApprovalRequest.State.open.rawValue }
-}
-
-extension ApprovalPages.Plan {
-    fileprivate init(_ approval: ApprovalResult, mayAsk: Bool = false) {
-        address = "/approvals/\(approval.digest)"
-        name = [approval.campaign, approval.occurrence].compactMap(\.self).joined(separator: " ")
-        excerpt = approval.excerpt
-        hash = approval.plan
-        isOpen = approval.isOpen
-        let signed = approval.signed
-        state = !isOpen ? approval.state : (approval.missing == 0 ? "approved, " : "awaiting approval, ") + signed
-        colour = !isOpen ? "" : approval.missing == 0 ? "accepted" : "paused"
-        reach = approval.reach.grouped
-        devices = approval.reach.counted("device")
-        asked = "\(approval.askedBy), \(approval.askedAt.shownTime)"
-        if mayAsk, approval.state == ApprovalRequest.State.rejected.rawValue { askAddress = "\(address)/ask" }
-    }
-}
-
-extension ApprovalPages.DetailPage.Signature {
-    fileprivate init(_ signature: ApprovalResult.Signature) {
-        summary =
-            "\(signature.isRejection ? "Rejected" : "Signed") by \(signature.by), \(signature.signedAt.shownTime)"
-            + (signature.isRejection ? "" : ", good until \(signature.lapsesAt.shownTime)")
-            + (signature.reason.map { ": \($0)" } ?? "")
-        fault = signature.fault
+    /// Returns the page from which the plan is sent, `nil` if there is none.
+    private func source(_ detail: ApprovePlans.Detail, for caller: Caller) async throws -> PlanPage.Link? {
+        if detail.result.approval.corrects != nil {
+            guard caller.role.may(.run) else { return nil }
+            let address = CorrectionPage.address(of: detail.definition)
+            return .init(address: address, label: "with phones and the button that sends it")
+        }
+        return try await cases.plans.plan(digest: detail.result.approval.digest).map {
+            .init(address: $0.address, label: "with phones, a test and the button that sends it")
+        }
     }
 }

@@ -141,6 +141,8 @@ struct CampaignPage: Sendable {
     var isNow: Bool
     var mayPlan: Bool
     var mayTest: Bool
+    /// The names of devices in the configuration.
+    var testDevices: [String] = []
     /// The address of the campaign's plans.
     var plansAddress: String
     var test: TestState?

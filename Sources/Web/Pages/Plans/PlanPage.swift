@@ -54,6 +54,10 @@ struct PlanPage: Sendable {
     var next: String
     /// The approval or the run that the next step leads to.
     var link: Link?
+    /// What the person who asked for approval told the approvers.
+    var note: String?
+    /// The signatures so far, with the comments of the signers.
+    var signatures: [ApprovalPage.Signature] = []
     var plan: PlanView
     var values: [PlanView.Fact]
     var phones: [PhoneScreen]
@@ -65,6 +69,9 @@ struct PlanPage: Sendable {
     var start: PlanView.Start?
     var mayTest: Bool
     var device = ""
+    /// The devices that the configuration names.
+    var named: [CampaignPage.Option] = []
+    var hasNamed = false
     var variants: [String]
     var hasVariants: Bool
     var test: TestState?
@@ -94,12 +101,28 @@ extension PlanPage {
         mayTest = caller.role.may(.testSend)
         next = Self.next(step, plan, result, caller)
         link = Self.link(step)
-        guard caller.role.may(.run) else { return }
         switch step {
-        case .needsApproval, .rejected: mayAsk = true
-        case .ready, .approved: start = .init(occurrence: plan.occurrence, guards: Self.guards(result))
+        case .awaitingApproval(let asked), .approved(let asked):
+            note = asked.note
+            signatures = asked.signatures.map(ApprovalPage.Signature.init)
         default: break
         }
+        switch step {
+        case .needsApproval, .rejected, .scheduled(.some): mayAsk = caller.role.may(.ask)
+        case .approved where plan.isScheduled: break
+        case .ready where caller.role.may(.run), .approved where caller.role.may(.run):
+            start = .init(occurrence: plan.occurrence, guards: Self.guards(result))
+        default: break
+        }
+    }
+
+    /// Sets the device of the form for tests.
+    ///
+    /// - Parameter names: the devices that the configuration names.
+    mutating func choose(_ device: String, among names: [String]) {
+        named = names.map { .init(name: $0, isChosen: $0 == device) }
+        hasNamed = !named.isEmpty
+        self.device = names.contains(device) ? "" : device
     }
 
     static func mark(_ step: KeepPlans.Step) -> String {
@@ -115,42 +138,61 @@ extension PlanPage {
     ) -> String {
         switch step {
         case .incomplete(let names): "Give \(names.joined(separator: ", ")) a value, and plan again."
-        case .scheduled(let needs):
-            scheduled(result, needs) + " To send it immediately, plan it as started now."
-        case .ready where !caller.role.may(.run), .needsApproval where !caller.role.may(.run),
-            .approved where !caller.role.may(.run):
-            "\(caller.name) is \(caller.role.rawValue): only senders send and ask for approval."
+        case .scheduled(let rule):
+            scheduled(plan, result, rule) + " To send it immediately, plan it as started now."
+        case .approved where plan.isScheduled: "All signatures are there: it starts automatically at its time."
+        case .ready where !caller.role.may(.run):
+            "\(caller.name) is \(caller.role.rawValue): only senders send."
+        case .approved where !caller.role.may(.run):
+            "All signatures are there: a sender may send it. \(caller.name) is \(caller.role.rawValue)."
         case .ready: "Check it, test it on a device, and send it."
+        case .outdated: "The campaign's files have changed since this plan was made. Plan it again."
+        case .sent(let run): "\(run.occurrence) is \(run.state.rawValue)."
+        case .refused, .needsApproval, .awaitingApproval, .approved, .rejected:
+            Self.next(step, "Change the values") ?? ""
+        }
+    }
+
+    /// Returns the next step of an approval; `nil` if the step is none of an approval.
+    ///
+    /// - Parameter change: the change that may help after a rejection.
+    static func next(_ step: KeepPlans.Step, _ change: String) -> String? {
+        switch step {
         case .refused(let why): "\(why.prefix(1).uppercased())\(why.dropFirst())."
         case .needsApproval(let rule): "Before it can be sent: \(rule)."
         case .awaitingApproval(let asked): "Requested by \(asked.askedBy), \(asked.askedAt.shownTime)."
         case .approved: "All signatures are there: it may be sent."
-        case .outdated: "The campaign's files have changed since this plan was made. Plan it again."
         case .rejected(let asked):
             asked.signatures.first(where: \.isRejection).map { no in
                 "Rejected by \(no.by)" + (no.reason.map { ": \($0)." } ?? ", without a reason.")
-                    + " Change the values, or ask again."
+                    + " \(change), or ask again."
             } ?? "Rejected."
-        case .sent(let run): "\(run.occurrence) is \(run.state.rawValue)."
+        case .incomplete, .scheduled, .ready, .outdated, .sent: nil
         }
     }
 
     /// Says what the schedule does at the plan's time, which is not what was typed: a scheduled run has the file's
     /// values.
-    private static func scheduled(_ result: PlanResult, _ needs: Int?) -> String {
+    private static func scheduled(_ plan: SavedPlan, _ result: PlanResult, _ rule: ApprovalRules.Rule?) -> String {
         guard result.unsetVariables.isEmpty else {
             return "It will then fail: no value for \(result.unsetVariables.joined(separator: ", "))."
         }
-        guard let needs else { return "It then starts automatically." }
-        let signatures = needs == 1 ? "the signature of 1 person" : "the signatures of \(needs.grouped) people"
-        return "It then waits for \(signatures), and requests \(needs == 1 ? "it" : "them") automatically."
+        guard let rule else { return "It then starts automatically." }
+        let signatures =
+            rule.needs == 1 ? "the signature of 1 person" : "the signatures of \(rule.needs.grouped) people"
+        let earliest = plan.definition.plannedAt - rule.within
+        return "It then waits for \(signatures), and requests \(rule.needs == 1 ? "it" : "them") automatically. "
+            + "If they are asked for and given ahead, it starts at its time."
+            + (earliest > plan.madeAt
+                ? " A signature counts for \(WrittenDuration.text(rule.within)): one from before "
+                    + "\(earliest.iso8601.shownTimeAndZone) lapses." : "")
     }
 
-    private static func link(_ step: KeepPlans.Step) -> Link? {
+    static func link(_ step: KeepPlans.Step) -> Link? {
         switch step {
         case .awaitingApproval(let asked), .approved(let asked):
             Link(address: "/approvals/\(asked.digest)", label: "The approval")
-        case .rejected: Link(address: "/approvals", label: "All approvals")
+        case .rejected(let asked): Link(address: "/approvals/\(asked.number)", label: "The approval")
         case .sent(let run): Link(address: "/runs/\(run.id)", label: "Run \(run.id)")
         case .incomplete, .scheduled, .ready, .refused, .needsApproval, .outdated: nil
         }

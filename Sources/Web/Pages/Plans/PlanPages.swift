@@ -13,7 +13,7 @@ struct PlanPages: Sendable {
     var routes: [PageRoute] {
         PageRoute.readingTexts([
             .get("/plans", .read, list), .get("/plans/{plan}", .read, show),
-            .post("/plans/{plan}/start", .run, start), .post("/plans/{plan}/ask", .run, ask),
+            .post("/plans/{plan}/start", .run, start), .post("/plans/{plan}/ask", .ask, ask),
             .post("/plans/{plan}/test-send", .testSend, test), .get("/tests/{run}", .read, testPart),
         ])
     }
@@ -90,7 +90,8 @@ struct PlanPages: Sendable {
     @Sendable private func ask(_ request: PageRequest) async throws -> Response {
         let plan = try await plan(request)
         do {
-            try await cases.plans.ask(plan, in: cases.files, by: request.caller.actor, now: cases.now)
+            let note = try await request.form()["note"]
+            try await cases.plans.ask(plan, note: note, in: cases.files, by: request.caller.actor, now: cases.now)
             return PageRequest.seeOther(plan.address)
         } catch {
             return try await refused(error, request, plan)
@@ -101,7 +102,8 @@ struct PlanPages: Sendable {
     @Sendable private func test(_ request: PageRequest) async throws -> Response {
         let plan = try await plan(request)
         let fields = try await request.form()
-        let device = fields["device", default: ""].trimmingCharacters(in: .whitespaces)
+        let typed = fields["device", default: ""].trimmingCharacters(in: .whitespaces)
+        let device = typed.isEmpty ? fields["to", default: ""] : typed
         do {
             let variant = fields["variant", default: ""]
             let run = try await cases.tested(
@@ -158,7 +160,7 @@ struct PlanPages: Sendable {
         }
         var page = try PlanPage(plan, step, for: caller)
         page.problem = problem
-        page.device = device ?? request.query("device") ?? ""
+        page.choose(device ?? request.query("device") ?? "", among: cases.testDeviceNames)
         if let test = request.query("test").flatMap({ Int64($0) }) {
             page.test = try await cases.test(test, for: caller)?.again(at: plan.address, request.queryFields)
         }

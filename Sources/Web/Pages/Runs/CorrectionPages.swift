@@ -11,6 +11,7 @@ struct CorrectionPages: Sendable {
     var routes: [PageRoute] {
         PageRoute.readingTexts([
             .get("/runs/{run}/correction", .run, show), .post("/runs/{run}/correct", .run, correct),
+            .post("/runs/{run}/correction/ask", .run, ask),
         ])
     }
 
@@ -20,39 +21,80 @@ struct CorrectionPages: Sendable {
         let fields = request.queryFields
         let page = try CorrectionPage(
             run, try await preview(run, fields, request), fields, isFirst: fields.isEmpty, for: try request.caller)
-        return try answer(request, page)
+        return try answer(request, run, page)
     }
 
     /// Starts the correction, if it is the previewed one. Otherwise shows its new preview with the reason.
     @Sendable private func correct(_ request: PageRequest) async throws -> Response {
+        try await previewed(request, "Not sent", "send") { run, preview, prepared, page, fields in
+            try await send(run, preview, prepared, &page, fields, request)
+        }
+    }
+
+    /// Asks for approval of the correction, if it is the previewed one.
+    @Sendable private func ask(_ request: PageRequest) async throws -> Response {
+        try await previewed(request, "Not asked", "ask") { run, _, prepared, page, fields in
+            do {
+                _ = try await cases.correcting.ask(
+                    prepared, note: fields["note"], by: try request.caller.actor, now: cases.now)
+                return PageRequest.seeOther(CorrectionPage.address(of: prepared.definition))
+            } catch {
+                return try refused(error, run, page, request)
+            }
+        }
+    }
+
+    /// Does something with the correction of a form. If it is not the previewed one, shows its new preview instead.
+    private func previewed(
+        _ request: PageRequest, _ refusal: String, _ verb: String,
+        _ body: (Run, CorrectionPreview, CorrectRun.Prepared, inout CorrectionPage, [String: String]) async throws ->
+            Response
+    ) async throws -> Response {
         let run = try await run(request)
         let fields = try await request.form()
         let preview = try await preview(run, fields, request)
         var page = try CorrectionPage(run, preview, fields, isFirst: false, for: try request.caller)
-        guard let prepared = preview.prepared else { return try answer(request, page, status: .unprocessableContent) }
+        guard let prepared = preview.prepared else {
+            return try answer(request, run, page, status: .unprocessableContent)
+        }
         guard try prepared.digest == fields["preview"] else {
             page.problem = [
-                "Not sent: the values or the texts are not those of the preview. Check the new preview, and send again."
+                "\(refusal): the values or the texts are not those of the preview. Check the new preview, and \(verb) "
+                    + "again."
             ]
-            return try answer(request, page, status: .conflict)
+            return try answer(request, run, page, status: .conflict)
         }
-        if preview.needsReason, page.reason.isEmpty {
-            page.problem = ["Not sent: give the reason for sending without approvals."]
-            return try answer(request, page, status: .unprocessableContent)
+        return try await body(run, preview, prepared, &page, fields)
+    }
+
+    private func send(
+        _ run: Run, _ preview: CorrectionPreview, _ prepared: CorrectRun.Prepared, _ page: inout CorrectionPage,
+        _ fields: [String: String], _ request: PageRequest
+    ) async throws -> Response {
+        if preview.mayOverride, page.reason.isEmpty {
+            page.problem = ["Not sent: give the reason for sending without approvals, or ask for approval."]
+            return try answer(request, run, page, status: .unprocessableContent)
         }
         if let earlier = preview.earlier, fields["again"] == nil {
             page.problem = ["Not sent: run \(earlier.id) is a correction already. To send another one, tick the box."]
-            return try answer(request, page, status: .conflict)
+            return try answer(request, run, page, status: .conflict)
         }
         do {
             let started = try await cases.correcting.start(prepared, by: try request.caller.actor, now: cases.now)
             return PageRequest.seeOther("/runs/\(started.id)")
         } catch {
-            let problem = Problem(error, for: try request.caller)
-            guard problem.status < 500 || problem.status == 503 else { throw error }
-            page.problem = problem.detail.split(separator: "\n").map(String.init)
-            return try answer(request, page, status: .init(code: problem.status))
+            return try refused(error, run, page, request)
         }
+    }
+
+    private func refused(
+        _ error: any Error, _ run: Run, _ page: CorrectionPage, _ request: PageRequest
+    ) throws -> Response {
+        var page = page
+        let problem = Problem(error, for: try request.caller)
+        guard problem.status < 500 || problem.status == 503 else { throw error }
+        page.problem = problem.detail.split(separator: "\n").map(String.init)
+        return try answer(request, run, page, status: .init(code: problem.status))
     }
 
     private func preview(
@@ -71,9 +113,14 @@ struct CorrectionPages: Sendable {
     }
 
     private func answer(
-        _ request: PageRequest, _ page: CorrectionPage, status: HTTPResponse.Status = .ok
+        _ request: PageRequest, _ run: Run, _ page: CorrectionPage, status: HTTPResponse.Status = .ok
     ) throws -> Response {
-        try request.page(.correction, title: "Correct \(page.campaign) \(page.occurrence)", page, status: status)
+        var page = page
+        // A file that is gone or broken says nothing about the correction, which does not read it.
+        if let campaign = try? cases.files.source(run.campaign).campaign {
+            page.warnings += [CorrectRun.campaignChange(since: run, campaign)].compactMap(\.self)
+        }
+        return try request.page(.correction, title: "Correct \(page.campaign) \(page.occurrence)", page, status: status)
     }
 }
 
@@ -97,13 +144,29 @@ struct CorrectionPage: Sendable {
     var variables: [CampaignPage.Variable]
     var sentTo: String
     var isProduction: Bool
-    /// The digest of the previewed correction; `nil` if it cannot be sent.
+    /// The digest of the previewed correction; `nil` if it can neither be sent nor be asked for.
     var preview: String?
+    /// The state of the approval; `nil` if the correction needs none.
+    var step: Step?
+    /// The address that asks for approval; `nil` if there is nothing to ask for.
+    var askAddress: String?
+    var maySend = false
     var needsReason: Bool
     var reason: String
     var isAgain: Bool
     var phones: [PhoneScreen]
     var phonesReason: String?
+    /// What phones show until the correction arrives.
+    var before: ApprovalPage.Before
+
+    /// The state of the approval.
+    struct Step: Sendable {
+        var state: String
+        var mark: String
+        /// What to do next, in a sentence.
+        var next: String
+        var link: PlanPage.Link?
+    }
 
     /// - Parameter isFirst: whether the visitor has not typed any value yet.
     init(
@@ -125,11 +188,22 @@ struct CorrectionPage: Sendable {
         sentTo = preview.sentTo
         isProduction = sentTo.contains(PushEnvironment.production.warningName)
         self.preview = try preview.prepared.map { try $0.digest }
-        needsReason = preview.needsReason
+        needsReason = preview.mayOverride
+        if let step = preview.prepared?.step {
+            self.step = Step(step)
+            switch step {
+            case .ready, .approved: maySend = true
+            case .needsApproval, .rejected: askAddress = "\(address)/ask"
+            default: break
+            }
+        }
+        maySend = maySend || needsReason
         reason = fields["reason", default: ""].trimmingCharacters(in: .whitespaces)
         earlier = preview.earlier.map { "\($0.id)" }
         isAgain = fields["again"] != nil
         warnings = preview.prepared?.warnings ?? []
+        let shown = preview.earlier ?? run
+        before = .init(run: shown.id, phones: (try? PhoneScreen.all(of: shown.definition)) ?? [])
         problem = []
         do {
             phones = try PhoneScreen.all(of: preview.definition)
@@ -141,15 +215,28 @@ struct CorrectionPage: Sendable {
         if isFirst { note = "Change a value, and preview the correction." }
         switch obstacle {
         case .missingValues(let names): note = "Give a value to \(names.joined(separator: ", ")), and preview again."
-        case .needsApproval:
-            problem = [
-                "This text was not prepared with the campaign, and a send of this size needs approvals, for which a "
-                    + "correction cannot wait. Ask a person who may send without them (break_glass in the "
-                    + "configuration), choose the prepared text, or remove the notification from the screens."
-            ]
         case .other(let error) where !isFirst:
             problem = Problem(error, for: caller).detail.split(separator: "\n").map(String.init)
         case .other: break
         }
+    }
+}
+
+extension CorrectionPage {
+    /// Returns the address of a correction's page with the correction's values.
+    static func address(of correction: RunDefinition) -> String {
+        let template = [(name: "template", value: correction.template.name)]
+        let values = correction.variables.filter { correction.template.variables.contains($0.key) }
+            .sorted { $0.key < $1.key }.map { (name: "v.\($0.key)", value: $0.value) }
+        return "/runs/\(correction.correction?.run ?? 0)/correction?\(PageRequest.query(template + values))"
+    }
+}
+
+extension CorrectionPage.Step {
+    /// Returns `nil` for a correction that needs no approval.
+    fileprivate init?(_ step: KeepPlans.Step) {
+        if case .ready = step { return nil }
+        (state, mark, link) = (step.summary, PlanPage.mark(step), PlanPage.link(step))
+        next = PlanPage.next(step, "Change a value") ?? ""
     }
 }

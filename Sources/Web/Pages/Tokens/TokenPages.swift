@@ -114,8 +114,8 @@ extension AccessRole {
     package var about: String {
         switch self {
         case .viewer: "reads everything, changes nothing"
-        case .author: "writes campaigns and segments, plans them, tests them on one device"
-        case .sender: "starts, pauses, resumes and cancels runs"
+        case .author: "writes campaigns and segments, plans them, tests them on one device, asks for approval"
+        case .sender: "asks for approval, starts, pauses, resumes and cancels runs"
         case .approver: "approves plans, stops runs"
         case .admin: "everything"
         case .registrar: "the app's backend: registers and removes devices, sees nothing else"

@@ -24,7 +24,7 @@ struct ApproveCommand: AsyncParsableCommand {
         completion: .custom(CampaignNames.completions))
     var plan: String
     @Option(help: "The number of the stage to approve, as `fanfare status RUN` shows it; for a run.") var stage: Int?
-    @Option(help: "The reason, for the audit log; for a plan.") var reason: String?
+    @Option(help: "A comment, kept with the signature and in the audit log; for a plan.") var reason: String?
     @Option(
         help: "A file with another person's signature, created with a key in `people`; see `fanfare approvals`.",
         completion: .file())
@@ -36,7 +36,7 @@ struct ApproveCommand: AsyncParsableCommand {
         guard ApprovePlans.isPlan(plan) else {
             let changed = try await session.useCases.control.approve(
                 session.run(plan), stage: stage, by: session.actor)
-            try RunStatus.show(changed, session.runs, json: json)
+            try await RunStatus.show(changed, session.runs, json: json)
             return try await session.noteNoSender(changed.run)
         }
         let signed =
@@ -71,11 +71,31 @@ struct RejectCommand: AsyncParsableCommand {
     }
 }
 
+struct WithdrawCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "withdraw", abstract: "Withdraw your own request for the approval of a plan.",
+        discussion: "Its signatures no longer count. The same plan can be requested again."
+    )
+
+    @OptionGroup var settings: Settings
+    @Argument(help: "The plan's hash, as `fanfare plan` or `fanfare approvals` prints it.") var plan: String
+    @Flag(help: "Print the plan as JSON.") var json = false
+
+    func run() async throws {
+        let session = try await settings.session()
+        let ended = try await session.useCases.approving.withdraw(plan, by: session.actor, now: session.now)
+        Console.print(json ? try ResultJSON.text(ended) : ApprovalText.text(ended))
+    }
+}
+
 struct ApprovalsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "approvals", abstract: "List the plans that wait for signatures, and who has signed them.",
+        commandName: "approvals",
+        abstract:
+            "List the plans that wait for signatures, who has signed them, and the stages that wait for a person.",
         discussion: """
-            With PLAN, the command shows the statement to sign, compared with the campaign's last run.
+            With PLAN, the command shows the statement to sign, compared with the campaign's last run, and what would \
+            refuse the run now. PLAN is a hash or the number of a request; a number also shows what is decided.
 
             An approver without an account here signs the plan's statement with a private key whose public key is in \
             `people`:
@@ -85,9 +105,9 @@ struct ApprovalsCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var settings: Settings
-    @Argument(help: "The hash of one plan.") var plan: String?
+    @Argument(help: "The hash of one plan, or the number of its request.") var plan: String?
     @Flag(help: "Print only the statement to sign with a key, byte for byte.") var statement = false
-    @Flag(help: "Also list used, rejected, replaced and lapsed plans.") var all = false
+    @Flag(help: "Also list used, rejected, withdrawn, replaced and lapsed plans.") var all = false
     @Flag(help: "Print as JSON.") var json = false
 
     func validate() throws {
@@ -100,14 +120,16 @@ struct ApprovalsCommand: AsyncParsableCommand {
             return Console.print(String(try await session.useCases.approving.statement(plan).dropLast()))
         }
         if let plan {
-            let detail = try await session.useCases.approving.detail(plan, now: session.now)
+            let detail = try await session.useCases.approving.detail(plan, by: session.actor, now: session.now)
+                .result
             return Console.print(json ? try ResultJSON.text(detail) : ApprovalText.text(detail))
         }
-        let list = try await session.useCases.approving.list(includingPast: all, now: session.now)
+        var list = try await session.useCases.approving.list(includingPast: all, now: session.now)
+        let stages = try await session.runs.waitingStages()
+        list.stages = stages.isEmpty ? nil : stages
         if json { return Console.print(try ResultJSON.text(list)) }
-        Console.print(
-            list.approvals.isEmpty
-                ? "no plan waits for approval" : list.approvals.map(ApprovalText.text).joined(separator: "\n\n"))
+        let texts = list.approvals.map(ApprovalText.text) + stages.map(ApprovalText.text)
+        Console.print(texts.isEmpty ? "no plan or stage waits for approval" : texts.joined(separator: "\n\n"))
     }
 }
 
@@ -120,7 +142,7 @@ extension Session {
 
     /// Prints how to continue a run whose stage was approved, if no daemon is running.
     fileprivate func noteNoSender(_ run: Run) async throws {
-        guard try await runs.daemon() == nil else { return }
+        guard try await runs.daemon()?.takesUpRuns != true else { return }
         Console.note(
             "no process sends it: run `fanfare run \(run.campaign) --occurrence \(run.occurrence)`, or start the daemon"
         )
@@ -142,9 +164,10 @@ extension Session {
     }
 
     /// Requests approval of a plan, and prints the signatures that it needs.
-    func ask(for plan: Plan, occurrence: String?, files: [String: String]) async throws {
+    func ask(for plan: Plan, occurrence: String?, note: String?, files: [String: String]) async throws {
         let asked = try await useCases.approving.ask(
-            plan.definition, occurrence: occurrence ?? "", reach: plan.reach.total, by: actor, now: now, files: files)
+            plan.definition, occurrence: occurrence ?? "", reach: plan.reach.total, note: note, by: actor, now: now,
+            files: files)
         Console.note(
             asked.map { "waits for approval:\n" + ApprovalText.text($0) } ?? "the plan needs no approval")
     }
@@ -156,9 +179,10 @@ enum ApprovalText {
         var lines = [
             head(approval),
             "  plan \(approval.plan), digest \(approval.digest.prefix(12)), \(approval.reach.counted("device"))",
-            "  requested by \(approval.askedBy) at \(approval.askedAt); written by "
+            "  request \(approval.number) by \(approval.askedBy) at \(approval.askedAt); written by "
                 + "\(approval.authors.joined(separator: ", "))",
         ]
+        if let note = approval.note { lines.append("  note: \(note)") }
         lines += approval.signatures.map { signature in
             let verb = signature.isRejection ? "rejected" : "signed"
             let reason = signature.reason.map { ": \($0)" } ?? ""
@@ -175,9 +199,22 @@ enum ApprovalText {
             "  \(fact.name): \(fact.now ?? "none any more")"
                 + (fact.differs ? "\n    then: \(fact.before ?? "there was none")" : "")
         }
+        guard detail.approval.isOpen else { return ([text(detail.approval)] + facts).joined(separator: "\n") }
         let sentTo =
             detail.sentTo.isEmpty ? "  would reach no device now" : "  \(Console.warned(detail.sentTo, on: .results))"
-        return ([text(detail.approval), sentTo, since] + facts).joined(separator: "\n")
+        let findings =
+            (detail.refusals ?? []).map { "  a guard would refuse the run: \($0)" }
+            + [detail.sentBefore].compactMap { $0.map { "  sent before: \($0)" } }
+            + (detail.lint ?? []).map { "  look again: \($0)" }
+        return ([text(detail.approval), sentTo] + findings + [since] + facts).joined(separator: "\n")
+    }
+
+    static func text(_ stage: WaitingStageResult) -> String {
+        """
+        \(stage.campaign)/\(stage.occurrence): stage \(stage.stage) of run \(stage.run) waits for approval
+          \(stage.members), \(stage.devices.counted("device")): \(stage.reason)
+          `fanfare approve \(stage.run) --stage \(stage.stage)` starts it
+        """
     }
 
     static func head(_ approval: ApprovalResult) -> String {

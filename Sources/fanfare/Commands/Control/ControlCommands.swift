@@ -37,7 +37,7 @@ struct StatusCommand: AsyncParsableCommand {
         await session.noteStops()
         if let found {
             let status = RunStatus(
-                try await session.runs.inDetail(found), now: session.now,
+                try await session.runs.inDetail(found), try await session.runs.daemon(), now: session.now,
                 clockStep: try await session.runs.clockStep())
             return Console.print(try status.output(json: json))
         }
@@ -68,7 +68,7 @@ struct PauseCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session()
         let changed = try await session.useCases.control.pause(session.run(run), reason: reason, by: session.actor)
-        try RunStatus.show(changed, session.runs, json: json)
+        try await RunStatus.show(changed, session.runs, json: json)
     }
 }
 
@@ -96,7 +96,7 @@ struct ResumeCommand: AsyncParsableCommand {
         let app = try session.configuration.app(for: found.definition.campaign.topic)
         guard !noSend else {
             let changed = try await session.useCases.control.resume(found, reason: reason, by: session.actor)
-            return try RunStatus.show(changed, session.runs, json: json)
+            return try await RunStatus.show(changed, session.runs, json: json)
         }
         var sending = try await CommandSender.reporting(session, log)
         try await sending.prepareUnlessServed(app)
@@ -122,7 +122,7 @@ struct CancelCommand: AsyncParsableCommand {
     func run() async throws {
         let session = try await settings.session()
         let changed = try await session.useCases.control.cancel(session.run(run), reason: reason, by: session.actor)
-        try RunStatus.show(changed, session.runs, json: json)
+        try await RunStatus.show(changed, session.runs, json: json)
     }
 }
 
@@ -135,7 +135,8 @@ struct CorrectCommand: AsyncParsableCommand {
             off. Notifications that were read stay read. The template is --template, or the campaign's `correction`, or with \
             --var the run's own template. \
             Stages, quiet hours and signatures do not delay it. If a run of this size needs signatures (`approvals`), \
-            only a person allowed by `break_glass` may send a text other than the prepared one, with --reason. The \
+            a text other than the prepared one needs them, too: --for-approval requests them, and the same command sends \
+            it once it is signed. A person allowed by `break_glass` may send it without them, with --reason. The \
             correction is a run of its own: `fanfare report` shows it, and the report of the corrected run names it.
             """)
 
@@ -143,12 +144,19 @@ struct CorrectCommand: AsyncParsableCommand {
     @Option(help: "The template with the corrected texts (default: the campaign's `correction`).") var template: String?
     @Option(help: "The reason for sending a text other than the prepared one without required signatures; recorded.")
     var reason: String?
+    @Flag(help: "Request the signatures that the correction needs, and send nothing.") var forApproval = false
+    @Option(help: "What to tell the approvers; with --for-approval.") var note: String?
     @OptionGroup var variables: VariableArguments
 
+    func validate() throws {
+        if note != nil, !forApproval { throw ValidationError("--note goes with --for-approval") }
+    }
+
     func run() async throws {
-        try await order.start(
-            CorrectRun.Order(
-                .replace, template: template, variables: try variables.values(), isAgain: order.again, reason: reason))
+        let correction = CorrectRun.Order(
+            .replace, template: template, variables: try variables.values(), isAgain: order.again, reason: reason)
+        if forApproval { return try await order.ask(correction, note: note) }
+        try await order.start(correction)
     }
 }
 
@@ -181,6 +189,17 @@ struct CorrectionArguments: ParsableArguments {
     @Flag(help: "Print the report as JSON.") var json = false
 
     private var wait: Bool? { waiting.map { $0 == .wait } }
+
+    /// Requests approval of a correction, and prints the signatures that it needs.
+    func ask(_ order: CorrectRun.Order, note: String?) async throws {
+        let session = try await settings.session()
+        let correcting = session.useCases.correcting
+        let prepared = try await correcting.prepare(
+            session.run(run), order, isForApproval: true, by: session.actor, now: session.now)
+        for warning in prepared.warnings { Console.note("warning: \(warning)") }
+        let asked = try await correcting.ask(prepared, note: note, by: session.actor, now: session.now)
+        Console.print(json ? try ResultJSON.text(asked) : ApprovalText.text(asked))
+    }
 
     func start(_ order: CorrectRun.Order) async throws {
         let session = try await settings.session()

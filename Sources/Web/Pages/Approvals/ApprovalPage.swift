@@ -1,0 +1,204 @@
+import Campaigns
+import Model
+
+/// The list of plans that wait for signatures, and of those that are decided.
+struct ApprovalList: Sendable {
+    struct Row: Sendable {
+        var address: String
+        /// `new-podcast 2026-12-01T09:00`.
+        var name: String
+        /// The first words that a phone shows, so that two plans of a campaign can be told apart.
+        var excerpt: String?
+        var state: String
+        var colour: String
+        var reach: String
+        /// `4 devices`.
+        var devices: String
+        var asked: String
+        /// The hash as it is shown, with the plan's reach.
+        var hash: String
+        /// Whether the request is still open.
+        var isOpen: Bool
+        /// What became of a request that is decided, in words.
+        var outcome: String
+        var run: Int64?
+        /// The address that requests approval again. `nil` if the plan was not rejected, if it has a newer request, or
+        /// if the visitor may not request it.
+        var askAddress: String?
+    }
+
+    var open: [Row]
+    var decided: [Row]
+    var hasOpen: Bool
+    var hasDecided: Bool
+    var problem: String?
+
+    init(open: [Row], decided: [Row], problem: String? = nil) {
+        (self.open, self.decided, self.problem) = (open, decided, problem)
+        (hasOpen, hasDecided) = (!open.isEmpty, !decided.isEmpty)
+    }
+}
+
+/// One plan that waits for signatures or is decided: what a phone shows, what has changed, and the buttons.
+struct ApprovalPage: Sendable {
+    struct Signature: Sendable {
+        var summary: String
+        /// The reason why the signature does not count.
+        var fault: String?
+    }
+
+    struct Fact: Sendable {
+        var name: String
+        var now: String
+        var before: String
+        var differs: Bool
+    }
+
+    /// What phones showed when the corrected run was sent.
+    struct Before: Sendable {
+        var run: Int64
+        var phones: [PhoneScreen]
+        var phonesReason: String?
+    }
+
+    var plan: ApprovalList.Row
+    var note: String?
+    /// The environments in words. `nil` if the plan reaches no device, or is decided.
+    var sentTo: String?
+    var isProduction: Bool
+    var authors: String
+    var signatures: [Signature]
+    /// What happens next, or what became of the plan, in a sentence.
+    var next: String
+    /// The page from which the plan is sent. `nil` if there is none, or if the visitor may not open it.
+    var source: PlanPage.Link?
+    /// The run that the plan corrects.
+    var corrects: Int64?
+    var sinceRun: Int64?
+    /// What would refuse the run now.
+    var refusals: [String]
+    var sentBefore: String?
+    var lint: [String]
+    var phones: [PhoneScreen]
+    /// The reason why there are no screens.
+    var phonesReason: String?
+    var before: Before?
+    var facts: [Fact]
+    var payloads: [Fact]
+    var hasPayloads: Bool
+    var maySign = false
+    var mayReject = false
+    /// Whether the plan has its signatures, so that a rejection takes them back.
+    var isApproved: Bool
+    var mayWithdraw: Bool
+    var problem: String?
+}
+
+extension ApprovalPage {
+    init(_ detail: ApprovePlans.Detail, _ source: PlanPage.Link?, for caller: Caller) throws {
+        let (result, approval) = (detail.result, detail.result.approval)
+        plan = ApprovalList.Row(approval)
+        note = approval.note
+        sentTo = result.sentTo.isEmpty ? nil : result.sentTo
+        isProduction = result.sentTo.contains(PushEnvironment.production.warningName)
+        authors = approval.authors.joined(separator: ", ")
+        signatures = approval.signatures.map(Signature.init)
+        self.source = source
+        (corrects, sinceRun) = (approval.corrects, approval.isOpen ? result.sinceRun : nil)
+        (refusals, sentBefore, lint) = (result.refusals ?? [], result.sentBefore, result.lint ?? [])
+        do {
+            phones = try PhoneScreen.all(of: detail.definition)
+        } catch {
+            phones = []
+            phonesReason = Problem(error, for: caller).detail
+        }
+        if let run = approval.corrects, let corrected = detail.corrected {
+            before = Before(run: run, phones: (try? PhoneScreen.all(of: corrected)) ?? [])
+        }
+        let facts = result.facts.map { fact in
+            (
+                isPayload: fact.name.hasPrefix(ApprovalDetailResult.payloadPrefix),
+                fact: Fact(name: fact.name, now: fact.now ?? "none", before: fact.before ?? "", differs: fact.differs)
+            )
+        }
+        self.facts = facts.filter { !$0.isPayload }.map(\.fact)
+        payloads = facts.filter(\.isPayload).map(\.fact)
+        hasPayloads = !payloads.isEmpty
+        isApproved = approval.isOpen && approval.missing == 0
+        mayWithdraw = detail.mayWithdraw && caller.role.may(.ask)
+        next = ""
+        if approval.isOpen, caller.role.may(.approve) {
+            maySign = !isApproved && detail.obstacle == nil
+            mayReject = true
+        }
+        next = Self.next(detail, caller)
+    }
+
+    private static func next(_ detail: ApprovePlans.Detail, _ caller: Caller) -> String {
+        let approval = detail.result.approval
+        guard approval.isOpen else { return approval.outcome }
+        if approval.missing == 0 {
+            return approval.occurrence == nil
+                ? "All signatures are there: a sender may send it." : "All signatures are there: it starts at its time."
+        }
+        guard caller.role.may(.approve) else { return "It waits for approvers." }
+        switch detail.obstacle {
+        case .isAuthor: return "You made or wrote this plan, or requested its approval: another person must sign it."
+        case .unknownAccount(let account):
+            return
+                "\(account) has no entry in people in the configuration, and cannot sign. Ask the operator to add it."
+        case .hasSigned: return "You have signed it; another person must sign it, too."
+        case nil: return "Check the words, the devices and the differences. Then approve or reject it."
+        }
+    }
+}
+
+extension ApprovalResult {
+    /// What became of a request that is decided, in a sentence.
+    fileprivate var outcome: String {
+        switch ApprovalRequest.State(rawValue: state) {
+        case .used: "Sent" + (run.map { " as run \($0)." } ?? ".")
+        case .rejected:
+            signatures.first(where: \.isRejection).map { no in
+                "Rejected by \(no.by), \(no.signedAt.shownTime)" + (no.reason.map { ": \($0)" } ?? ".")
+            } ?? "Rejected."
+        case .withdrawn: "Withdrawn by \(askedBy), who had requested it."
+        case .replaced: "Replaced: the plan of this occurrence has changed, and was requested again."
+        case .lapsed: "Lapsed: it was not sent in time."
+        case .open, nil: ""
+        }
+    }
+}
+
+extension ApprovalList.Row {
+    init(_ approval: ApprovalResult, mayAsk: Bool = false) {
+        isOpen = approval.isOpen
+        address = "/approvals/\(isOpen ? approval.digest : "\(approval.number)")"
+        name = [approval.campaign, approval.occurrence].compactMap(\.self).joined(separator: " ")
+        excerpt = approval.excerpt
+        hash = approval.plan
+        let signed = approval.signed
+        state = !isOpen ? approval.state : (approval.missing == 0 ? "approved, " : "awaiting approval, ") + signed
+        colour = !isOpen ? "" : approval.missing == 0 ? "accepted" : "paused"
+        if approval.state == ApprovalRequest.State.rejected.rawValue { colour = "rejected" }
+        reach = approval.reach.grouped
+        devices = approval.reach.counted("device")
+        asked = "\(approval.askedBy), \(approval.askedAt.shownTime)"
+        outcome = approval.run == nil ? approval.outcome : ""
+        run = approval.run
+        // A correction is asked for again on its own page.
+        if mayAsk, approval.corrects == nil, approval.state == ApprovalRequest.State.rejected.rawValue {
+            askAddress = "/approvals/\(approval.digest)/ask"
+        }
+    }
+}
+
+extension ApprovalPage.Signature {
+    init(_ signature: ApprovalResult.Signature) {
+        summary =
+            "\(signature.isRejection ? "Rejected" : "Signed") by \(signature.by), \(signature.signedAt.shownTime)"
+            + (signature.isRejection ? "" : ", good until \(signature.lapsesAt.shownTime)")
+            + (signature.reason.map { ": \($0)" } ?? "")
+        fault = signature.fault
+    }
+}

@@ -1,0 +1,117 @@
+import Campaigns
+import Foundation
+import Model
+import SendingScene
+import TestSupport
+import Testing
+
+@testable import Web
+
+/// What an approver sees before and after a decision.
+extension ApprovalPagesTests {
+    @Test func `the page shows phones, and payloads only behind a fold`() async throws {
+        try await withScene { scene in
+            let plan = try await waiting(scene)
+            let page = try await scene.page("/approvals/\(plan.digest)", as: .approver).text
+            #expect(
+                page.contains("class=\"phone\"") && page.contains("<p class=\"body\" dir=\"auto\">The Reef is out."))
+            let fold = try #require(page.firstRange(of: "<details><summary>Payloads"))
+            #expect(!page[..<fold.lowerBound].contains("<th scope=\"row\">payload"))
+            #expect(page[fold.upperBound...].contains("<th scope=\"row\">payload"))
+        }
+    }
+
+    @Test func `an approver sees what would refuse the run, and that the same words were sent before`() async throws {
+        try await withScene { scene in
+            let text = try String(contentsOfFile: scene.folder.file("campaigns/new-podcast.yaml"), encoding: .utf8)
+            let plan = try await waiting(scene)
+            let fine = try await scene.page("/approvals/\(plan.digest)", as: .approver)
+            #expect(!fine.text.contains("would refuse") && !fine.text.contains("Sent before"))
+            _ = try await scene.page("/approvals/\(plan.digest)/approve", as: .approver, form: ["plan": plan.plan])
+            #expect(try await start(scene).status == 202)
+            // The same words once more, in a campaign whose guard allows fewer devices by now.
+            let again = try await scene.planned(["v.title": "The Reef"])
+            #expect(try await scene.page("\(again.address)/ask", as: .sender, form: [:]).status == 303)
+            let asked = try await scene.api("GET", "/approvals", as: .viewer).result(ListPage<ApprovalResult>.self)
+            let newer = try #require(asked.items.first).digest
+            let warned = try await scene.page("/approvals/\(newer)", as: .approver)
+            #expect(warned.text.contains("Sent before: run 1"), "\(warned.text)")
+            try scene.folder.write(text + "\nguards: {max_reach: 3}\n", to: "campaigns/new-podcast.yaml")
+            let large = try await scene.planned(["v.title": "The Wreck"])
+            #expect(try await scene.page("\(large.address)/ask", as: .sender, form: [:]).status == 303)
+            let newest = try await scene.api("GET", "/approvals", as: .viewer).result(ListPage<ApprovalResult>.self)
+            let digest = try #require(newest.items.first).digest
+            let refused = try await scene.page("/approvals/\(digest)", as: .approver)
+            #expect(refused.text.contains("A guard would refuse the run: the run would reach 4 devices"))
+            let detail = try await scene.api("GET", "/approvals/\(digest)", as: .viewer)
+            #expect(try detail.result(ApprovalDetailResult.self).refusals?.count == 1)
+        }
+    }
+
+    @Test func `the buttons go when all signatures are there, and the plan's page sends`() async throws {
+        try await withScene { scene in
+            let plan = try await waiting(scene)
+            let path = "/approvals/\(plan.digest)"
+            let signed = try await scene.page("\(path)/approve", as: .approver, form: ["plan": plan.plan])
+            #expect(signed.header("location") == path)
+            let page = try await scene.page(path, as: .approver)
+            #expect(page.text.contains("All signatures are there") && !page.text.contains("/approve\""))
+            #expect(page.text.contains("Reject it after all"))
+            #expect(try await start(scene).status == 202)
+            let used = try await scene.page(path, as: .approver)
+            #expect(used.text.contains("Sent as run 1.") && used.text.contains("href=\"/runs/1\""))
+            #expect(!used.text.contains("/reject\""))
+            #expect(try await scene.page("/approvals", as: .viewer).text.contains("<a href=\"/runs/1\">Run 1</a>"))
+        }
+    }
+
+    @Test func `the one who asked withdraws the request, and nobody else`() async throws {
+        try await withScene { scene in
+            let plan = try await waiting(scene)
+            let path = "/approvals/\(plan.digest)"
+            #expect(try await scene.page(path, as: .sender).text.contains("\(path)/withdraw\""))
+            for role in [AccessRole.author, .approver, .admin] {
+                #expect(!(try await scene.page(path, as: role)).text.contains("/withdraw\""))
+            }
+            let other = try await scene.page("\(path)/withdraw", as: .author, form: [:])
+            #expect(other.status == 409 && other.text.contains("can withdraw the request"))
+            #expect(try await scene.page("\(path)/withdraw", as: .approver, form: [:]).status == 403)
+            let done = try await scene.page("\(path)/withdraw", as: .sender, form: [:])
+            let ended = try await scene.page(try #require(done.header("location")), as: .sender)
+            #expect(ended.text.contains("Withdrawn by token:sender") && !ended.text.contains("/withdraw\""))
+            #expect(try await scene.page("/audit", as: .admin).text.contains("approval withdrawn"))
+            #expect(try await scene.api("POST", "\(path)/approve", as: .approver, body: body(plan)).status == 404)
+            // Asked for again, by the API withdrawn again.
+            #expect(try await waiting(scene).digest == plan.digest)
+            #expect(try await scene.api("POST", "\(path)/withdraw", as: .author).status == 409)
+            let gone = try await scene.api("POST", "\(path)/withdraw", as: .sender)
+            #expect(try gone.result(ApprovalResult.self).state == "withdrawn")
+        }
+    }
+
+    @Test func `a note and comments go with the plan, the approval, the run and the audit log`() async throws {
+        try await withScene { scene in
+            let plan = try await scene.planned(["v.title": "The Reef"])
+            #expect(plan.text.contains("name=\"note\""))
+            let long = try await scene.page(
+                "\(plan.address)/ask", as: .sender, form: ["note": String(repeating: "x", count: 1001)])
+            #expect(long.status == 422)
+            let form = ["note": "before 9 <please>"]
+            #expect(try await scene.page("\(plan.address)/ask", as: .sender, form: form).status == 303)
+            let asked = try await scene.api("GET", "/approvals", as: .viewer).result(ListPage<ApprovalResult>.self)
+            let approval = try #require(asked.items.first)
+            let yes = ["plan": approval.plan, "reason": "looks right"]
+            #expect(
+                try await scene.page("/approvals/\(approval.digest)/approve", as: .approver, form: yes).status == 303)
+            for path in [plan.address, "/approvals/\(approval.digest)"] {
+                let page = try await scene.page(path, as: .viewer)
+                #expect(page.text.contains("before 9 &lt;please&gt;") && page.text.contains("looks right"), "\(path)")
+            }
+            let started = try await scene.page("\(plan.address)/start", as: .sender, form: [:])
+            for path in [try #require(started.header("location")), "/audit", "/approvals/\(approval.number)"] {
+                let page = try await scene.page(path, as: .admin)
+                #expect(page.text.contains("before 9 &lt;please&gt;") && page.text.contains("looks right"), "\(path)")
+            }
+        }
+    }
+}
