@@ -101,6 +101,7 @@ package struct HTTPServer: Sendable {
         let router = Router(context: WebContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: RequestCounter())
         router.add(middleware: HostRule())
+        router.add(middleware: GzipResponses())
         router.add(
             middleware: UnknownRoutes(
                 routes: OperationsSources.paths.map { (.get, $0) } + (webConsole?.routes ?? [])))
