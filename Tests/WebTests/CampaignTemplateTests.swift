@@ -18,7 +18,7 @@ struct CampaignTemplateTests {
 
     private static func faults<Content: Sendable>(_ template: PageTemplate, _ content: Content) -> [String] {
         let page = PageRenderer.Page(
-            title: "t", links: [.init(address: "/", label: "Runs", isCurrent: true)],
+            title: "t", menu: PageMenu(for: .author, at: "/", waiting: 1),
             visitor: .init(name: "anna", role: "author"), version: "1", content: content)
         // The frame is tested with its own pages: what is inside sees the page and the content.
         var text = PageTemplate.texts[template.rawValue, default: ""]

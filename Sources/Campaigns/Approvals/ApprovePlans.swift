@@ -367,7 +367,7 @@ package struct ApprovePlans: Sendable {
         )
     }
 
-    private func people() async throws -> People { try await rules?.people(in: store) ?? People() }
+    func people() async throws -> People { try await rules?.people(in: store) ?? People() }
 
     func result(_ record: ApprovalRecord, now: Timestamp) async throws -> ApprovalResult {
         result(record, try await people(), now: now)

@@ -13,6 +13,11 @@ for (const place of document.querySelectorAll("[data-follow]")) {
   };
   for (const event of ["state", "beat", "end"]) source.addEventListener(event, ask);
 }
+// Times are in the browser's zone, until the person chooses another one in the foot of a page.
+try {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (zone && !/(^|; )zone=/.test(document.cookie)) document.cookie = `zone=${zone}; path=/; max-age=34560000; samesite=lax`;
+} catch { /* The server's zone stays. */ }
 // Back shows the page as it is now, not as it was when it was left.
 addEventListener("pageshow", (event) => { if (event.persisted && document.querySelector("[data-fresh]")) location.reload(); });
 // Unsaved texts of a person who signs out are not for the next one.

@@ -12,6 +12,8 @@ enum Asset: String, CaseIterable, Sendable {
     case editor = "editor.js"
     /// The script of the pages with an expression editor.
     case segments = "segments.js"
+    /// The icon of the browser's tab.
+    case icon = "icon.svg"
 
     /// The version of all assets, which changes with any of them. Addresses contain it, so browsers may cache an asset
     /// for a year.
@@ -24,6 +26,7 @@ enum Asset: String, CaseIterable, Sendable {
         case .script: PackageResources.console_js
         case .editor: PackageResources.editor_js
         case .segments: PackageResources.segments_js
+        case .icon: PackageResources.icon_svg
         }
     }
 
@@ -31,6 +34,7 @@ enum Asset: String, CaseIterable, Sendable {
         switch self {
         case .style, .guideStyle: "text/css; charset=utf-8"
         case .script, .editor, .segments: "text/javascript; charset=utf-8"
+        case .icon: "image/svg+xml"
         }
     }
 

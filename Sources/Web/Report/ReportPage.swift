@@ -86,7 +86,7 @@ package struct ReportPage {
         charts = Self.charts(report, timeline, waves).map { ChartHTML(html: $0.html) }
         slices = [
             ("environment", report.byEnvironment), ("locale", report.byLocale), ("variant", report.byVariant),
-            ("stage", report.byStage), ("wave (UTC)", report.byWave), ("app version", report.byAppVersion),
+            ("stage", report.byStage), ("wave (UTC)", report.byWave), ("app version", report.byAppVersion.byVersion),
             ("country", report.byCountry), ("time zone", report.byZone),
         ].compactMap(Self.table)
         duplicates =

@@ -104,7 +104,8 @@ package struct HTTPServer: Sendable {
         router.add(middleware: GzipResponses())
         router.add(
             middleware: UnknownRoutes(
-                routes: OperationsSources.paths.map { (.get, $0) } + (webConsole?.routes ?? [])))
+                routes: OperationsSources.paths.map { (.get, $0) } + (webConsole?.routes ?? []),
+                page: webConsole?.unknownPage))
         let authenticator = webConsole?.authenticator
         sources.add(
             to: router,

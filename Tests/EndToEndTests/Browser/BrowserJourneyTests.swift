@@ -28,9 +28,7 @@ struct `The pages in a browser` {
                         "Network.setCookie", ["name": "fanfare", "value": cookie, "url": demo.address])
                 } else {
                     try await browser.open(demo.link)
-                    let found = try await browser.protocolCommand("Network.getCookies", [:])
-                    cookie = (found?["cookies"] as? [[String: Any]])?.first?["value"] as? String
-                    try #require(cookie != nil)
+                    cookie = try await browser.sessionCookie()
                 }
                 for page in Self.pages {
                     try await browser.open(demo.address + page)
@@ -53,7 +51,7 @@ struct `The pages in a browser` {
         try await Browser.with { browser in
             try await browser.open(demo.link)
             let first = try await browser.text("h1")
-            #expect(first == "Runs")
+            #expect(first == "Broadcasts")
             try await browser.follow(browser.named("new-podcast"))
             let run = try await browser.text("h1")
             #expect(run == "new-podcast episode-42")
@@ -144,6 +142,10 @@ struct `The pages in a browser` {
             let settled = try await browser.text("[data-value=settled]")
 
             try await browser.open(demo.address + "/")
+            // The button is on the first page only while something is being sent.
+            let shown = try await browser.script("return document.querySelectorAll('button.stop').length")
+            #expect(shown as? Int == 0)
+            try await browser.open(demo.address + "/stops")
             try await browser.follow(browser.named("Stop everything"))
             try await browser.open(demo.address + "/campaigns")
             let everything = try await browser.text(".stopped:last-of-type")

@@ -4,10 +4,10 @@ import Model
 /// The page of a run.
 struct RunPage: Sendable {
     struct Event: Sendable {
-        var at: String
+        var at: PageHTML
         var kind: String
         var actor: String
-        var detail: String
+        var detail: PageHTML
     }
 
     /// An action that the visitor may perform now.
@@ -81,8 +81,8 @@ struct RunPage: Sendable {
             }.first
         self.events = events.reversed().map {
             Event(
-                at: $0.at.shownTimeAndZone, kind: $0.kind.withSpaces, actor: $0.actorShown,
-                detail: $0.detail)
+                at: PageHTML(time: $0.at), kind: $0.kind.withSpaces, actor: $0.actorShown,
+                detail: PageHTML(message: $0.detail))
         }
         if !run.state.isFinal, run.state != .paused, caller.role.may(.halt) { stopAddress = "/runs/\(run.id)/stop" }
         if caller.role.may(.run), CorrectRun.isOffered(for: run) { correctAddress = "/runs/\(run.id)/correction" }
