@@ -50,6 +50,8 @@ struct RunPage: Sendable {
     /// correct.
     var correctAddress: String?
     var sent: SentContent
+    /// The people behind the run.
+    var people: [PlanView.Fact]
     var hasStages: Bool
     /// The run that this run corrects.
     var corrects: String?
@@ -59,12 +61,13 @@ struct RunPage: Sendable {
     var emergencyOverride: String?
 
     init(
-        _ view: RunView, _ run: Run, _ figures: RunFigures, events: [EventResult], caller: Caller,
-        problem: String?
+        _ view: RunView, _ run: Run, _ figures: RunFigures, events: [EventResult], people: RunPeople,
+        caller: Caller, problem: String?
     ) {
         self.view = view
         stage = view.stage
         sent = SentContent(run.definition)
+        self.people = people.facts
         hasStages = !view.stages.isEmpty
         self.problem = problem
         sum = view.sum

@@ -129,7 +129,8 @@ struct RunPages: Sendable {
         let run = try await run(request)
         let page = ReportPage(
             try await cases.reports.result(of: run), try await cases.timelines.timeline(of: run),
-            waves: try await cases.timelines.waves(of: run).map(WaveBar.init),
+            waves: try await cases.timelines.waves(of: run).map(WaveBar.init), definition: run.definition,
+            people: try await RunPeople(run, cases),
             prunedAt: try await cases.reports.prunedAt(run), madeAt: cases.now,
             version: version)
         return Response(
@@ -211,7 +212,8 @@ struct RunPages: Sendable {
         let view = try await feed.view(of: run)
         let page = RunPage(
             view, run, try await feed.figures(of: run, isLive: false),
-            events: try await cases.audit.results(of: run), caller: try request.caller, problem: problem)
+            events: try await cases.audit.results(of: run), people: try await RunPeople(run, cases),
+            caller: try request.caller, problem: problem)
         return try request.page(.run, title: "\(view.campaign) \(view.occurrence)", page, status: status)
     }
 
