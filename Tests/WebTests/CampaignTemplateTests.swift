@@ -142,6 +142,7 @@ struct CampaignTemplateTests {
         schedule.occurrences = Array(repeating: Self.entry, count: 5)
         let day = CivilDay(year: 2027, month: 3, day: 28)
         var calendar = CalendarPage(schedule, first: day, weeks: 2, today: day, wrong: ["x.yaml"])
+        calendar.days[0].entries[0].state = "finished"
         calendar.changes = [.init(address: "/changes#change-1", summary: "waits")]
         #expect(Self.faults(.calendar, calendar) == [])
     }
