@@ -47,7 +47,7 @@ package struct WebConsole: Sendable {
     var pages: [PageRoute] {
         Asset.routes + [document.route] + SignInPages(authenticator: authenticator).routes
             + RunPages(cases: cases, feed: feed, version: version).routes + CorrectionPages(cases: cases).routes
-             + StopPages(cases: cases).routes + ChangePages(cases: cases).routes
+            + ComparePages(cases: cases).routes + StopPages(cases: cases).routes + ChangePages(cases: cases).routes
             + CampaignPages(cases: cases).routes
             + NewFilePages(cases: cases).routes + TemplatePages(cases: cases).routes
             + CalendarPages(cases: cases).routes + ApprovalPages(cases: cases).routes

@@ -27,16 +27,22 @@ extension PageMenu {
         var permission = AccessRole.Permission.read
         /// The beginnings of the other addresses that belong to the page.
         var below: [String] = []
+        /// The address that belongs to another page, although it begins like these.
+        var except: String?
 
         func contains(_ path: String) -> Bool {
-            path == address || (below + (address == "/" ? [] : [address + "/"])).contains { path.hasPrefix($0) }
+            guard path != except else { return false }
+            return path == address || (below + (address == "/" ? [] : [address + "/"])).contains { path.hasPrefix($0) }
         }
     }
 
     private static let all: [(label: String, pages: [Page])] = [
         (
             "Broadcasts",
-            [Page(address: "/", label: "Broadcasts", below: ["/runs/"]), Page(address: "/plans", label: "Plans")]
+            [
+                Page(address: "/", label: "Broadcasts", below: ["/runs/"], except: "/runs/month"),
+                Page(address: "/plans", label: "Plans"), Page(address: "/runs/month", label: "By month"),
+            ]
         ),
         (
             "Campaigns",

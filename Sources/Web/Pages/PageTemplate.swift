@@ -7,6 +7,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case layout
     case problem
     case stops
+    case compare, month
     case signIn = "sign-in"
     case run
     case runReasons = "run-reasons"
@@ -50,6 +51,8 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .layout: PackageResources.layout_mustache
         case .problem: PackageResources.problem_mustache
         case .stops: PackageResources.stops_mustache
+        case .compare: PackageResources.compare_mustache
+        case .month: PackageResources.month_mustache
         case .signIn: PackageResources.sign_in_mustache
         case .run: PackageResources.run_mustache
         case .runReasons: PackageResources.run_reasons_mustache

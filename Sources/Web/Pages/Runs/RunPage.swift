@@ -53,6 +53,8 @@ struct RunPage: Sendable {
     /// The people behind the run.
     var people: [PlanView.Fact]
     var hasStages: Bool
+    /// The address that compares the run with the one before of its campaign. `nil` if there is none.
+    var compareAddress: String?
     /// The run that this run corrects.
     var corrects: String?
     /// The runs that correct this one.

@@ -210,11 +210,18 @@ struct RunPages: Sendable {
         _ request: PageRequest, _ run: Run, problem: String? = nil, status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let view = try await feed.view(of: run)
-        let page = RunPage(
+        var page = RunPage(
             view, run, try await feed.figures(of: run, isLive: false),
             events: try await cases.audit.results(of: run), people: try await RunPeople(run, cases),
             caller: try request.caller, problem: problem)
+        page.compareAddress = try await before(run).map { "/runs/compare?a=\($0.id)&b=\(run.id)" }
         return try request.page(.run, title: "\(view.campaign) \(view.occurrence)", page, status: status)
+    }
+
+    /// Returns the run before of the same campaign, without tests.
+    private func before(_ run: Run) async throws -> Run? {
+        let search = RunSearch(RunFilter(campaign: run.campaign))
+        return try await cases.found(search, at: .before(run.id), limit: 1).runs.first
     }
 
     private func run(_ request: PageRequest) async throws -> Run {
