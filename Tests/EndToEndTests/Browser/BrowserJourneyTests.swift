@@ -10,7 +10,7 @@ struct `The pages in a browser` {
     /// Of every page there is, light and dark, wide and narrow: written to the folder that `SCREENSHOTS` names.
     private static let pictures = ProcessInfo.processInfo.environment["SCREENSHOTS"]
 
-    private static let pages = [
+    static let pages = [
         "/", "/runs/1", "/runs/1/deliveries?state=rejected", "/campaigns", "/campaigns/new-podcast", "/new/campaign",
         "/new/template?name=summer", "/templates", "/templates/new-podcast",
         "/runs/1/correction?v.title=Other", "/calendar", "/segments", "/segments/podcast-fans", "/devices",
