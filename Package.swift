@@ -91,7 +91,7 @@ let package = Package(
             name: "Web",
             dependencies: [
                 "Daemon", "Campaigns", "CampaignFiles", "Guide", "Model", coreMetrics, hummingbird, hummingbirdCore,
-                httpTypes, logging, mustache, nioCore, nioHTTPTypes, serviceLifecycle,
+                httpTypes, logging, mustache, nioCore, nioHTTPTypes, serviceLifecycle, "CZlib",
             ],
             // The stylesheet and the templates of the pages and of the report: the program is one file.
             resources: [.embedInCode("Assets"), .embedInCode("Templates")],
@@ -154,6 +154,7 @@ let package = Package(
         .systemLibrary(name: "CKernel"),
         .systemLibrary(name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
 
         .testTarget(

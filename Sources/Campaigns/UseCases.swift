@@ -113,16 +113,19 @@ package struct UseCases: Sendable {
 
     /// Returns the list of automatic starts that the files define, and the problems of the files.
     ///
-    /// - Parameter sees: whether the caller may see an app's campaigns. The schedule leaves out all others; the
-    ///   problems are those of all files.
+    /// - Parameters:
+    ///   - zone: the zone of the times; `nil` for the operator's.
+    ///   - sees: whether the caller may see an app's campaigns. The schedule leaves out all others; the problems are
+    ///     those of all files.
     package func schedule(
-        sees: (_ topic: String) -> Bool = { _ in true }
+        in zone: TimeZone? = nil, sees: (_ topic: String) -> Bool = { _ in true }
     ) -> (coming: ListSchedule, problems: [CampaignCatalogue.Problem]) {
         let configuration = configuration()
         var catalogue = CampaignCatalogue()
         catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
         return (
-            ListSchedule(campaigns: catalogue.ready.filter { sees($0.campaign.topic) }, zone: zone), catalogue.problems
+            ListSchedule(campaigns: catalogue.ready.filter { sees($0.campaign.topic) }, zone: zone ?? self.zone),
+            catalogue.problems
         )
     }
 

@@ -47,14 +47,15 @@ package struct WebConsole: Sendable {
     var pages: [PageRoute] {
         Asset.routes + [document.route] + SignInPages(authenticator: authenticator).routes
             + RunPages(cases: cases, feed: feed, version: version).routes + CorrectionPages(cases: cases).routes
-            + StopPages(cases: cases).routes + ChangePages(cases: cases).routes + CampaignPages(cases: cases).routes
+            + ComparePages(cases: cases).routes + StopPages(cases: cases).routes + ChangePages(cases: cases).routes
+            + CampaignPages(cases: cases).routes
             + ComposerPages(cases: cases).routes + NewCampaignPages(cases: cases).routes
             + NewFilePages(cases: cases).routes + TemplatePages(cases: cases).routes
             + CalendarPages(cases: cases).routes + ApprovalPages(cases: cases).routes
             + PlanPages(cases: cases).routes
             + SegmentPages(cases: cases).routes + DevicePages(cases: cases).routes + AuditPages(cases: cases).routes
             + HealthPages(cases: cases).routes + TokenPages(cases: cases).routes
-            + GuidePages(load: guide).routes
+            + GuidePages(load: guide).routes + ZonePages().routes
     }
 
     /// The routes of the pages and the API: each method and path.
@@ -94,38 +95,52 @@ package struct WebConsole: Sendable {
     }
 
     private func answer(_ page: PageRoute, _ request: Request, _ context: WebContext) async throws -> Response {
-        var visitor: Caller?
-        var stops: [StopBanner] = []
+        var frame = PageFrame(request)
         do {
             try CrossSite.check(request)
-            visitor = try await authenticator.person(request, context)
-            if visitor != nil { context.becameKnown() }
+            frame.visitor = try await authenticator.person(request, context)
+            if frame.visitor != nil { context.becameKnown() }
             if let permission = page.permission {
-                guard let visitor else {
+                guard let visitor = frame.visitor else {
                     return try await SignInPages.signInFirst(
-                        PageRequest(request: request, context: context, visitor: nil, stops: []))
+                        PageRequest(request: request, context: context, frame: frame))
                 }
                 try visitor.require(permission)
-                if page.isWhole { stops = await cases.stops(seenBy: visitor).map { StopBanner($0, visitor) } }
+                if page.isWhole { await frame.read(cases, for: visitor) }
             }
-            let known = PageRequest(request: request, context: context, visitor: visitor, stops: stops)
-            let response = try await reading(for: visitor, context, isChange: page.isChange) {
-                try await TextThreads.serve(
-                    "\(page.method) \(page.path)", readsTexts: page.readsTexts, undeclared: undeclaredTexts
-                ) { try await page.handle(known) }
+            let known = PageRequest(request: request, context: context, frame: frame)
+            let response = try await ViewerZone.$current.withValue(frame.zone) {
+                try await reading(for: known.visitor, context, isChange: page.isChange) {
+                    try await TextThreads.serve(
+                        "\(page.method) \(page.path)", readsTexts: page.readsTexts, undeclared: undeclaredTexts
+                    ) { try await page.handle(known) }
+                }
             }
-            guard let visitor, LiveFeed.isStream(response) else { return response }
+            guard let visitor = frame.visitor, LiveFeed.isStream(response) else { return response }
             return try streams.admitted(response, of: visitor.name) {
                 try await authenticator.isStill(visitor, request, context)
             }
         } catch {
-            let problem = problem(error, context, visitor)
-            return try PageRenderer.response(
-                .problem, title: problem.title, ProblemPage(problem), visitor: visitor, stops: stops,
-                path: request.uri.path,
-                status: .init(code: problem.status),
-                headers: problem.retryAfter.map { [.retryAfter: "\($0)"] } ?? [:])
+            return try problemPage(problem(error, context, frame.visitor), in: frame, request)
         }
+    }
+
+    /// Returns the page that reports a problem.
+    private func problemPage(_ problem: Problem, in frame: PageFrame, _ request: Request) throws -> Response {
+        try PageRenderer.response(
+            .problem, title: problem.title, ProblemPage(problem), in: frame, path: request.uri.path,
+            status: .init(code: problem.status),
+            headers: problem.retryAfter.map { [.retryAfter: "\($0)"] } ?? [:])
+    }
+
+    /// Returns the page for a browser that asks for an address that does not exist, or for one that only takes forms.
+    func unknownPage(_ request: Request, _ context: WebContext) async throws -> Response {
+        var frame = PageFrame(request)
+        if let visitor = try? await authenticator.person(request, context) { await frame.read(cases, for: visitor) }
+        let problem = Problem(
+            404, "not_found", "Page not found",
+            "This address has no page of its own. Choose a page from the menu, or go back.")
+        return try problemPage(problem, in: frame, request)
     }
 
     /// Applies the caller's limit on expensive reads to the request's work and to the body that is written later. A
@@ -161,10 +176,10 @@ package struct WebConsole: Sendable {
 /// The page that reports a problem: its title, and its detail in lines.
 struct ProblemPage: Sendable {
     var heading: String
-    var lines: [String]
+    var lines: [PageHTML]
 
     init(_ problem: Problem) {
         heading = problem.title
-        lines = problem.detail.split(separator: "\n").map(String.init)
+        lines = problem.detail.split(separator: "\n").map { PageHTML(message: String($0)) }
     }
 }

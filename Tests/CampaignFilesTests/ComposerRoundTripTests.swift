@@ -94,7 +94,8 @@ struct ComposerRoundTripTests {
             case 6: new["category"] = text(&random)
             case 7: new["link"] = ["", "https://example.com/{{title}}?a=b&c#d"].randomElement(using: &random) ?? ""
             case 8: new["image"] = ["", "https://example.com/i.png"].randomElement(using: &random) ?? ""
-            case 9: new["expires_after"] = ["", "1h", "30m"].randomElement(using: &random) ?? ""
+            case 9:
+                new["expires_after"] = ["", "1h", "30m"].randomElement(using: &random) ?? ""
                 new["guards.max_reach"] = ["", "500"].randomElement(using: &random) ?? ""
             case 10:
                 for (name, value) in [

@@ -19,7 +19,7 @@ struct CampaignTemplateTests {
 
     private static func faults<Content: Sendable>(_ template: PageTemplate, _ content: Content) -> [String] {
         let page = PageRenderer.Page(
-            title: "t", links: [.init(address: "/", label: "Runs", isCurrent: true)],
+            title: "t", menu: PageMenu(for: .author, at: "/", waiting: 1),
             visitor: .init(name: "anna", role: "author"), version: "1", content: content)
         // The frame is tested with its own pages: what is inside sees the page and the content.
         var text = PageTemplate.texts[template.rawValue, default: ""]
@@ -176,6 +176,7 @@ struct CampaignTemplateTests {
         schedule.occurrences = Array(repeating: Self.entry, count: 5)
         let day = CivilDay(year: 2027, month: 3, day: 28)
         var calendar = CalendarPage(schedule, first: day, weeks: 2, today: day, wrong: ["x.yaml"])
+        calendar.days[0].entries[0].state = "finished"
         calendar.changes = [.init(address: "/changes#change-1", summary: "waits")]
         #expect(Self.faults(.calendar, calendar) == [])
     }

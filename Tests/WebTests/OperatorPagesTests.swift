@@ -193,6 +193,11 @@ struct OperatorPagesTests {
 
     @Test func `a button stops without a question, and ends with a reason and a name`() async throws {
         try await WebScene.with { scene in
+            // The first page has the button only while something is being sent.
+            #expect(!(try await scene.page("/", as: .sender)).text.contains("action=\"/stops\""))
+            #expect(try await scene.page("/stops", as: .sender).text.contains("action=\"/stops\""))
+            #expect(try await scene.page("/stops", as: .viewer).status == 403)
+            _ = try await scene.sending.start(try scene.sending.definition())
             #expect(try await scene.page("/", as: .sender).text.contains("action=\"/stops\""))
             #expect(!(try await scene.page("/", as: .viewer)).text.contains("action=\"/stops\""))
             #expect(try await scene.page("/stops", as: .sender, form: [:]).status == 303)

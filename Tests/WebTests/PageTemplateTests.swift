@@ -35,7 +35,7 @@ struct PageTemplateTests {
             DevicePages.Search(
                 find: "x", problem: "none", found: [try line()], hasFound: true, tableAddress: "/",
                 counts: [.init(topic: "a", environment: "b", active: "1", suspended: "2", gone: "3")], hasCounts: true,
-                isCounting: true, countedAt: "now")
+                isCounting: true, countedAt: PageHTML(time: "now"))
         },
         Example(template: .device) { DevicePage(try golden(ExplanationResult.self)) },
         Example(template: .segments) {
@@ -56,8 +56,8 @@ struct PageTemplateTests {
                 problem: "none",
                 events: [
                     .init(
-                        at: "now", kind: "a", kindAddress: "/", actor: "b", actorAddress: "/", runAddress: "/",
-                        runName: "c", detail: "d", origin: "e")
+                        at: PageHTML(time: "now"), kind: "a", kindAddress: "/", actor: "b", actorAddress: "/",
+                        runAddress: "/", runName: "c", detail: PageHTML(message: "d"), origin: "e")
                 ], isEmpty: false, nextAddress: "/", tableAddress: "/")
         },
         Example(template: .health) { HealthPages.Page(try golden(HealthResult.self)) },
@@ -95,8 +95,9 @@ struct PageTemplateTests {
                 roles: [.init(word: "a", about: "b", isChosen: true)],
                 tokens: [
                     .init(
-                        name: "a", role: "b", topic: "c", state: "good", colour: "accepted", made: "d", ends: "e",
-                        used: "f", revokeAddress: "/")
+                        name: "a", role: "b", topic: "c", state: "good", colour: "accepted",
+                        made: PageHTML(time: "d"), madeBy: "e", ends: PageHTML(time: "f"), used: PageHTML(time: "g"),
+                        revokeAddress: "/")
                 ], isEmpty: false)
         },
     ]

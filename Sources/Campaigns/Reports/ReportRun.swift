@@ -72,9 +72,13 @@ extension ReportRun {
     /// Returns some of the lines that ``outcomes(of:batch:)`` writes, for callers that read at their own pace. No
     /// snapshot stays open between two calls.
     ///
-    /// - Parameter device: the last device of the previous lines; `nil` to start with the heading.
-    package func lines(of run: Run, after device: Int64?, limit: Int) async throws -> (text: String, next: Int64?) {
-        let page = try await store.deliveries(of: run.id, DeliveryFilter(), after: device ?? 0, limit: limit)
+    /// - Parameters:
+    ///   - filter: the deliveries to write.
+    ///   - device: the last device of the previous lines; `nil` to start with the heading.
+    package func lines(
+        of run: Run, _ filter: DeliveryFilter = DeliveryFilter(), after device: Int64?, limit: Int
+    ) async throws -> (text: String, next: Int64?) {
+        let page = try await store.deliveries(of: run.id, filter, after: device ?? 0, limit: limit)
         let ids = OutcomeLine(run: run, namespace: store.namespace)
         let heading = device == nil ? CSVLine.text(OutcomeLine.columns) + "\n" : ""
         return (heading + page.entries.map { ids.line($0.outcome) }.joined(), page.next)

@@ -137,6 +137,15 @@ package struct FollowRuns: Sendable {
             .filter { $0.finishedAt ?? $0.createdAt >= moment }
     }
 
+    /// Returns whether a run is being sent or is about to be, or whether the daemon starts one within this time.
+    package func isSending(orWithin soon: Duration) async throws -> Bool {
+        let open = RunFilter(states: [.running, .scheduled], includesTests: true)
+        if try await !store.runs(open, before: nil, limit: 1).isEmpty { return true }
+        guard let next = try await store.daemon()?.status.nextStart else { return false }
+        let now = clock.now()
+        return next > now - soon && next <= now + soon
+    }
+
     package func overview(limit: Int) async throws -> Overview {
         var overview = try await overview(store.runs(limit: limit))
         overview.unreadable = try await store.unreadableRuns()

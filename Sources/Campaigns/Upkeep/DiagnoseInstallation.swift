@@ -103,6 +103,8 @@ package struct DiagnoseInstallation: Sendable {
         guard let configuration else { return read + MachineChecks(probes.machine).all(nil) }
         var findings = read + credentials(configuration) + files(configuration)
         findings += people(configuration, tokens)
+        findings += FileChecks(configuration, configurationPath: source.path, environment: environment)
+            .unusedTemplates()
         findings += MachineChecks(probes.machine).all(configuration) + configuration.apps.map(proxy)
         return findings
     }

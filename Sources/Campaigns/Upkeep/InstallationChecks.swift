@@ -46,6 +46,18 @@ struct FileChecks {
         }
     }
 
+    /// Warns of templates with errors that no campaign names. The daemon reports the errors of all other templates.
+    func unusedTemplates() -> [Finding] {
+        var catalogue = CampaignCatalogue()
+        catalogue.refresh(campaigns: configuration.campaigns, templates: configuration.templates)
+        let reported = Set(catalogue.problems.flatMap(\.messages))
+        return YAMLFolder.files(in: configuration.templates).compactMap { path in
+            let errors = TemplateFile.load(path: path).1.filter { $0.severity == .error }.map(\.description)
+            guard !errors.isEmpty, reported.isDisjoint(with: errors) else { return nil }
+            return .warning(.files, errors.joined(separator: "\n") + "\nno campaign uses this template")
+        }
+    }
+
     /// Warns of a proxy that may pass on a role header of its client.
     func roleHeader() -> [Finding] {
         guard let warning = configuration.http.proxy?.roleHeaderWarning else { return [] }

@@ -8,14 +8,16 @@ enum DeliveryLines {
     private static let linesPerPage = 1000
 
     /// Throws before the first line if the run's deliveries were pruned.
-    static func response(for run: Run, _ cases: UseCases) async throws -> Response {
-        let first = try await cases.reports.lines(of: run, after: nil, limit: linesPerPage)
+    static func response(
+        for run: Run, _ cases: UseCases, _ filter: DeliveryFilter = DeliveryFilter()
+    ) async throws -> Response {
+        let first = try await cases.reports.lines(of: run, filter, after: nil, limit: linesPerPage)
         let body = ResponseBody { writer in
             var page = first
             while true {
                 try await writer.write(ByteBuffer(string: page.text))
                 guard let next = page.next else { break }
-                page = try await cases.reports.lines(of: run, after: next, limit: linesPerPage)
+                page = try await cases.reports.lines(of: run, filter, after: next, limit: linesPerPage)
             }
             try await writer.finish(nil)
         }

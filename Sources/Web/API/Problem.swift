@@ -57,6 +57,8 @@ struct Problem: Error, Codable, Sendable {
     /// may be another app's. Only an administrator of all apps gets the database's message.
     init(_ error: any Error, for caller: Caller?) {
         self.init(caller?.topic == nil ? error : ManageSegments.withoutSuggestion(error))
+        // A person has buttons and pages where a program has commands.
+        if let caller, caller.proof != .token { detail = CommandReplacement.replaced(in: detail) }
         guard caller?.role != .admin || caller?.topic != nil, UseCases.quotesDatabase(error) else { return }
         detail = Self.ofDatabase
     }

@@ -13,6 +13,11 @@ for (const place of document.querySelectorAll("[data-follow]")) {
   };
   for (const event of ["state", "beat", "end"]) source.addEventListener(event, ask);
 }
+// Times are in the browser's zone, until the person chooses another one in the foot of a page.
+try {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (zone && !/(^|; )zone=/.test(document.cookie)) document.cookie = `zone=${zone}; path=/; max-age=34560000; samesite=lax`;
+} catch { /* The server's zone stays. */ }
 // Back shows the page as it is now, not as it was when it was left.
 addEventListener("pageshow", (event) => { if (event.persisted && document.querySelector("[data-fresh]")) location.reload(); });
 // Unsaved texts of a person who signs out are not for the next one.
@@ -31,6 +36,24 @@ document.querySelector("form.visitor")?.addEventListener("submit", () => {
   const shown = {};
   let source, watch, asking, again, tag, spoken = 0, silent = 0, over = false;
 
+  // A notification of the browser when the run ends or halts, for a person who asks for it on its page.
+  const watchKey = "watch " + root.dataset.live, button = root.querySelector("[data-watch]");
+  const watched = () => { try { return sessionStorage.getItem(watchKey) === "on"; } catch { return false; } };
+  const mark = () => { button.textContent = "You get a notification when it ends or halts"; button.disabled = true; };
+  if (button && "Notification" in window && Notification.permission !== "denied") {
+    button.hidden = false;
+    if (watched()) mark();
+    button.addEventListener("click", async () => {
+      if (await Notification.requestPermission() !== "granted") { button.hidden = true; return; }
+      try { sessionStorage.setItem(watchKey, "on"); } catch { return; }
+      mark();
+    });
+  }
+  const tell = (state) => {
+    if (!watched() || !(state.is_over || /^(paused|failed)/.test(state.stage))) return;
+    try { new Notification(document.querySelector("h1").textContent.trim(), { body: state.announcement, tag: watchKey }); } catch { /* Refused. */ }
+  };
+
   const say = (text) => { if (link) { link.textContent = text; link.hidden = !text; } };
 
   // An open table, and the place of the keyboard, outlast the new part.
@@ -43,7 +66,7 @@ document.querySelector("form.visitor")?.addEventListener("submit", () => {
   };
 
   const show = (state) => {
-    if (root.dataset.stage !== state.stage) { location.reload(); return; }
+    if (root.dataset.stage !== state.stage) { tell(state); location.reload(); return; }
     for (const place of root.querySelectorAll("[data-value]")) {
       const text = state.values[place.dataset.value];
       if (text !== undefined && place.textContent.trim() !== text) place.textContent = text;

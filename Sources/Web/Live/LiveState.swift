@@ -84,6 +84,8 @@ struct RunView: Sendable {
     var settled: String
     var left: String
     var unknown: String
+    /// The accepted part of the audience, such as `97.4 %`. Empty before the first response.
+    var acceptedShare: String
     /// The settled part of the audience, from 0 to 1.
     var progress: Double
     var percent: String
@@ -100,9 +102,9 @@ struct RunView: Sendable {
     var excerpt: String?
     /// The push type, unless it is the usual one.
     var kind: String?
-    var createdAt: String
-    var startedAt: String?
-    var finishedAt: String?
+    var createdAt: PageHTML
+    var startedAt: PageHTML?
+    var finishedAt: PageHTML?
     /// The process that sends the run.
     var process: String?
     var isOver: Bool
@@ -122,7 +124,7 @@ struct RunView: Sendable {
         campaign = result.campaign
         occurrence = result.occurrence
         state = result.state
-        summary = result.stateSummary
+        summary = CommandReplacement.replaced(in: result.stateSummary)
         isUnsuccessful = result.halt == RunHalt.unsuccessful.rawValue
         awaitsApproval = result.halt == RunHalt.approval.rawValue
         isTest = result.test
@@ -130,6 +132,7 @@ struct RunView: Sendable {
         self.settled = settled.grouped
         left = (counts.pending + counts.leased).grouped
         unknown = counts.unknown.grouped
+        acceptedShare = settled > 0 ? counts.accepted.share(of: counts.audience) : ""
         progress = counts.audience > 0 ? Double(settled) / Double(counts.audience) : 0
         percent = settled.share(of: counts.audience)
         share = percent.isEmpty ? "" : "(\(percent))"
@@ -137,15 +140,16 @@ struct RunView: Sendable {
         let isMoving = result.state == RunState.running.rawValue && !isStopped
         pace = isMoving ? Self.pace(rate, left: counts.pending + counts.leased, isFrozen: result.frozen) : ""
         parts = Self.parts(result)
-        self.waits = waits
+        self.waits = waits.map(CommandReplacement.replaced)
         stages = (result.stages ?? []).map {
             Stage(
-                number: $0.stage, members: $0.members, state: $0.state, devices: $0.devices.grouped, summary: $0.summary
+                number: $0.stage, members: $0.members, state: $0.state, devices: $0.devices.grouped,
+                summary: CommandReplacement.replaced(in: $0.summary)
             )
         }
-        createdAt = result.createdAt.shownTimeAndZone
-        startedAt = result.startedAt.map(\.shownTimeAndZone)
-        finishedAt = result.finishedAt.map(\.shownTimeAndZone)
+        createdAt = PageHTML(time: result.createdAt)
+        startedAt = result.startedAt.map(PageHTML.init(time:))
+        finishedAt = result.finishedAt.map(PageHTML.init(time:))
         process = result.process.map { process in
             process + (result.processState.flatMap { $0 == "running" ? nil : ", \($0)" } ?? "")
         }
@@ -222,6 +226,7 @@ extension [RunView] {
             values["\(run.run).settled"] = run.settled
             values["\(run.run).left"] = run.left
             values["\(run.run).unknown"] = run.unknown
+            values["\(run.run).accepted"] = run.acceptedShare
             values["\(run.run).pace"] = run.pace
             values["\(run.run).audience"] = run.audience
             progress["\(run.run).progress"] = run.progress

@@ -16,6 +16,8 @@ enum Asset: String, CaseIterable, Sendable {
     case composer = "composer.js"
     /// The script of the pages with an expression editor.
     case segments = "segments.js"
+    /// The icon of the browser's tab.
+    case icon = "icon.svg"
 
     /// The version of all assets, which changes with any of them. Addresses contain it, so browsers may cache an asset
     /// for a year.
@@ -30,6 +32,7 @@ enum Asset: String, CaseIterable, Sendable {
         case .editor: PackageResources.editor_js
         case .composer: PackageResources.composer_js
         case .segments: PackageResources.segments_js
+        case .icon: PackageResources.icon_svg
         }
     }
 
@@ -37,6 +40,7 @@ enum Asset: String, CaseIterable, Sendable {
         switch self {
         case .style, .guideStyle, .composerStyle: "text/css; charset=utf-8"
         case .script, .editor, .composer, .segments: "text/javascript; charset=utf-8"
+        case .icon: "image/svg+xml"
         }
     }
 

@@ -57,10 +57,10 @@ struct PageRequest: Sendable {
 
     let request: Request
     let context: WebContext
+    let frame: PageFrame
+
     /// The visitor. `nil` if no person is signed in, which only pages without a permission allow.
-    let visitor: Caller?
-    /// The stops in force.
-    let stops: [StopBanner]
+    var visitor: Caller? { frame.visitor }
 
     /// The signed-in visitor. Throws if no person is signed in.
     var caller: Caller { get throws { try visitor.orThrow(Problem.unauthorized("sign in first")) } }
@@ -134,8 +134,7 @@ struct PageRequest: Sendable {
         headers: HTTPFields = [:]
     ) throws -> Response {
         try PageRenderer.response(
-            template, title: title, content, visitor: visitor, stops: stops, path: request.uri.path,
-            status: status, headers: headers)
+            template, title: title, content, in: frame, path: request.uri.path, status: status, headers: headers)
     }
 
     /// The page of this server that sent the form. `nil` if the browser does not say.

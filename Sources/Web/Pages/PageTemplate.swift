@@ -6,6 +6,8 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case deliveries
     case layout
     case problem
+    case stops
+    case compare, month
     case signIn = "sign-in"
     case run
     case runReasons = "run-reasons"
@@ -54,6 +56,9 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .deliveries: PackageResources.deliveries_mustache
         case .layout: PackageResources.layout_mustache
         case .problem: PackageResources.problem_mustache
+        case .stops: PackageResources.stops_mustache
+        case .compare: PackageResources.compare_mustache
+        case .month: PackageResources.month_mustache
         case .signIn: PackageResources.sign_in_mustache
         case .run: PackageResources.run_mustache
         case .runReasons: PackageResources.run_reasons_mustache

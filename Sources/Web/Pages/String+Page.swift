@@ -1,4 +1,6 @@
+import Campaigns
 import Foundation
+import Model
 
 extension String {
     /// The text percent-encoded, for use in an address.
@@ -8,14 +10,25 @@ extension String {
     private static let plainInAddress = CharacterSet(
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
-    /// The text of an ISO 8601 time for people: `2026-11-22 08:00:12`. All times on the pages are in UTC.
+    /// The text of an ISO 8601 time for people, in the visitor's zone: `2026-11-22 08:00:12`.
     var shownTime: String {
-        guard count >= 20 else { return self }
-        return "\(prefix(10)) \(dropFirst(11).prefix(8))"
+        let zone = ViewerZone.current
+        guard zone != .gmt, count >= 20, let moment = WrittenMoment.parse(self) else { return timeWithoutZone }
+        return ViewerZone.text(moment, in: zone)
     }
 
     /// The same time with its zone, for places that do not name the zone: `2026-11-22 08:00:12 UTC`.
-    var shownTimeAndZone: String { shownTime + " UTC" }
+    var shownTimeAndZone: String {
+        let zone = ViewerZone.current
+        guard zone != .gmt, count >= 20, let moment = WrittenMoment.parse(self) else { return timeWithoutZone + " UTC" }
+        return "\(shownTime) \(zone.abbreviation(for: moment.date) ?? zone.identifier)"
+    }
+
+    /// The date and the time of an ISO 8601 text, as they are.
+    var timeWithoutZone: String {
+        guard count >= 20 else { return self }
+        return "\(prefix(10)) \(dropFirst(11).prefix(8))"
+    }
 
     /// The name of an event or a state for people: `run paused` for `run_paused`.
     var withSpaces: String { replacing("_", with: " ") }

@@ -49,6 +49,10 @@ package struct ReportPage {
     let state: String
     let stateReason: String?
     let facts: [Fact]
+    /// What was sent. `nil` in a report without its run.
+    let sent: SentContent?
+    /// The people behind the run.
+    let people: [PlanView.Fact]
     let sum: String
     let states: [StateRow]
     let audience: String
@@ -65,12 +69,17 @@ package struct ReportPage {
 
     /// - Parameters:
     ///   - waves: the waves of a run that follows each device's clock. Empty for any other run.
+    ///   - definition: what the run sends.
+    ///   - people: the people behind the run.
     ///   - prunedAt: the time when the outcomes by device were pruned, or `nil` if they are still stored.
     ///   - version: the version of this program.
     package init(
-        _ report: ReportResult, _ timeline: TimelineResult, waves: [WaveBar] = [], prunedAt: Timestamp?,
-        madeAt: Timestamp, version: String
+        _ report: ReportResult, _ timeline: TimelineResult, waves: [WaveBar] = [],
+        definition: RunDefinition? = nil, people: RunPeople? = nil, prunedAt: Timestamp?, madeAt: Timestamp,
+        version: String
     ) {
+        sent = definition.map(SentContent.init)
+        self.people = people?.facts ?? []
         title = "\(report.campaign), occurrence \(report.occurrence): report"
         style = Asset.style.text
         run = "\(report.run)"
@@ -86,7 +95,7 @@ package struct ReportPage {
         charts = Self.charts(report, timeline, waves).map { ChartHTML(html: $0.html) }
         slices = [
             ("environment", report.byEnvironment), ("locale", report.byLocale), ("variant", report.byVariant),
-            ("stage", report.byStage), ("wave (UTC)", report.byWave), ("app version", report.byAppVersion),
+            ("stage", report.byStage), ("wave (UTC)", report.byWave), ("app version", report.byAppVersion.byVersion),
             ("country", report.byCountry), ("time zone", report.byZone),
         ].compactMap(Self.table)
         duplicates =

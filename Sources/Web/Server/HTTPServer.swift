@@ -101,9 +101,11 @@ package struct HTTPServer: Sendable {
         let router = Router(context: WebContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: RequestCounter())
         router.add(middleware: HostRule())
+        router.add(middleware: GzipResponses())
         router.add(
             middleware: UnknownRoutes(
-                routes: OperationsSources.paths.map { (.get, $0) } + (webConsole?.routes ?? [])))
+                routes: OperationsSources.paths.map { (.get, $0) } + (webConsole?.routes ?? []),
+                page: webConsole?.unknownPage))
         let authenticator = webConsole?.authenticator
         sources.add(
             to: router,

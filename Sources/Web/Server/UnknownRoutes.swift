@@ -5,6 +5,8 @@ import Hummingbird
 struct UnknownRoutes: RouterMiddleware {
     /// All routes, with `{name}` for parameters.
     let routes: [(method: HTTPRequest.Method, path: String)]
+    /// Returns the page that browsers show instead. `nil` if the server has no pages.
+    let page: (@Sendable (Request, WebContext) async throws -> Response)?
 
     func handle(
         _ request: Request, context: WebContext, next: (Request, WebContext) async throws -> Response
@@ -16,17 +18,29 @@ struct UnknownRoutes: RouterMiddleware {
             let isAPI = request.uri.path.hasPrefix(Operation.prefix)
             guard methods.isEmpty else {
                 let allowed = methods.joined(separator: ", ")
-                var response =
-                    isAPI
-                    ? try Problem(405, "method_not_allowed", "Method not allowed", "this address allows \(allowed)")
-                        .response()
-                    : .text("\(allowed) only\n", .methodNotAllowed)
+                var response: Response
+                if isAPI {
+                    response = try Problem(
+                        405, "method_not_allowed", "Method not allowed", "this address allows \(allowed)"
+                    ).response()
+                } else if let page, Self.isBrowser(request) {
+                    response = try await page(request, context)
+                } else {
+                    response = .text("\(allowed) only\n", .methodNotAllowed)
+                }
+                response.status = .methodNotAllowed
                 response.headers[.allow] = allowed
                 return response
             }
-            guard isAPI else { return .text("\(request.uri.path) does not exist\n", .notFound) }
-            return try Problem(error).response()
+            if isAPI { return try Problem(error).response() }
+            if let page, Self.isBrowser(request) { return try await page(request, context) }
+            return .text("\(request.uri.path) does not exist\n", .notFound)
         }
+    }
+
+    /// Returns whether the client asks for a page that a person reads.
+    private static func isBrowser(_ request: Request) -> Bool {
+        request.headers[.accept]?.contains("text/html") ?? false
     }
 
     private func methods(for path: String) -> [String] {

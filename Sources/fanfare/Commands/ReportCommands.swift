@@ -52,7 +52,8 @@ struct ReportCommand: AsyncParsableCommand {
         case .html:
             let page = ReportPage(
                 ReportResult(try await reports.report(found)), try await reports.timeline(of: found),
-                waves: try await reports.waves(of: found).map(WaveBar.init),
+                waves: try await reports.waves(of: found).map(WaveBar.init), definition: found.definition,
+                people: try await RunPeople(found, session.useCases),
                 prunedAt: try await reports.prunedAt(found), madeAt: session.now,
                 version: Fanfare.configuration.version)
             try file.write(try page.html())

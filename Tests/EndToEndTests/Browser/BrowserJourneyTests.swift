@@ -10,7 +10,7 @@ struct `The pages in a browser` {
     /// Of every page there is, light and dark, wide and narrow: written to the folder that `SCREENSHOTS` names.
     private static let pictures = ProcessInfo.processInfo.environment["SCREENSHOTS"]
 
-    private static let pages = [
+    static let pages = [
         "/", "/runs/1", "/runs/1/deliveries?state=rejected", "/campaigns", "/campaigns/new-podcast",
         "/campaigns/new-podcast?view=files", "/new", "/new/campaign",
         "/new/template?name=summer", "/templates", "/templates/new-podcast",
@@ -29,9 +29,7 @@ struct `The pages in a browser` {
                         "Network.setCookie", ["name": "fanfare", "value": cookie, "url": demo.address])
                 } else {
                     try await browser.open(demo.link)
-                    let found = try await browser.protocolCommand("Network.getCookies", [:])
-                    cookie = (found?["cookies"] as? [[String: Any]])?.first?["value"] as? String
-                    try #require(cookie != nil)
+                    cookie = try await browser.sessionCookie()
                 }
                 for page in Self.pages {
                     try await browser.open(demo.address + page)
@@ -54,7 +52,7 @@ struct `The pages in a browser` {
         try await Browser.with { browser in
             try await browser.open(demo.link)
             let first = try await browser.text("h1")
-            #expect(first == "Runs")
+            #expect(first == "Broadcasts")
             try await browser.follow(browser.named("new-podcast"))
             let run = try await browser.text("h1")
             #expect(run == "new-podcast episode-42")
@@ -145,6 +143,10 @@ struct `The pages in a browser` {
             let settled = try await browser.text("[data-value=settled]")
 
             try await browser.open(demo.address + "/")
+            // The button is on the first page only while something is being sent.
+            let shown = try await browser.script("return document.querySelectorAll('button.stop').length")
+            #expect(shown as? Int == 0)
+            try await browser.open(demo.address + "/stops")
             try await browser.follow(browser.named("Stop everything"))
             try await browser.open(demo.address + "/campaigns")
             let everything = try await browser.text(".stopped:last-of-type")

@@ -52,6 +52,13 @@ struct DemoWithPages {
 }
 
 extension Browser {
+    /// The value of the cookie of the person who is signed in.
+    func sessionCookie() async throws -> String {
+        let found = try await protocolCommand("Network.getCookies", [:])
+        let cookies = found?["cookies"] as? [[String: Any]] ?? []
+        return try #require(cookies.first { $0["name"] as? String == "fanfare" }?["value"] as? String)
+    }
+
     /// On the page of a run that goes on: stops it with a reason, and lets it go on.
     func pauseAndResume() async throws {
         try await click(named("Pause"))

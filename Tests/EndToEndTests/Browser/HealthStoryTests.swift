@@ -8,6 +8,7 @@ extension `The pages in a browser` {
         try demo.stop()
         let key = "AuthKey_DEMOKEY001.p8"
         try FileManager.default.removeItem(atPath: demo.folder.file("demo/\(key)"))
+        try demo.folder.write("template: lost\nalert: 3\n", to: "demo/templates/lost.yaml")
         let serve = try RunningProgram(
             ["serve", "--link", "--config", demo.folder.file("demo/fanfare.yaml")], in: demo.folder)
         try serve.wait { serve.errors.contains("/sign-in?link=") }
@@ -20,9 +21,12 @@ extension `The pages in a browser` {
             try await browser.wait(for: "document.querySelector('main').textContent.includes('credential')")
             let verdict = try await browser.text(".verdict")
             #expect(verdict.hasPrefix("wrong") && verdict.contains(key), "\(verdict)")
+            let checks = try await browser.text("main")
+            #expect(checks.contains("lost.yaml") && checks.contains("no campaign uses this template"), "\(checks)")
             let faults = try await PageCheck(browser).faults
             #expect(faults == [])
             try await browser.follow(browser.named("Stop everything"))
+            try await browser.follow("button.stop")
             try await browser.open(address + "/health")
             let page = try await browser.text("main")
             #expect(page.contains("everything is stopped by") && page.contains("until the stop is lifted"))

@@ -68,3 +68,34 @@ extension `The pages in a browser` {
         }
     }
 }
+
+extension `The pages in a browser` {
+    @Test func `a person who asks for it is notified when a run halts`() async throws {
+        let demo = try DemoWithPages(devices: 50_000)
+        try await Browser.with { browser in
+            try await browser.open(demo.link)
+            try await browser.protocolCommand(
+                "Browser.grantPermissions", ["permissions": ["notifications"], "origin": demo.address])
+            try demo.fanfare(
+                "run", "new-podcast", "--occurrence", "live", "--var", "title=Live", "--var",
+                "link_url=https://example.com/live", "--yes", "--no-wait")
+            try await browser.open(demo.address + "/runs/6")
+            try await browser.wait(for: "document.querySelector('p .state.running')")
+            // What the browser would show is written down: a headless one shows nothing.
+            _ = try await browser.script(
+                """
+                window.Notification = class {
+                  static permission = "granted";
+                  static requestPermission() { return Promise.resolve("granted"); }
+                  constructor(title, options) { sessionStorage.setItem("told", `${title}: ${options.body}`); }
+                };
+                """)
+            try await browser.click("[data-watch]")
+            try await browser.wait(for: "document.querySelector('[data-watch]').disabled")
+            try demo.fanfare("pause", "6", "--reason", "wrong link")
+            try await browser.wait(for: "sessionStorage.getItem('told')")
+            let told = try await browser.script("return sessionStorage.getItem('told')") as? String ?? ""
+            #expect(told.hasPrefix("new-podcast live: ") && told.contains("paused"), "\(told)")
+        }
+    }
+}

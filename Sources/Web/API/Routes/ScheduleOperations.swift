@@ -1,4 +1,5 @@
 import Campaigns
+import Foundation
 import Hummingbird
 import Model
 
@@ -38,11 +39,14 @@ struct ScheduleOperations: Sendable {
 extension UseCases {
     /// Returns what starts automatically between two days, and the runs that wait for a person's decision.
     ///
-    /// - Parameter sees: returns whether the caller may see the app with this topic.
+    /// - Parameters:
+    ///   - zone: the zone of the days; `nil` for the operator's.
+    ///   - sees: returns whether the caller may see the app with this topic.
     func coming(
-        _ names: [String], from first: CivilDay, through last: CivilDay, sees: (_ topic: String) -> Bool
+        _ names: [String], from first: CivilDay, through last: CivilDay, in zone: TimeZone? = nil,
+        sees: (_ topic: String) -> Bool
     ) async throws -> ScheduleResult {
-        var coming = try schedule(sees: sees).coming.coming(names, from: first, through: last, now: now)
+        var coming = try schedule(in: zone, sees: sees).coming.coming(names, from: first, through: last, now: now)
         coming.halted = try await runs.halted().filter { sees($0.definition.campaign.topic) }
         return coming.result
     }

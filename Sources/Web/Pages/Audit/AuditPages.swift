@@ -6,7 +6,7 @@ import Model
 struct AuditPages: Sendable {
     struct Page: Sendable {
         struct Event: Sendable {
-            var at: String
+            var at: PageHTML
             var kind: String
             /// The address that lists all events of this kind.
             var kindAddress: String
@@ -15,7 +15,7 @@ struct AuditPages: Sendable {
             /// `nil` if the event belongs to no run.
             var runAddress: String?
             var runName: String?
-            var detail: String
+            var detail: PageHTML
             var origin: String
         }
 
@@ -84,14 +84,14 @@ struct AuditPages: Sendable {
 
 extension AuditPages.Page.Event {
     fileprivate init(_ event: EventResult) {
-        at = event.at.shownTime
+        at = PageHTML(time: event.at)
         kind = event.kind.withSpaces
         kindAddress = AuditPages.address([("kind", event.kind)])
         actor = event.actorShown
         actorAddress = AuditPages.address([("actor", event.actor)])
         runAddress = event.run.map { "/runs/\($0)" }
         runName = event.run.map { "\(event.campaign ?? "run") \($0)" }
-        detail = event.detail
+        detail = PageHTML(message: event.detail)
         origin = event.origin
     }
 }

@@ -14,7 +14,8 @@ struct CalendarPages: Sendable {
 
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
         let caller = try request.caller
-        let today = cases.zone.wall(at: cases.now).day
+        let zone = request.frame.chosenZone
+        let today = (zone ?? cases.zone).wall(at: cases.now).day
         let weeks =
             request.query("weeks").flatMap { Int64($0) }.map { min(max($0, 1), Int64(Self.weeksMax)) }
             ?? Int64(Self.weeksShown)
@@ -22,20 +23,44 @@ struct CalendarPages: Sendable {
         // Weeks begin on Monday.
         let first = CivilDay(number: asked.number - Int64((asked.weekday + 6) % 7))
         let last = CivilDay(number: first.number + weeks * 7 - 1)
-        let result = try await cases.coming([], from: first, through: last, sees: caller.sees)
+        let result = try await cases.coming([], from: first, through: last, in: zone, sees: caller.sees)
+        let past = try await past(result, since: first, for: caller)
         let problems = caller.topic == nil ? cases.schedule().problems : []
         var page = CalendarPage(
-            result, first: first, weeks: weeks, today: today,
+            result, past: past, first: first, weeks: weeks, today: today,
             wrong: problems.map { ($0.path as NSString).lastPathComponent })
         page.changes = try await cases.changes(for: caller).map {
             .init(address: "/changes#change-\($0.id)", summary: $0.summary)
         }
         return try request.page(.calendar, title: "Calendar", page)
     }
+
+    /// Returns the runs of the past starts that the calendar shows, by campaign and occurrence. A past start without a
+    /// run did not happen: the campaign or its schedule is newer.
+    private func past(
+        _ schedule: ScheduleResult, since first: CivilDay, for caller: Caller
+    ) async throws -> [CalendarPage.Start: Run] {
+        guard schedule.occurrences.contains(where: { $0.lastStartsAt < schedule.now }) else { return [:] }
+        // A start by each device's clock begins up to a day before its date here.
+        let from = WrittenMoment.parse(CalendarPage.date(first)).map { $0 - .seconds(2 * 86_400) }
+        let search = RunSearch(RunFilter(createdFrom: from), topic: caller.topic)
+        let runs = try await cases.found(search, at: .newest, limit: Self.pastRunsMax).runs
+        let starts = runs.map { (CalendarPage.Start(campaign: $0.campaign, occurrence: $0.occurrence), $0) }
+        return Dictionary(starts) { first, _ in first }
+    }
+
+    /// The maximum number of runs that are matched with past starts.
+    private static let pastRunsMax = 500
 }
 
 /// The weeks of the calendar. Each day lists what starts on it.
 struct CalendarPage: Sendable {
+    /// A start of a campaign, as its run names it.
+    struct Start: Hashable, Sendable {
+        var campaign: String
+        var occurrence: String
+    }
+
     struct Entry: Sendable {
         var campaign: String
         var address: String
@@ -50,6 +75,8 @@ struct CalendarPage: Sendable {
         /// The reason why the run will fail.
         var failure: String?
         var isPast: Bool
+        /// The state of the run, if the start is over.
+        var state: String?
     }
 
     struct Day: Sendable {
@@ -95,21 +122,25 @@ struct CalendarPage: Sendable {
     var changes: [CampaignPage.Waiting] = []
     var weekdays: [String]
 
-    init(_ schedule: ScheduleResult, first: CivilDay, weeks: Int64, today: CivilDay, wrong: [String]) {
+    init(
+        _ schedule: ScheduleResult, past: [Start: Run] = [:], first: CivilDay, weeks: Int64, today: CivilDay,
+        wrong: [String]
+    ) {
         let names = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
-        zone = schedule.zone
+        zone = ViewerZone.name(of: TimeZone(identifier: schedule.zone) ?? .gmt)
         from = Self.date(first)
         to = Self.date(CivilDay(number: first.number + weeks * 7 - 1))
-        let byDay = Dictionary(grouping: schedule.occurrences) { entry in
+        let shown = schedule.occurrences.filter { $0.lastStartsAt >= schedule.now || past[$0.start] != nil }
+        let byDay = Dictionary(grouping: shown) { entry in
             String((entry.byEachClock ? entry.occurrence : entry.startsAtLocal).prefix(10))
         }
         days = (0..<weeks * 7).map { offset in
             let day = CivilDay(number: first.number + offset)
             return Day(
-                day, weekday: names[Int(offset % 7)], today: today, byDay[Self.date(day), default: []],
+                day, weekday: names[Int(offset % 7)], today: today, byDay[Self.date(day), default: []], past,
                 now: schedule.now, zone: TimeZone(identifier: schedule.zone) ?? .gmt, shown: Self.entriesShown)
         }
-        isEmpty = schedule.occurrences.isEmpty
+        isEmpty = shown.isEmpty
         choices = [2, 3, 4, 5].map {
             Choice(weeks: $0, address: "/calendar?from=\(Self.date(first))&weeks=\($0)", isCurrent: $0 == weeks)
         }
@@ -128,8 +159,8 @@ struct CalendarPage: Sendable {
 
 extension CalendarPage.Day {
     fileprivate init(
-        _ day: CivilDay, weekday: String, today: CivilDay, _ found: [ScheduleResult.Entry], now: String, zone: TimeZone,
-        shown: Int
+        _ day: CivilDay, weekday: String, today: CivilDay, _ found: [ScheduleResult.Entry],
+        _ past: [CalendarPage.Start: Run], now: String, zone: TimeZone, shown: Int
     ) {
         date = CalendarPage.date(day)
         let parts = day.date
@@ -145,7 +176,9 @@ extension CalendarPage.Day {
         var seen: [String: Int] = [:]
         for entry in sorted {
             seen[entry.campaign, default: 0] += 1
-            if seen[entry.campaign, default: 0] <= shown { entries.append(.init(entry, now: now, zone: zone)) }
+            if seen[entry.campaign, default: 0] <= shown {
+                entries.append(.init(entry, past[entry.start], now: now, zone: zone))
+            }
         }
         more = counts.filter { $0.value > shown }.sorted { $0.key < $1.key }
             .map { "and \(($0.value - shown).grouped) more of \($0.key)" }
@@ -158,10 +191,11 @@ extension CalendarPage.Day {
 
 extension CalendarPage.Entry {
     /// - Parameter zone: the operator's time zone.
-    fileprivate init(_ entry: ScheduleResult.Entry, now: String, zone: TimeZone) {
+    fileprivate init(_ entry: ScheduleResult.Entry, _ run: Run?, now: String, zone: TimeZone) {
         let last = zone.wall(at: WrittenMoment.parse(entry.lastStartsAt) ?? Timestamp(milliseconds: 0))
         campaign = entry.campaign
-        address = CampaignPage.address(entry.campaign)
+        address = run.map { "/runs/\($0.id)" } ?? CampaignPage.address(entry.campaign)
+        state = run?.state.rawValue
         time = ClockSummary.time(entry.wallTime)
         clock = entry.byEachClock ? "each device’s clock" : nil
         if entry.byEachClock {
@@ -180,6 +214,8 @@ extension CalendarPage.Entry {
 }
 
 extension ScheduleResult.Entry {
+    fileprivate var start: CalendarPage.Start { .init(campaign: campaign, occurrence: occurrence) }
+
     /// The time that determines the entry's day: on each device's clock, or on the operator's clock.
     fileprivate var wallTime: String { byEachClock ? occurrence : startsAtLocal }
 }

@@ -75,7 +75,7 @@ struct PlanView: Sendable {
         difference = plan.sinceLastRun.map { Self.difference($0, now: plan.reach) } ?? []
         sinceRun = plan.sinceLastRun?.run
         sentBefore = plan.sentBefore
-        refusals = plan.refusals
+        refusals = plan.refusals.map(CommandReplacement.replaced)
         hash = plan.plan
     }
 

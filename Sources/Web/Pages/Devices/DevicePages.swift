@@ -25,7 +25,7 @@ struct DevicePages: Sendable {
         /// Whether a first count of the devices is in progress.
         var isCounting: Bool
         /// The time of the count.
-        var countedAt: String?
+        var countedAt: PageHTML?
     }
 
     struct Line: Sendable {
@@ -38,7 +38,7 @@ struct DevicePages: Sendable {
         var status: String
         /// The CSS class of the colour.
         var colour: String
-        var lastSeenAt: String
+        var lastSeenAt: PageHTML?
 
         init(_ device: DeviceResult) {
             address = "/devices/\(device.device)"
@@ -49,7 +49,7 @@ struct DevicePages: Sendable {
             token = device.token
             status = device.status
             colour = StateColour.of(device.status)
-            lastSeenAt = device.lastSeenAt?.shownTime ?? ""
+            lastSeenAt = device.lastSeenAt.map(PageHTML.init(time:))
         }
     }
 
@@ -86,7 +86,8 @@ struct DevicePages: Sendable {
         return Search(
             find: text, problem: problem, found: found.map(Line.init), hasFound: !found.isEmpty,
             tableAddress: "/devices?format=csv&find=\(text.inAddress)", counts: Search.Count.table(counts),
-            hasCounts: !counts.isEmpty, isCounting: counted == nil, countedAt: counted?.countedAt.shownTime)
+            hasCounts: !counts.isEmpty, isCounting: counted == nil,
+            countedAt: counted.map { PageHTML(time: $0.countedAt) })
     }
 
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
@@ -123,20 +124,20 @@ struct DevicePage: Sendable {
     }
 
     struct Event: Sendable {
-        var at: String
+        var at: PageHTML
         /// `registration`, `delivery` or `status`.
         var kind: String
         /// The address of the event's run. `nil` if the event belongs to no run.
         var address: String?
         var campaign: String?
-        var text: String
+        var text: PageHTML
     }
 
     var name: String
     var status: String
     var colour: String
     var facts: [Fact]
-    var now: [String]
+    var now: [PageHTML]
     /// The events, latest first.
     var events: [Event]
     var hasEvents: Bool
@@ -152,14 +153,14 @@ struct DevicePage: Sendable {
             + (device.statusAt.map { ", since \($0.shownTime)" } ?? "")
         colour = StateColour.of(device.status)
         facts = Self.facts(device)
-        now = explanation.now
+        now = explanation.now.map(PageHTML.init(message:))
         events = explanation.events.reversed().map { event in
             // The link in front of the text already names the campaign.
             let name = event.run == nil ? "" : event.campaign.map { "\($0): " } ?? ""
             let text = event.text.hasPrefix(name) ? String(event.text.dropFirst(name.count)) : event.text
             return Event(
-                at: event.at.shownTime, kind: event.kind, address: event.run.map { "/runs/\($0)" },
-                campaign: event.campaign, text: text)
+                at: PageHTML(time: event.at), kind: event.kind, address: event.run.map { "/runs/\($0)" },
+                campaign: event.campaign, text: PageHTML(message: text))
         }
         hasEvents = !events.isEmpty
         isCut = explanation.isCut

@@ -10,7 +10,7 @@ struct HealthPages: Sendable {
             var check: String
             var state: String
             var colour: String
-            var lines: [String]
+            var lines: [PageHTML]
         }
 
         struct Queue: Sendable {
@@ -28,30 +28,30 @@ struct HealthPages: Sendable {
             var lanes: String
             var perSecond: String
             var term: Int64
-            var since: String
+            var since: PageHTML
             var runs: String
         }
 
         var senders: [Sender]
         var hasSenders: Bool
-        var verdict: String
+        var verdict: PageHTML
         var state: String
         var colour: String
-        var at: String
+        var at: PageHTML
         var checks: [Check]
         var queues: [Queue]
         var hasQueues: Bool
 
         init(_ health: HealthResult) {
-            verdict = health.verdict
+            verdict = PageHTML(message: health.verdict)
             state = health.state
             colour = StateColour.of(health.state)
-            at = health.at.shownTime
+            at = PageHTML(time: health.at)
             checks = health.checks.map { check in
                 Check(
                     check: check.check, state: check.state == "skipped" ? "not checked" : check.state,
                     colour: StateColour.of(check.state),
-                    lines: check.message.split(separator: "\n").map(String.init))
+                    lines: check.message.split(separator: "\n").map { PageHTML(message: String($0)) })
             }
             queues = health.queues.map { queue in
                 Queue(
@@ -64,7 +64,7 @@ struct HealthPages: Sendable {
                     process: sender.process, state: sender.shownState,
                     colour: StateColour.of(sender.state),
                     lanes: sender.lanes.grouped, perSecond: sender.perSecond.grouped, term: sender.term,
-                    since: sender.since.shownTime, runs: sender.runs.map { "\($0)" }.joined(separator: ", "))
+                    since: PageHTML(time: sender.since), runs: sender.runs.map { "\($0)" }.joined(separator: ", "))
             }
             hasSenders = !senders.isEmpty
         }

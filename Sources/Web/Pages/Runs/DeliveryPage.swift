@@ -14,8 +14,10 @@ struct DeliveryPage: Sendable {
         var locale: String?
         var state: String
         var reason: String
+        /// The reason in words. `nil` if there is none.
+        var summary: String?
         var attempts: Int
-        var settledAt: String?
+        var settledAt: PageHTML?
     }
 
     var run: Int64
@@ -23,23 +25,32 @@ struct DeliveryPage: Sendable {
     var occurrence: String
     var state: String?
     var reason: String?
+    /// The reason in words.
+    var summary: String?
     var rows: [Row]
     var isEmpty: Bool
+    var isFiltered: Bool
+    /// The address of the same deliveries as CSV.
+    var tableAddress: String
     /// The address of the next page. `nil` if this is the last one.
     var next: String?
 
-    init(_ run: Run, state: DeliveryStanding?, reason: String?, _ page: DeliveryPageResult) {
+    init(_ run: Run, _ filter: DeliveryFilter, _ page: DeliveryPageResult) {
+        let (state, reason) = (filter.standing, filter.reason)
         self.run = run.id
         campaign = run.campaign
         occurrence = run.occurrence
         self.state = state?.rawValue
         self.reason = reason
+        summary = reason.map { ReasonSummary(code: $0).summary }
         rows = page.deliveries.map(Row.init)
         isEmpty = rows.isEmpty && page.next == nil
-        let query = [("state", state?.rawValue), ("reason", reason), ("cursor", page.next)].compactMap { name, value in
-            value.map { "\(name)=\($0.inAddress)" }
+        let chosen = [("state", state?.rawValue), ("reason", reason)].compactMap { name, value in
+            value.map { (name: name, value: $0) }
         }
-        next = page.next == nil ? nil : "/runs/\(run.id)/deliveries?" + query.joined(separator: "&")
+        next = page.next.map { "/runs/\(run.id)/deliveries?" + PageRequest.query(chosen + [("cursor", $0)]) }
+        isFiltered = !chosen.isEmpty
+        tableAddress = "/runs/\(run.id)/deliveries.csv" + (isFiltered ? "?" + PageRequest.query(chosen) : "")
     }
 }
 
@@ -51,7 +62,8 @@ extension DeliveryPage.Row {
         self.init(
             device: delivery.device, name: delivery.installationId ?? delivery.token, token: delivery.token,
             environment: delivery.environment, locale: delivery.locale, state: delivery.state,
-            reason: isUnsure ? "\(reason); may have arrived" : reason, attempts: delivery.attempts,
-            settledAt: (delivery.settledAt ?? delivery.notBefore).map(\.shownTimeAndZone))
+            reason: isUnsure ? "\(reason); may have arrived" : reason,
+            summary: delivery.reason.map { ReasonSummary(code: $0).summary }, attempts: delivery.attempts,
+            settledAt: (delivery.settledAt ?? delivery.notBefore).map(PageHTML.init(time:)))
     }
 }

@@ -1,10 +1,14 @@
 import Campaigns
+import Foundation
 import Model
 
 /// The figures of a run's page for which its deliveries must be counted: parts of the page, in HTML.
 struct RunFigures: Sendable {
     struct Reason: Sendable {
         var state: String
+        var summary: String
+        var advice: String?
+        /// The status and the code of APNs or Fanfare.
         var reason: String
         var count: String
         var address: String
@@ -66,7 +70,8 @@ struct RunFigures: Sendable {
         charts = ReportPage.charts(counted?.figure, timeline, waves.map(WaveBar.init)).map(\.html).joined()
         let page = Page(
             details: counted.map { Details($0.figure, run: run.id) },
-            countedAt: run.state.isFinal ? nil : counted.map { $0.at.iso8601.shownTimeAndZone })
+            // The figures are kept for all visitors, so their time has no visitor's zone.
+            countedAt: run.state.isFinal ? nil : counted.map { $0.at.iso8601.timeWithoutZone + " UTC" })
         reasons = try PageTemplate.runReasons.render(page)
         slices = try PageTemplate.runSlices.render(page)
         pending = counted.map { Self.environments($0.figure) { $0.pending } } ?? ""
@@ -99,7 +104,7 @@ extension RunFigures.Details {
             slices: [
                 ("By environment", report.byEnvironment), ("By locale", report.byLocale),
                 ("By variant", report.byVariant), ("By stage", report.byStage), ("By wave (UTC)", report.byWave),
-                ("By app version", report.byAppVersion), ("By country", report.byCountry),
+                ("By app version", report.byAppVersion.byVersion), ("By country", report.byCountry),
                 ("By time zone", report.byZone),
             ].filter { !$1.isEmpty }.map { RunFigures.Slices(heading: $0, slices: $1.map(RunFigures.Slice.init)) },
             attempts: report.attempts.grouped, possibleDuplicates: report.possibleDuplicates.grouped,
@@ -109,10 +114,17 @@ extension RunFigures.Details {
     }
 }
 
+extension [ReportResult.Slice] {
+    /// The slices of app versions, the newest version first.
+    var byVersion: Self { sorted { $0.name.compare($1.name, options: .numeric) == .orderedDescending } }
+}
+
 extension RunFigures.Reason {
     fileprivate init(_ reason: ReportResult.Reason, _ state: String, _ run: Int64) {
+        let shown = ReasonSummary(code: reason.reason)
         self.init(
-            state: state, reason: Chart.name(reason), count: reason.count.grouped,
+            state: state, summary: shown.summary.isEmpty ? "No reason given" : shown.summary, advice: shown.advice,
+            reason: Chart.name(reason), count: reason.count.grouped,
             address: "/runs/\(run)/deliveries?state=\(state)&reason=\(reason.reason.inAddress)")
     }
 }

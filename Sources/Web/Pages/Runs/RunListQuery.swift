@@ -8,16 +8,21 @@ import Model
 struct RunListQuery: Hashable, Sendable {
     var search: RunSearch
     var position: ListPosition
+    /// Whether silent runs are left out because the address asks for nothing in particular.
+    var leavesOutSilent = false
 
     /// The latest runs of one app, or of all.
     static func latest(topic: String?) -> RunListQuery {
-        RunListQuery(search: RunSearch(RunFilter(), topic: topic), position: .newest)
+        RunListQuery(
+            search: RunSearch(RunFilter(), topic: topic, hidesSilent: true), position: .newest, leavesOutSilent: true)
     }
 
     /// The names of the filters in the address, in the order of the form.
     static let names = ["find", "campaign", "app", "kind", "state", "from", "to", "silent"]
-    /// The value of `silent` that hides silent runs.
-    static let hidden = "hide"
+    /// The values of `silent` that hide and show silent runs.
+    static let (hidden, shown) = ("hide", "show")
+    /// The filters that find silent runs, too.
+    private static let finding = ["find", "campaign", "kind", "silent"]
 }
 
 extension RunListQuery {
@@ -31,6 +36,9 @@ extension RunListQuery {
         search = RunSearch(
             filter, topic: caller.topic ?? request.query("app"), kind: try Self.word(request, "kind", PushType.self),
             hidesSilent: request.query("silent") == Self.hidden)
+        if Self.finding.allSatisfy({ request.query($0) == nil }) {
+            (search.hidesSilent, leavesOutSilent) = (true, true)
+        }
         position = .newest
         if let text = request.query("find"), !search.look(for: text) {
             throw Problem.invalid(
@@ -76,13 +84,17 @@ struct RunList: Sendable {
         var states: [Choice]
         var from: String
         var to: String
-        var hidesSilent: Bool
+        var showsSilent: Bool
         /// Whether any filter is set.
         var isSet: Bool
         var problem: String?
     }
 
+    /// Whether something is being sent, or starts soon.
+    var isSending = false
     var filters: Filters
+    /// A sentence about the silent runs that are left out. `nil` if there are none.
+    var silent: String?
     var runs: [RunView]
     /// The addresses of the live state. `nil` if the list does not update itself.
     var liveAddress: String?
@@ -94,7 +106,7 @@ struct RunList: Sendable {
     /// Whether no run matches.
     var isUnmatched: Bool
     /// The creation time of the oldest run that a search has read, if it stopped early.
-    var searchedTo: String?
+    var searchedTo: PageHTML?
     var olderAddress: String?
     var newerAddress: String?
     /// The runs that wait for a person.
@@ -122,11 +134,24 @@ extension RunList {
         let isWhole = chosen.isEmpty && place.isEmpty
         isEmpty = isWhole && views.isEmpty
         isUnmatched = !isWhole && views.isEmpty
-        searchedTo = found.stoppedAt?.createdAt.iso8601.shownTimeAndZone
+        searchedTo = found.stoppedAt.map { PageHTML(time: $0.createdAt.iso8601) }
         olderAddress = found.older.flatMap(PageCursor.text).map { Self.address("/", chosen + [("older", $0)]) }
         newerAddress = found.newer.flatMap(PageCursor.text).map { Self.address("/", chosen + [("newer", $0)]) }
         halted = isWhole ? views.filter { $0.state == RunState.paused.rawValue && !$0.isTest } : []
         unsuccessful = isWhole ? views.unsuccessful : []
+    }
+
+    /// The silent runs of a page that leaves them out.
+    struct Silent: Sendable {
+        var count: Int
+        var isMore: Bool
+    }
+
+    mutating func add(_ found: Silent) {
+        guard found.count > 0 else { return }
+        let counted = found.count.counted("silent run is", "silent runs are")
+        silent = found.isMore ? "More than \(counted)" : counted
+        isEmpty = false
     }
 
     private static func address(_ path: String, _ values: [(String, String)]) -> String {
@@ -148,7 +173,7 @@ extension RunList.Filters {
         states = choices(RunState.allCases.map(\.rawValue), "state")
         from = request.query("from") ?? ""
         to = request.query("to") ?? ""
-        hidesSilent = request.query("silent") == RunListQuery.hidden
+        showsSilent = request.query("silent") == RunListQuery.shown
         self.isSet = isSet
     }
 }

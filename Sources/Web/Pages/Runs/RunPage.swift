@@ -4,10 +4,10 @@ import Model
 /// The page of a run.
 struct RunPage: Sendable {
     struct Event: Sendable {
-        var at: String
+        var at: PageHTML
         var kind: String
         var actor: String
-        var detail: String
+        var detail: PageHTML
     }
 
     /// An action that the visitor may perform now.
@@ -50,7 +50,11 @@ struct RunPage: Sendable {
     /// correct.
     var correctAddress: String?
     var sent: SentContent
+    /// The people behind the run.
+    var people: [PlanView.Fact]
     var hasStages: Bool
+    /// The address that compares the run with the one before of its campaign. `nil` if there is none.
+    var compareAddress: String?
     /// The run that this run corrects.
     var corrects: String?
     /// The runs that correct this one.
@@ -59,12 +63,13 @@ struct RunPage: Sendable {
     var emergencyOverride: String?
 
     init(
-        _ view: RunView, _ run: Run, _ figures: RunFigures, events: [EventResult], caller: Caller,
-        problem: String?
+        _ view: RunView, _ run: Run, _ figures: RunFigures, events: [EventResult], people: RunPeople,
+        caller: Caller, problem: String?
     ) {
         self.view = view
         stage = view.stage
         sent = SentContent(run.definition)
+        self.people = people.facts
         hasStages = !view.stages.isEmpty
         self.problem = problem
         sum = view.sum
@@ -81,8 +86,8 @@ struct RunPage: Sendable {
             }.first
         self.events = events.reversed().map {
             Event(
-                at: $0.at.shownTimeAndZone, kind: $0.kind.withSpaces, actor: $0.actorShown,
-                detail: $0.detail)
+                at: PageHTML(time: $0.at), kind: $0.kind.withSpaces, actor: $0.actorShown,
+                detail: PageHTML(message: $0.detail))
         }
         if !run.state.isFinal, run.state != .paused, caller.role.may(.halt) { stopAddress = "/runs/\(run.id)/stop" }
         if caller.role.may(.run), CorrectRun.isOffered(for: run) { correctAddress = "/runs/\(run.id)/correction" }

@@ -8,6 +8,8 @@ struct RunPages: Sendable {
     private static let unreadableNamed = 10
 
     private static let deliveriesShown = 100
+    /// The number of silent runs up to which they are counted.
+    private static let silentCounted = 200
     /// The maximum width of a run's first words in the list.
     private static let excerptShown = 70
 
@@ -40,7 +42,7 @@ struct RunPages: Sendable {
             guard problem.status < 500 else { throw error }
             var page = RunList(request, apps: apps, nil, FoundRuns(), [])
             page.filters.problem = problem.detail
-            return try request.page(.runs, title: "Runs", page, status: .init(code: problem.status))
+            return try request.page(.runs, title: "Broadcasts", page, status: .init(code: problem.status))
         }
         var (found, views) = try await feed.list(query)
         let languages = request.languages
@@ -50,11 +52,24 @@ struct RunPages: Sendable {
             views[index].kind = kind == .alert ? nil : kind.rawValue
         }
         var page = RunList(request, apps: apps, query, found, views)
+        if query.leavesOutSilent, query.position == .newest {
+            page.add(try await silent(since: found.runs.last?.createdAt, query))
+        }
+        page.isSending = try await StopPages.isSending(cases)
         if query == .latest(topic: caller.topic) {
             page.unreadable = try await cases.unreadableRuns(ofTopic: caller.topic).map(Self.summary)
             page.isEmpty = page.isEmpty && page.unreadable == nil
         }
-        return try request.page(.runs, title: "Runs", page)
+        return try request.page(.runs, title: "Broadcasts", page)
+    }
+
+    /// Returns the silent runs that a page leaves out, since its oldest run.
+    private func silent(since oldest: Timestamp?, _ query: RunListQuery) async throws -> RunList.Silent {
+        var search = query.search
+        (search.hidesSilent, search.kind) = (false, .background)
+        search.filter.createdFrom = oldest ?? search.filter.createdFrom
+        let found = try await cases.found(search, at: .newest, limit: Self.silentCounted)
+        return RunList.Silent(count: found.runs.count, isMore: found.older != nil)
     }
 
     /// Returns a sentence about the unreadable runs, which names the latest ones.
@@ -89,20 +104,24 @@ struct RunPages: Sendable {
 
     @Sendable private func deliveries(_ request: PageRequest) async throws -> Response {
         let run = try await run(request)
+        let filter = try Self.filter(request)
+        let page = try await cases.deliveries.page(
+            of: run, filter, cursor: request.query("cursor"), limit: Self.deliveriesShown)
+        return try request.page(
+            .deliveries, title: "\(run.campaign): \(filter.standing?.rawValue ?? "deliveries")",
+            DeliveryPage(run, filter, page))
+    }
+
+    /// Returns the deliveries that an address asks for.
+    private static func filter(_ request: PageRequest) throws -> DeliveryFilter {
         let state = try request.query("state").map { word in
             try DeliveryStanding(rawValue: word).orThrow(Problem.notFound("\"\(word)\" is not a state of deliveries"))
         }
-        let reason = request.query("reason")
-        let page = try await cases.deliveries.page(
-            of: run, DeliveryFilter(standing: state, reason: reason), cursor: request.query("cursor"),
-            limit: Self.deliveriesShown)
-        return try request.page(
-            .deliveries, title: "\(run.campaign): \(state?.rawValue ?? "deliveries")",
-            DeliveryPage(run, state: state, reason: reason, page))
+        return DeliveryFilter(standing: state, reason: request.query("reason"))
     }
 
     @Sendable private func lines(_ request: PageRequest) async throws -> Response {
-        try await DeliveryLines.response(for: try await run(request), cases)
+        try await DeliveryLines.response(for: try await run(request), cases, try Self.filter(request))
     }
 
     /// Returns the report that `fanfare report RUN --format html` writes. It has its own stylesheet and no script.
@@ -110,7 +129,8 @@ struct RunPages: Sendable {
         let run = try await run(request)
         let page = ReportPage(
             try await cases.reports.result(of: run), try await cases.timelines.timeline(of: run),
-            waves: try await cases.timelines.waves(of: run).map(WaveBar.init),
+            waves: try await cases.timelines.waves(of: run).map(WaveBar.init), definition: run.definition,
+            people: try await RunPeople(run, cases),
             prunedAt: try await cases.reports.prunedAt(run), madeAt: cases.now,
             version: version)
         return Response(
@@ -190,10 +210,18 @@ struct RunPages: Sendable {
         _ request: PageRequest, _ run: Run, problem: String? = nil, status: HTTPResponse.Status = .ok
     ) async throws -> Response {
         let view = try await feed.view(of: run)
-        let page = RunPage(
+        var page = RunPage(
             view, run, try await feed.figures(of: run, isLive: false),
-            events: try await cases.audit.results(of: run), caller: try request.caller, problem: problem)
+            events: try await cases.audit.results(of: run), people: try await RunPeople(run, cases),
+            caller: try request.caller, problem: problem)
+        page.compareAddress = try await before(run).map { "/runs/compare?a=\($0.id)&b=\(run.id)" }
         return try request.page(.run, title: "\(view.campaign) \(view.occurrence)", page, status: status)
+    }
+
+    /// Returns the run before of the same campaign, without tests.
+    private func before(_ run: Run) async throws -> Run? {
+        let search = RunSearch(RunFilter(campaign: run.campaign))
+        return try await cases.found(search, at: .before(run.id), limit: 1).runs.first
     }
 
     private func run(_ request: PageRequest) async throws -> Run {

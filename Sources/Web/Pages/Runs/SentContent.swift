@@ -8,6 +8,8 @@ struct SentContent: Sendable {
     /// The address of the campaign's page, whose files may have changed since.
     var campaignAddress: String
     var campaign: String
+    /// The topic of the app.
+    var topic: String
     var facts: [PlanView.Fact]
     var phones: [PhoneScreen]
     /// The reason why there are no screens.
@@ -16,6 +18,7 @@ struct SentContent: Sendable {
     init(_ definition: RunDefinition) {
         excerpt = definition.excerpt(in: [])
         campaign = definition.campaign.name
+        topic = definition.campaign.topic
         campaignAddress = CampaignPage.address(definition.campaign.name)
         let audience = definition.campaign.audienceSQL ?? definition.campaign.audience.source
         facts =

@@ -8,7 +8,7 @@ struct StopBanner: Sendable {
     /// The subject of the stop: `everything`, `the campaign new-podcast` or `run 17`.
     var what: String
     var by: String
-    var at: String
+    var at: PageHTML
     var reason: String?
     /// The number of requests started after the stop, in words. `nil` if no run was being sent.
     var started: String?
@@ -24,7 +24,7 @@ struct StopBanner: Sendable {
         let order = stop.order
         what = order.scope.summary
         by = order.by
-        at = order.at.iso8601.shownTimeAndZone
+        at = PageHTML(time: order.at.iso8601)
         reason = order.reason
         let count = stop.runs.reduce(0) { $0 + $1.startedAfter }
         started = stop.runs.isEmpty ? nil : "\(count.counted("request was", "requests were")) started after the stop."
@@ -42,12 +42,20 @@ struct StopBanner: Sendable {
     }
 }
 
+/// The page from which everything can be stopped, also while nothing is being sent.
+struct StopPage: Sendable {
+    var isSending: Bool
+}
+
 /// The buttons that stop immediately, without a question, and the form that lifts a stop.
 struct StopPages: Sendable {
     let cases: UseCases
 
     var routes: [PageRoute] {
         [
+            .get("/stops", .halt) { request in
+                try request.page(.stops, title: "Stop", StopPage(isSending: try await Self.isSending(cases)))
+            },
             .post("/stops", .halt) { request in
                 _ = try await cases.stop(.all, reason: nil, by: request.caller, waits: false)
                 return PageRequest.seeOther("/")
@@ -64,6 +72,11 @@ struct StopPages: Sendable {
             },
             .post("/stops/lift", .lift, lift).readingTexts,
         ]
+    }
+
+    /// Returns whether the button that stops everything belongs on the first page now.
+    static func isSending(_ cases: UseCases) async throws -> Bool {
+        try await cases.runs.isSending(orWithin: .seconds(3600))
     }
 
     /// Lifts a stop. The form asks for a name, because several people may share a token.

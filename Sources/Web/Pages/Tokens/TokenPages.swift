@@ -11,9 +11,10 @@ struct TokenPages: Sendable {
             var topic: String
             var state: String
             var colour: String
-            var made: String
-            var ends: String
-            var used: String
+            var made: PageHTML
+            var madeBy: String
+            var ends: PageHTML
+            var used: PageHTML
             /// The address that revokes the token. `nil` if the token is no longer valid.
             var revokeAddress: String?
         }
@@ -102,9 +103,9 @@ extension TokenPages.Page.Token {
         topic = token.topic ?? "all apps"
         state = token.state
         colour = StateColour.of(token.state)
-        made = "\(token.createdAt.shownTime) by \(token.createdBy)"
-        ends = (token.revokedAt ?? token.expiresAt)?.shownTime ?? "when revoked"
-        used = token.lastUsedAt?.shownTime ?? "never"
+        (made, madeBy) = (PageHTML(time: token.createdAt), token.createdBy)
+        ends = PageHTML(time: token.revokedAt ?? token.expiresAt ?? "when revoked")
+        used = PageHTML(time: token.lastUsedAt ?? "never")
         revokeAddress = token.state == "good" ? "/tokens/\(token.id)/revoke" : nil
     }
 }

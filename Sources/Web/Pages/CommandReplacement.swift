@@ -1,0 +1,45 @@
+/// The words that stand on a page where a message names a command of the terminal. Messages of the domain serve all
+/// front ends; a page offers a button or another page for the same step.
+enum CommandReplacement {
+    /// Returns the text without commands.
+    static func replaced(in text: String) -> String {
+        guard text.contains("fanfare") || text.contains("timedatectl") || text.contains("kill -") else { return text }
+        return text.replacing(/(?:run: )?`?systemctl ([a-z-]+) fanfare`?/) { "ask the operator to \($0.1) the service" }
+            .replacing("run: timedatectl set-ntp true", with: "ask the operator to turn on NTP")
+            .replacing(" (timedatectl)", with: "")
+            .replacing("run: kill -CONT its process, or restart it", with: "ask the operator to restart the service")
+            .replacing(/(?:run )?`fanfare ([^`]*)`/) { replacement(for: $0.1.split(separator: " ").map(String.init)) }
+    }
+
+    /// Returns the words for a command without the name of the program.
+    private static func replacement(for command: [String]) -> String {
+        let verb = command.first ?? ""
+        let run = command.dropFirst().first.flatMap { Int64($0) }.map { "the page of run \($0)" }
+        switch verb {
+        case "status": return run ?? "the page Broadcasts"
+        case "report": return run ?? "the page of the run"
+        case "approve" where run == nil, "approvals": return "the page Approvals"
+        case "plan": return "a new plan"
+        case "run": return command.contains("--due") ? "the next scheduled call" : "a plan on the campaign’s page"
+        case "test-send": return "a test send"
+        case "validate": return "the page Campaigns"
+        case "schedule": return "the page Calendar"
+        case "tokens": return "the page People and tokens"
+        case "changes": return "the page of waiting changes"
+        case "stop": return "the page Stop"
+        case "audit": return "the page Audit"
+        case "devices": return "an import by the operator"
+        case "doctor": return "the page Health"
+        case "serve": return "the service"
+        default: break
+        }
+        guard let label = buttons[verb] else { return "the operator’s command line" }
+        return "“\(label)” on \(run ?? "the page of the run")"
+    }
+
+    /// The labels of the buttons of a run's page.
+    private static let buttons = [
+        "resume": "Resume", "pause": "Pause", "cancel": "Cancel permanently", "approve": "Approve the next stage",
+        "recall": "Remove it from the screens", "correct": "Correct the text",
+    ]
+}

@@ -1,0 +1,69 @@
+import Foundation
+import Model
+import SendingScene
+import Store
+import TestSupport
+import Testing
+
+@testable import Campaigns
+@testable import Web
+
+/// Two runs side by side, the broadcasts of a month, and the past of the calendar.
+struct CompareTests {
+    @Test func `two runs stand side by side, and a run leads to the one before it`() async throws {
+        try await WebScene.with { scene in
+            let now = scene.sending.clock.now
+            var ids: [Int64] = []
+            for (name, title) in [("one", "The Quiet Reef"), ("two", "The Loud <b>Reef</b>")] {
+                var definition = try scene.sending.definition()
+                definition.variables = ["title": title]
+                ids.append(try await scene.store.createRun(definition, occurrence: name, now: now, by: "test").run.id)
+            }
+            let page = try await scene.page("/runs/compare?a=\(ids[0])&b=\(ids[1])", as: .viewer)
+            #expect(page.status == 200)
+            #expect(page.text.contains("<strong>The Quiet Reef</strong>") && page.text.contains("Loud &lt;b&gt;Reef"))
+            #expect(page.text.contains("aria-label=\"Words of run \(ids[1])\""))
+            let second = try await scene.page("/runs/\(ids[1])", as: .viewer).text
+            #expect(second.contains("href=\"/runs/compare?a=\(ids[0])&amp;b=\(ids[1])\""))
+            #expect(!(try await scene.page("/runs/\(ids[0])", as: .viewer).text.contains("/runs/compare")))
+            #expect(try await scene.page("/runs/compare?a=\(ids[0])", as: .viewer).status == 422)
+            #expect(try await scene.page("/runs/compare?a=\(ids[0])&b=999", as: .viewer).status == 404)
+        }
+    }
+
+    @Test func `a month has its sums, its days and a row for each broadcast`() async throws {
+        try await WebScene.with { scene in
+            let now = scene.sending.clock.now
+            let run = try await scene.store.createRun(
+                try scene.sending.definition(), occurrence: "o", now: now, by: "test"
+            ).run.id
+            let month = CivilMonth(of: now)
+            let page = try await scene.page("/runs/month?m=\(month.text)", as: .viewer).text
+            #expect(page.contains("<dt>Broadcasts</dt><dd>1</dd>") && page.contains("href=\"/runs/\(run)\""))
+            #expect(page.contains("<a href=\"/runs/month\" aria-current=\"page\">By month</a>"))
+            let before = try await scene.page("/runs/month?m=\(month.previous.text)", as: .viewer).text
+            #expect(before.contains("No broadcast in this month."))
+            #expect(try await scene.page("/runs/month?m=2026-13", as: .viewer).status == 422)
+            #expect(try await scene.page("/runs/month", as: .viewer).text.contains("Broadcasts of \(month.text)"))
+        }
+    }
+
+    @Test(arguments: [("2026-12", "2027-01", 31), ("2028-02", "2028-03", 29), ("2027-02", "2027-03", 28)])
+    func `a month knows its days and the next one`(text: String, next: String, days: Int) throws {
+        let month = try #require(CivilMonth(text))
+        #expect(month.text == text && month.next.text == next && month.days == days && month.next.previous == month)
+    }
+
+    @Test(arguments: ["2026-00", "2026-1", "2026", "x", "2026-12-01"])
+    func `a text that is no month is none`(text: String) { #expect(CivilMonth(text) == nil) }
+
+    @Test func `the calendar shows a past start only if it has a run`() async throws {
+        try await WebScene.with { scene in
+            try await scene.addCampaign()
+            try scene.folder.write(WebScene.scheduledText, to: "campaigns/morning.yaml")
+            let today = String(scene.sending.clock.now.iso8601.prefix(10))
+            let page = try await scene.page("/calendar?from=\(today)&weeks=1", as: .viewer).text
+            #expect(!page.contains("<li class=\"soft\"><strong>"))
+        }
+    }
+}
