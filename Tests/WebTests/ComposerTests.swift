@@ -59,7 +59,7 @@ struct ComposerTests {
             #expect(open.text.contains("name=\"c.who.locale.de\" checked"))
             #expect(!open.text.contains("<code>") && !open.text.contains("--var"))
             let viewer = try await scene.page(Self.page, as: .viewer)
-            #expect(!viewer.text.contains("c.alert.de.title") && !viewer.text.contains("class=\"tabs\""))
+            #expect(!viewer.text.contains("c.alert.de.title") && !viewer.text.contains("class=\"views\""))
             let form = try await Self.form(scene)
             let fields = [
                 "c.alert.de.title": "Neue Folge: {{title}}", "c.who": "choose", "c.who.locale.de": "on",

@@ -45,7 +45,11 @@ enum AudienceFields {
         let countries = fields["who.countries"].split { $0 == "," || $0.isWhitespace }.map(String.init)
         if !countries.isEmpty { parts.append("country in (\(list(countries)))") }
         if !fields["who.version"].isEmpty { parts.append("app_version >= \(literal(fields["who.version"]))") }
-        if !fields["who.seen"].isEmpty { parts.append("last_seen within \(fields["who.seen"].onOneLine) days") }
+        if !fields["who.seen"].isEmpty {
+            // In quotes, anything but a number is an error of the expression, and no further condition.
+            let days = Int(fields["who.seen"]).map { "\($0)" } ?? literal(fields["who.seen"])
+            parts.append("last_seen within \(days) days")
+        }
         parts += membership("tag", fields)
         for key in fields.names(behind: "who.attribute.") where !fields["who.attribute.\(key)"].isEmpty {
             parts.append("attribute(\(literal(key))) = \(literal(fields["who.attribute.\(key)"]))")

@@ -4,6 +4,25 @@ import Testing
 
 extension DeviceRegistryContract {
     @PromiseList static var reach: [Promise] {
+        Promise("the values of an app's active devices are listed, the most frequent ones first") { store in
+            let records = try (1...6).map { number in
+                try record(number) { device in
+                    device.locale = number <= 3 ? "de" : number == 6 ? nil : "fr"
+                    device.country = number == 1 ? "DE" : nil
+                    device.appVersion = "4.\(number % 2)"
+                    device.tags = number > 4 ? ["beta", "vip"] : number == 1 ? ["beta"] : []
+                }
+            }
+            _ = try await store.importDevices(records, now: noon)
+            #expect(
+                try await store.audienceValues(topic: wendercast)
+                    == AudienceValues(
+                        locales: [.init("de", devices: 3), .init("fr", devices: 2)],
+                        countries: [.init("DE", devices: 1)],
+                        appVersions: [.init("4.0", devices: 3), .init("4.1", devices: 3)],
+                        tags: [.init("beta", devices: 3), .init("vip", devices: 2)]))
+            #expect(try await store.audienceValues(topic: "com.example.none") == AudienceValues())
+        }
         Promise("devices whose silent budget is used up are counted") { store in
             _ = try await store.importDevices(try (1...6).map { try record($0) }, now: noon)
             let budget = Configuration.SilentBudget(limit: 2, window: .seconds(3600))
