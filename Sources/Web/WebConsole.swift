@@ -50,6 +50,7 @@ package struct WebConsole: Sendable {
             + ComparePages(cases: cases).routes + StopPages(cases: cases).routes + ChangePages(cases: cases).routes
             + CampaignPages(cases: cases).routes
             + ComposerPages(cases: cases).routes + NewCampaignPages(cases: cases).routes
+            + SetupPages(cases: cases).routes
             + NewFilePages(cases: cases).routes + TemplatePages(cases: cases).routes
             + CalendarPages(cases: cases).routes + ApprovalPages(cases: cases).routes
             + PlanPages(cases: cases).routes

@@ -30,6 +30,7 @@ struct `Short reads on a server` {
         ("approvals", { _ = try await $0.approvals(in: [.open], limit: 100) }),
         ("awaitedApprovals", { _ = try await $0.awaitedApprovals(rejectedSince: noon, limit: 100) }),
         ("latestSignedRun", { _ = try await $0.latestSignedRun(campaign: "large") }),
+        ("contributors", { _ = try await $0.contributors(campaign: "large", occurrence: "", digest: "d") }),
         ("openApprovals", { _ = try await $0.openApprovals(startingWith: "a", limit: 100) }),
         ("pendingChanges", { _ = try await $0.pendingChanges() }),
         ("fields", { _ = try await $0.fields([.country], ofDevice: 1) }),

@@ -65,6 +65,24 @@ extension ApprovalPagesTests {
         }
     }
 
+    @Test func `who made a plan cannot sign it, whoever asks for it again`() async throws {
+        try await withScene { scene in
+            let made = try await scene.planned(["v.title": "The Reef"], as: .approver)
+            #expect(try await scene.page("\(made.address)/ask", as: .sender, form: [:]).status == 303)
+            func first() async throws -> ApprovalResult {
+                let list = try await scene.api("GET", "/approvals", as: .viewer).result(ListPage<ApprovalResult>.self)
+                return try #require(list.items.first)
+            }
+            let path = "/approvals/\(try await first().digest)"
+            let rejected = try await scene.page("\(path)/reject", as: .admin, form: ["reason": "typo"])
+            #expect(rejected.status == 303, "\(rejected.text)")
+            #expect(try await scene.page("\(path)/ask", as: .sender, form: [:]).status == 303)
+            let plan = try await first().plan
+            let own = try await scene.page("\(path)/approve", as: .approver, form: ["plan": plan])
+            #expect(own.status == 409 && own.text.contains("cannot approve it"), "\(own.text)")
+        }
+    }
+
     @Test func `the one who asked withdraws the request, and nobody else`() async throws {
         try await withScene { scene in
             let plan = try await waiting(scene)

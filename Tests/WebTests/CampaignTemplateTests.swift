@@ -162,6 +162,8 @@ struct CampaignTemplateTests {
         for parts in ["campaign-parts", "composer-parts"] {
             #expect(TemplateKeys(Self.page, parts, in: PageTemplate.texts).faults == [])
         }
+        let step = SetupPage.Step("App", isDone: true, done: "x", open: "y", link: .init(address: "/", label: "x"))
+        #expect(Self.faults(.setup, SetupPage(steps: [step], verdict: "x", colour: "paused")) == [])
         let gallery = NewCampaignPage(
             name: "c", topics: .init(["a"], chosen: nil), hasSeveral: true,
             kinds: [.init(kind: "blank", title: "Blank", summary: "x", isChosen: true)], problem: "no")

@@ -190,6 +190,52 @@ struct ComposerTests {
         }
     }
 
+    @Test func `a form without an audience leaves it, and a choice without a condition is refused`() async throws {
+        try await Self.with { scene in
+            let saved = try await Self.post(scene, try await Self.form(scene), ["c.alert.en.title": "Only a title"])
+            #expect(saved.status == 303)
+            #expect(scene.text(of: "campaigns/new-podcast.yaml") == Self.commented)
+            let empty = try await Self.post(scene, try await Self.form(scene), ["c.who": "choose"])
+            #expect(empty.status == 422 && empty.text.contains("the audience is empty"), "\(empty.text)")
+            #expect(scene.text(of: "campaigns/new-podcast.yaml") == Self.commented)
+        }
+    }
+
+    @Test func `no name of a tag or attribute becomes a condition`() throws {
+        let name = "vip\u{0600}\") or everyone or tag(\"\u{0301}y"
+        for (field, value) in [
+            ("who.tag.\(name)", "in"), ("who.attribute.plan", name), ("who.seen", "1 days or everyone"),
+        ] {
+            let audience = ComposerFields(["who": "choose", field: value]).audience
+            let expression = AudienceParser.parse(audience).0
+            #expect(expression.map { !$0.namesEveryone } ?? true, "\(audience)")
+        }
+    }
+
+    @Test func `a form of too many fields, and an app that is not one's own, are refused`() async throws {
+        try await Self.with { scene in
+            let many = Dictionary((0..<2_100).map { ("c.alert.x\($0).title", "") }) { $1 }
+            let answer = try await Self.post(scene, try await Self.form(scene), many)
+            #expect(answer.status == 422 && answer.text.contains("more than 2000 fields"))
+            let topic = "com.example.app\"\nschedule: {cron: \"* * * * *\", zone: UTC}\n#"
+            let made = try await scene.page("/new", form: ["name": "inj", "kind": "blank", "topic": topic])
+            #expect(made.status == 403 && scene.text(of: "templates/inj.yaml") == nil)
+        }
+    }
+
+    @Test func `the setup ticks what is there, and leads to what is not`() async throws {
+        try await WebScene.with(WebScene.editingOfTwoApps) { scene in
+            try scene.folder.write("", to: "campaigns/.keep")
+            let empty = try await scene.page("/setup", as: .author).text
+            #expect(empty.contains("Devices<span class=\"visually-hidden\">: open") && empty.contains("href=\"/new\""))
+            try await scene.addCampaign()
+            let filled = try await scene.page("/setup", as: .author).text
+            #expect(filled.contains("4 devices registered.") && filled.contains("1 campaign written."))
+            #expect(filled.contains("Campaign<span class=\"visually-hidden\">: done"))
+            #expect(filled.contains("First broadcast<span class=\"visually-hidden\">: open"))
+        }
+    }
+
     @Test func `validate agrees with the page on 200 saves`() async throws {
         try await Self.with { scene in
             var random = SeededGenerator(seed: 5)
@@ -223,7 +269,7 @@ struct ComposerTests {
                     let known = ComposedFiles(
                         campaign: before["campaigns/new-podcast.yaml"].flatMap(\.self) ?? "",
                         template: before["templates/new-podcast.yaml"].flatMap(\.self) ?? "")
-                    let edited = try known.edited(ComposerBuilder.posted(fields, over: known.fields))
+                    let edited = try known.edited(try ComposerBuilder.posted(fields, over: known.fields))
                     try scene.folder.write(edited.campaign, to: "campaigns/new-podcast.yaml")
                     try scene.folder.write(edited.template, to: "templates/new-podcast.yaml")
                 }

@@ -54,7 +54,8 @@ enum AudienceFields {
         for key in fields.names(behind: "who.attribute.") where !fields["who.attribute.\(key)"].isEmpty {
             parts.append("attribute(\(literal(key))) = \(literal(fields["who.attribute.\(key)"]))")
         }
-        guard let first = parts.first else { return ["everyone"] }
+        // A choice without a condition is no audience: only a person's own word selects every device.
+        guard let first = parts.first else { return [""] }
         return [first] + parts.dropFirst().map { "and \($0)" }
     }
 
@@ -72,7 +73,8 @@ enum AudienceFields {
 
     private static func literal(_ text: String) -> String {
         let line = text.onOneLine
-        return "\"\(line.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\""
+        // By scalars, as the expression is read: a quote may be one character with the mark behind it.
+        return "\"\(line.replacingSign("\\", with: "\\\\").replacingSign("\"", with: "\\\""))\""
     }
 
     // MARK: Reading

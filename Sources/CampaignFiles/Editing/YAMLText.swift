@@ -19,12 +19,16 @@ package struct YAMLText: Sendable {
     package enum Fault: Error, Hashable, Sendable {
         /// The text is not YAML, or has a key twice.
         case unreadable
+        /// There are too many edits for a text of this size.
+        case tooMany
         /// The value at this path is written in a form that only a person can change, such as an alias.
         case unsuitable(path: String)
     }
 
-    /// The maximum number of edits of a text. Each one reads the text again.
+    /// The maximum number of edits of a text.
     package static let editsMax = 300
+    /// The maximum number of bytes that all edits together read. Each one reads the text again.
+    private static let bytesMax = 4 << 20
 
     package private(set) var text: String
     private let isCRLF: Bool
@@ -41,7 +45,7 @@ package struct YAMLText: Sendable {
 
     /// Changes the values. The text is unchanged if this throws.
     package mutating func apply(_ edits: [Edit]) throws(Fault) {
-        guard edits.count <= Self.editsMax else { throw .unsuitable(path: "more than \(Self.editsMax) values") }
+        guard edits.count <= Self.editsMax, edits.count * text.utf8.count <= Self.bytesMax else { throw .tooMany }
         let before = self
         // A line break of another kind would be lost, or move to another line.
         guard !text.contains("\r"), var wanted = Self.tree(text) else { throw .unreadable }
@@ -187,7 +191,8 @@ extension YAMLText {
 
     private func blockLines(_ value: YAMLValue, instead old: YAMLSpan?) -> [String]? {
         switch value {
-        case .folded(let lines): lines.count > 1 || !YAMLScalar.canBePlain(lines[0], isText: true) ? lines : nil
+        case .folded(let lines):
+            lines.count > 1 || !lines[0].isEmpty && !YAMLScalar.canBePlain(lines[0], isText: true) ? lines : nil
         case .text(let text): YAMLScalar.literalLines(text)
         case .word, .list: nil
         }

@@ -1,3 +1,5 @@
+import Model
+
 /// A value to write into a YAML text.
 package enum YAMLValue: Hashable, Sendable {
     /// A text, in quotes unless the value that it replaces had none and needs none.
@@ -58,7 +60,7 @@ enum YAMLScalar {
     static func single(_ text: String) -> String? {
         guard !text.unicodeScalars.contains(where: { isUnprintable($0) || $0 == "\n" || $0 == "\t" || $0 == "\r" })
         else { return nil }
-        return "'\(text.replacing("'", with: "''"))'"
+        return "'\(text.replacingSign("'", with: "''"))'"
     }
 
     /// Returns the lines of a literal block, or `nil` if the text needs quotes.

@@ -60,8 +60,8 @@ extension ApprovePlans {
                     + "plan the run again, and request approval of the new plan")
         }
         let asked = try await ask(
-            definition, occurrence: rejected.occurrence, reach: try await reach(of: definition, now: now), by: actor,
-            now: now, files: hashes)
+            definition, occurrence: rejected.occurrence, reach: try await reach(of: definition, now: now),
+            note: rejected.note, by: actor, now: now, files: hashes)
         guard let asked else {
             throw Failure(
                 .refused, "a run of \(rejected.campaign) no longer needs signatures; plan the run again, and start it")

@@ -46,7 +46,10 @@ package struct ApprovePlans: Sendable {
         let people = try await rules.people(in: store)
         let person = people.person(actor.identity)
         if emergencyOverride != nil, !rules.mayOverride(person) { throw refuse(.mayNotOverride(person: person)) }
+        // A person who made the plan, or ever requested it, may not sign it, even if another person requests it now.
         let authors = try await ContributorLookup(store: store, rules: rules).authors(of: definition, files: files)
+            .union(
+                store.contributors(campaign: definition.campaign.name, occurrence: occurrence, digest: digest.text))
         let request = ApprovalRequest(
             definition: definition, occurrence: occurrence, plan: plan,
             digest: digest.text, reach: reach, needs: rule.needs,

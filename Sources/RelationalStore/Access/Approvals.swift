@@ -26,6 +26,17 @@ extension RelationalStore {
         }
     }
 
+    package func contributors(campaign: String, occurrence: String, digest: String) async throws -> Set<String> {
+        try await snapshot(.short) { db in
+            let requests = try ApprovalRows(db).list(
+                "campaign = $1 AND occurrence = $2 AND digest = $3", campaign, occurrence, digest)
+            let makers = try db.all("SELECT DISTINCT maker FROM saved_plan WHERE digest = $1", digest) {
+                try $0.text(0)
+            }
+            return Set(makers + requests.flatMap { $0.authors + [$0.askedBy] })
+        }
+    }
+
     package func approval(_ name: ApprovalName) async throws -> ApprovalRecord? {
         try await snapshot(.short) { db in
             let rows = ApprovalRows(db)

@@ -15,16 +15,31 @@
 
   // What is not saved survives the end of the session, and of the page, in this tab.
   const storage = (use) => { try { return use(sessionStorage); } catch { return null; /* Off, or full. */ } };
-  const keep = () => storage((kept) => isTyped() ? kept.setItem(place, state()) : kept.removeItem(place));
+  const tags = () => [...form.querySelectorAll('[name^="etag."]')];
+  const keep = () => storage((kept) => isTyped()
+    ? kept.setItem(place, JSON.stringify({ fields: state(), tags: tags().map((tag) => [tag.name, tag.value]) })) : kept.removeItem(place));
 
   const restore = () => {
-    const kept = storage((kept) => kept.getItem(place));
+    const kept = storage((kept) => JSON.parse(kept.getItem(place)));
     if (new URLSearchParams(location.search).has("saved") || new URLSearchParams(location.search).has("held")) {
       storage((kept) => kept.removeItem(place));
       return;
     }
-    if (!kept || kept === opened || "unsaved" in form.dataset) return;
-    const fields = new URLSearchParams(kept);
+    if (!kept || kept.fields === opened || "unsaved" in form.dataset) return;
+    const fields = new URLSearchParams(kept.fields);
+    // Saving then finds out whether someone else has changed a file.
+    for (const [name, value] of kept.tags) if (form.elements[name]) form.elements[name].value = value;
+    // A language that was just added has no fields yet: the server makes them.
+    if ([...fields.keys()].some((name) => name.startsWith("c.alert.") && !form.elements[name])) {
+      for (const [name, value] of fields) {
+        if (form.elements[name] || name === "do") continue;
+        const own = document.createElement("input");
+        own.type = "hidden";
+        own.name = name;
+        own.value = value;
+        form.append(own);
+      }
+    }
     for (const field of form.elements) {
       if (!field.name || field.name.startsWith("etag.") || field.tagName === "BUTTON") continue;
       if (field.type === "checkbox") field.checked = fields.has(field.name);
@@ -40,7 +55,12 @@
     discard.addEventListener("click", () => { storage((kept) => kept.removeItem(place)); form.dataset.sent = "1"; location.reload(); });
     note.append(discard);
     form.prepend(note);
-    check();
+    if (form.querySelector('input[type=hidden][name^="c.alert."]')) {
+      form.dataset.sent = "1";
+      form.requestSubmit(form.querySelector('button[value="preview"]'));
+    } else {
+      check();
+    }
   };
 
   const say = (text, link) => {
@@ -71,7 +91,7 @@
     running = fetch(address, { method: "POST", body: fields, redirect: "error", signal: AbortSignal.timeout(waitMax) });
     try {
       const answer = await running, text = await answer.text();
-      if (answer.status === 401) say("Not checked: your session has ended, and your changes are kept.", `/sign-in?next=${encodeURIComponent(location.pathname)}`);
+      if (answer.status === 401) say("Not checked: your session has ended, and your changes are kept.", `/sign-in?next=${encodeURIComponent(location.pathname.replace(/\/(compose|check)$/, ""))}`);
       else if (!answer.ok) say(`Not checked: the server refuses the check (status ${answer.status}).`);
       else show(new DOMParser().parseFromString(text, "text/html"));
     } catch {
@@ -182,6 +202,7 @@
   });
   form.addEventListener("input", (event) => {
     keep();
+    remind();
     letters();
     clearTimeout(timer);
     timer = setTimeout(check, pause);
@@ -207,6 +228,16 @@
   });
   addEventListener("beforeunload", (event) => { if (isTyped() && !form.dataset.sent) event.preventDefault(); });
 
+  // A plan and a test use the saved text, and not what the phones show.
+  const unsaved = document.querySelector("[data-unsaved-note]");
+  const remind = () => { if (unsaved) unsaved.hidden = !isTyped(); };
+  document.getElementById("try")?.addEventListener("submit", (event) => {
+    if (!isTyped() || event.submitter?.formMethod === "get") return;
+    event.preventDefault();
+    remind();
+    unsaved?.scrollIntoView({ block: "center" });
+  });
+
   // A value usually has one line: Enter plans, as in other fields, and Shift+Enter inserts a line break.
   const plan = document.getElementById("try");
   for (const value of plan ? plan.querySelectorAll("textarea") : []) {
@@ -221,5 +252,6 @@
   letters();
   restore();
   if ("unsaved" in form.dataset) keep();
+  remind();
   count();
 })();

@@ -62,7 +62,8 @@ extension PageMenu {
                 Page(address: approvals, label: "Approvals"),
                 Page(address: "/tokens", label: "People and tokens", permission: .tokens),
                 Page(address: "/audit", label: "Audit"), Page(address: "/health", label: "Health"),
-                Page(address: "/stops", label: "Stop", permission: .halt), Page(address: "/guide", label: "Guide"),
+                Page(address: "/stops", label: "Stop", permission: .halt), Page(address: "/setup", label: "Setup"),
+                Page(address: "/guide", label: "Guide"),
             ]
         ),
     ]

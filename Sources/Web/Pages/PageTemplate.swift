@@ -33,7 +33,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case segmentForm = "segment-form"
     /// The count of an expression, as a fragment of a page.
     case count
-    case audit, health, tokens
+    case audit, health, tokens, setup
     case approvals, approval
     case plans, plan
     /// The state of a test alone, without a page.
@@ -91,6 +91,7 @@ enum PageTemplate: String, CaseIterable, Sendable {
         case .audit: PackageResources.audit_mustache
         case .health: PackageResources.health_mustache
         case .tokens: PackageResources.tokens_mustache
+        case .setup: PackageResources.setup_mustache
         case .approvals: PackageResources.approvals_mustache
         case .plans: PackageResources.plans_mustache
         case .plan: PackageResources.plan_mustache

@@ -13,7 +13,7 @@ extension `The pages in a browser` {
         let axe = try AxeCore()
         let demo = try DemoWithPages(devices: 500)
         var cookie: String?
-        for (width, isDark) in [(1280, false), (1280, true), (390, false), (390, true)] {
+        for (width, isDark) in Nightly.rows([(1280, false), (390, true)], atNight: [(1280, true), (390, false)]) {
             try await Browser.with(width: width, isDark: isDark) { browser in
                 if let cookie {
                     try await browser.open(demo.address + "/sign-in")

@@ -12,7 +12,7 @@ struct `The pages in a browser` {
 
     static let pages = [
         "/", "/runs/1", "/runs/1/deliveries?state=rejected", "/campaigns", "/campaigns/new-podcast",
-        "/campaigns/new-podcast?view=files", "/new", "/new/campaign",
+        "/campaigns/new-podcast?view=files", "/new", "/setup", "/new/campaign",
         "/new/template?name=summer", "/templates", "/templates/new-podcast",
         "/runs/1/correction?v.title=Other", "/calendar", "/segments", "/segments/podcast-fans", "/devices",
         "/devices?find=install-1", "/audit", "/health", "/tokens",
@@ -90,6 +90,7 @@ struct `The pages in a browser` {
             let phones = try await browser.script("return document.querySelectorAll('.phone').length")
             #expect(phones as? Int == 8)
 
+            try await browser.follow(browser.named("Files"))
             try await browser.type("\nprioritee: 3\n", into: "#campaign-file textarea, form.editor textarea")
             try await browser.wait(for: "document.querySelector('.troubles li.error')")
             let trouble = try await browser.text(".troubles li.error")

@@ -36,6 +36,7 @@ extension `The pages in a browser` {
 
     /// In the campaign's file: told at its line, and not saved.
     private func tryMistake(_ browser: Browser) async throws {
+        try await browser.follow(browser.named("Files"))
         try await browser.type("prioritee: 3\n", into: "#campaign-new-podcast textarea")
         for (button, words) in [("Check", "1 error"), ("Save", "Not saved: correct the errors first.")] {
             try await browser.follow(browser.named(button))

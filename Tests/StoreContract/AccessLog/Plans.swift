@@ -18,6 +18,11 @@ extension AccessLogContract {
             #expect(try await store.savedPlan(digest: "d") == saved)
             #expect(try await store.savedPlan(saved.id + 1) == nil)
             #expect(try await store.savedPlan(digest: "e") == nil)
+            let contributors = { (digest: String) in
+                try await store.contributors(campaign: "spring", occurrence: "", digest: digest)
+            }
+            #expect(try await contributors("d") == ["token:anna"])
+            #expect(try await contributors("e") == [])
             var incomplete = try plan("spring", digest: "e")
             incomplete.token = nil
             incomplete.isScheduled = true

@@ -51,7 +51,7 @@ struct CampaignPageBuilder: Sendable {
             hasVariants: !detail.variants.isEmpty, hasSchedule: campaign.startedBy == "schedule", isNow: input.isNow,
             mayPlan: mayStart && caller.role.may(.plan), mayTest: mayStart && caller.role.may(.testSend),
             plansAddress: "/plans?campaign=\(name.inAddress)")
-        page.testDevices = cases.testDeviceNames
+        page.testDevices = caller.topic == nil ? cases.testDeviceNames : []
         page.filesAddress = page.address + "?view=files"
         page.mayEdit = !page.files.isEmpty && page.files.allSatisfy(\.isEditable)
         let isUnderWay =

@@ -6,8 +6,10 @@ import Model
 /// Builds the page of a campaign with the composer, from the saved files or with the fields of a form.
 struct ComposerBuilder: Sendable {
     private static let startsShown = 5
-    /// The groups of fields of which a form sends only those that are switched on.
-    private static let switches = ["who.", "repeat."]
+    /// The groups of fields of which a form sends only those that are switched on, by the field that is always sent.
+    private static let switches = ["who": "who.", "start": "repeat."]
+    /// The maximum number of fields of a form. A page with more would take seconds.
+    private static let fieldsMax = 2_000
 
     /// The texts of the two files with the form's changes.
     struct Edited: Sendable {
@@ -40,21 +42,24 @@ struct ComposerBuilder: Sendable {
             page.filesReason = obstacle
             return page
         }
-        let posted = fields.map { Self.posted($0, over: files.fields) } ?? files.fields
+        let posted = try fields.map { try Self.posted($0, over: files.fields) } ?? files.fields
         var form = form(files, posted, page)
+        var texts: [String: String] = [:]
         do {
-            if fields != nil {
+            if let sent = fields {
                 let edited = try edited(page, files, posted)
+                texts = edited.texts
                 form = self.form(files, edited.fields, page)
                 form.isUnsaved = !edited.drafts.isEmpty
                 try await put(edited, input, into: &page, &form)
+                let problems = Self.problems(of: edited.fields, sent)
+                if !problems.isEmpty { form.show(problems) }
             } else {
                 show(page.files.flatMap(\.troubles), in: &form)
             }
         } catch let fault as YAMLText.Fault {
             page.problem = [Self.summary(of: fault)]
         }
-        let texts = form.isUnsaved ? try edited(page, files, posted).texts : [:]
         form.nexts = try cases.files.starts(pages.name, drafts: texts, atMost: Self.startsShown, now: cases.now)
             .map(CampaignPage.Next.init)
         try await offer(page, posted, in: &form)
@@ -67,7 +72,7 @@ struct ComposerBuilder: Sendable {
         guard let files = files(of: page), files.obstacle == nil else {
             throw Problem.invalid([.init(detail: "The form cannot show these files. Edit them as files.")])
         }
-        return try edited(page, files, Self.posted(fields, over: files.fields))
+        return try edited(page, files, try Self.posted(fields, over: files.fields))
     }
 
     private func edited(_ page: CampaignPage, _ files: ComposedFiles, _ fields: ComposerFields) throws -> Edited {
@@ -78,15 +83,16 @@ struct ComposerBuilder: Sendable {
             edited.drafts.append(.init(kind: kind, file: editor.file, text: text, etag: editor.etag))
             edited.texts[try cases.files.path(kind, editor.file)] = text
         }
-        // Variables that the new texts use first are declared, and shown.
-        edited.fields = ComposedFiles(campaign: new.campaign, template: new.template).fields
-            .keeping(languagesOf: fields)
+        edited.fields = files.fields.changed(
+            to: fields, declaring: ComposedFiles(campaign: new.campaign, template: new.template).fields)
         return edited
     }
 
     static func summary(of fault: YAMLText.Fault) -> String {
         switch fault {
         case .unreadable: "Not changed: a file has an unusual form that only the file view can change."
+        case .tooMany:
+            "Not changed: these are too many changes at once for files of this size. Save some of them first."
         case .unsuitable(let path):
             "Not changed: the value \(path) is written in a form that only the file view can change."
         }
@@ -104,19 +110,23 @@ struct ComposerBuilder: Sendable {
     }
 
     /// Returns the fields that a form sent, with those that were switched off.
-    static func posted(_ form: [String: String], over known: ComposerFields) -> ComposerFields {
+    static func posted(_ form: [String: String], over known: ComposerFields) throws -> ComposerFields {
+        guard form.count <= fieldsMax else {
+            throw Problem.invalid([.init(detail: "The form has more than \(fieldsMax) fields.")])
+        }
         var fields = ComposerFields()
         for (name, value) in form where name.hasPrefix("c.") {
             fields[String(name.dropFirst(2))] = value.replacing("\r\n", with: "\n")
         }
-        for name in known.values.keys where fields.values[name] == nil && switches.contains(where: name.hasPrefix) {
+        let groups = switches.filter { fields.values[$0.key] != nil }.values
+        for name in known.values.keys where fields.values[name] == nil && groups.contains(where: name.hasPrefix) {
             fields[name] = ""
         }
         for (kind, state) in [("segment", "in"), ("tag", "in"), ("attribute", "")] {
             guard let name = form["n.\(kind)"]?.trimmingCharacters(in: .whitespaces), !name.isEmpty else { continue }
             fields["who.\(kind).\(name)"] = state.isEmpty ? form["n.\(kind).value", default: ""] : state
         }
-        if let tag = form["language"]?.trimmingCharacters(in: .whitespaces), !tag.isEmpty, form["do"] == "language" {
+        if form["do"] == "language", let tag = form["language"].flatMap(language) {
             for part in ComposerFields.textParts where fields.values["alert.\(tag).\(part)"] == nil {
                 fields["alert.\(tag).\(part)"] = ""
             }
@@ -162,12 +172,47 @@ struct ComposerBuilder: Sendable {
 }
 
 extension ComposerFields {
-    /// Returns the fields with the languages of a form that have no text yet, except removed ones.
-    fileprivate func keeping(languagesOf form: ComposerFields) -> ComposerFields {
-        var fields = self
-        for language in form.languages.subtracting(languages) where form["remove.\(language)"].isEmpty {
-            for part in Self.textParts { fields["alert.\(language).\(part)"] = "" }
+    /// Returns the fields as a form changed them, without removed languages, and with the variables that its texts use
+    /// first.
+    fileprivate func changed(to form: ComposerFields, declaring new: ComposerFields) -> ComposerFields {
+        var fields = ComposerFields(values.merging(form.values) { $1 })
+        for language in fields.languages where form["remove.\(language)"] == "on" {
+            for part in Self.textParts { fields.values["alert.\(language).\(part)"] = nil }
+        }
+        for name in new.names(behind: "variables.") where fields.values["variables.\(name)"] == nil {
+            fields["variables.\(name)"] = ""
         }
         return fields
+    }
+}
+
+extension ComposerBuilder {
+    /// Returns what a person has to correct in the fields themselves, in words of the form.
+    static func problems(of fields: ComposerFields, _ form: [String: String]) -> [String] {
+        var problems: [String] = []
+        if fields["start"] == "once", fields["at.date"].isEmpty || fields["at.time"].isEmpty {
+            problems.append("When: choose a date and a time.")
+        }
+        if fields["start"] == "repeat", fields["repeat.time"].isEmpty, fields["repeat.cron"].isEmpty {
+            problems.append("When: choose a time.")
+        }
+        if fields["who"] == "choose" {
+            if fields.audience.isEmpty { problems.append("Who: choose at least one condition, or Everyone.") }
+            if !fields["who.seen"].isEmpty, Int(fields["who.seen"]).map({ $0 < 1 }) ?? true {
+                problems.append("Who: “Seen within” takes a number of days.")
+            }
+        }
+        if form["do"] == "language", let text = form["language"], language(text) == nil {
+            problems.append("“\(text.onOneLine)” is no language. Write its tag, for example de or pt-BR.")
+        }
+        return problems
+    }
+
+    /// Returns the tag of a language as files have it; `nil` if a text is no tag.
+    static func language(_ text: String) -> String? {
+        guard let tag = LocaleTag(text.trimmingCharacters(in: .whitespaces)), let first = tag.subtags.first,
+            (2...3).contains(first.utf8.count)
+        else { return nil }
+        return tag.description
     }
 }

@@ -86,7 +86,7 @@ struct ComposerForm: Sendable {
     /// A repetition that the fields for days and time cannot show. `nil` if they can.
     var cron: String?
     /// The time zone. `nil` for each device's own clock, and if the file names none.
-    var zone: String?
+    var clockZone: String?
     var isByDevice: Bool
     var unknownZone: String
     var zones: [String] = []
@@ -122,7 +122,7 @@ struct ComposerForm: Sendable {
         repeatTime = fields["repeat.time"]
         cron = fields["repeat.cron"].isEmpty ? nil : fields["repeat.cron"]
         isByDevice = fields["zone"] == "recipient"
-        zone = isByDevice || fields["zone"].isEmpty ? nil : fields["zone"]
+        clockZone = isByDevice || fields["zone"].isEmpty ? nil : fields["zone"]
         (reachMax, reachMin) = (fields["guards.max_reach"], fields["guards.min_reach"])
         (unknownZone, lateBy) = (fields["unknown_zone"], fields["late_by_max"])
         (quietFrom, quietTo) = (fields["quiet.from"], fields["quiet.to"])
@@ -149,8 +149,8 @@ struct ComposerForm: Sendable {
     }
 
     private mutating func putLanguages(_ files: ComposedFiles, _ fields: ComposerFields) {
-        let new = fields.languages.subtracting(files.languages).sorted()
-        let tags = (files.languages + new).filter(fields.languages.contains)
+        let new = fields.languages.subtracting(files.languages)
+        let tags = (files.languages + new.sorted()).filter(fields.languages.contains)
         let usual = fields["default_locale"].isEmpty ? tags.first ?? "" : fields["default_locale"]
         languages = tags.map { tag in
             Language(
@@ -164,7 +164,8 @@ struct ComposerForm: Sendable {
 
     private mutating func putVariables(_ files: ComposedFiles, _ fields: ComposerFields) {
         let names = fields.names(behind: "variables.")
-        let order = files.variables + names.filter { !files.variables.contains($0) }
+        let known = Set(files.variables)
+        let order = files.variables + names.filter { !known.contains($0) }
         let sources = [""] + FeedField.allCases.map(\.rawValue)
         variables = order.map { name in
             let value = fields["variables.\(name)"]
@@ -173,6 +174,13 @@ struct ComposerForm: Sendable {
                 name: name, value: value, rows: min(value.plainLines.count, CampaignPage.Variable.rowsMax),
                 sources: .init(sources, chosen: source))
         }
+    }
+
+    /// Shows what a person has to correct in the form before its texts can be checked.
+    mutating func show(_ problems: [String]) {
+        troubles = problems.map { .init(severity: "error", place: "", line: 0, summary: $0) }
+        isWrong = true
+        summary = FileEditor.summary(errors: problems.count, warnings: 0)
     }
 
     /// Adds the values to choose from: those of the devices, of the segments, and of the files.

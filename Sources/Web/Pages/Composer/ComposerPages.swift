@@ -39,6 +39,11 @@ struct ComposerPages: Sendable {
             page.problem = [ComposerBuilder.summary(of: fault)]
             return try answer(request, page, status: .unprocessableContent)
         }
+        guard ComposerBuilder.problems(of: edited.fields, fields).isEmpty else {
+            var page = try await builder.page(input, fields)
+            page.problem = ["Not saved: correct the errors first."]
+            return try answer(request, page, status: .unprocessableContent)
+        }
         // Each text is written only over the one that the person opened.
         let drafts = edited.drafts.map { draft in
             var draft = draft
@@ -91,7 +96,7 @@ struct ComposerPages: Sendable {
     /// Returns the count of the form's audience as a fragment. A script requests it while a person chooses.
     @Sendable private func count(_ request: PageRequest) async throws -> Response {
         let builder = try builder(request)
-        let fields = ComposerBuilder.posted(try await request.form(), over: ComposerFields())
+        let fields = try ComposerBuilder.posted(try await request.form(), over: ComposerFields())
         let topic = try cases.files.topic(ofCampaign: builder.pages.name) ?? ""
         let view = try await SegmentPages(cases: cases).counted(
             fields.audience, ["topic": topic, "push_type": PushType.alert.rawValue], request)

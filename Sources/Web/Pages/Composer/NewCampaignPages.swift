@@ -21,11 +21,16 @@ struct NewCampaignPages: Sendable {
 
     @Sendable private func create(_ request: PageRequest) async throws -> Response {
         try requireEditing()
+        let caller = try request.caller
         let fields = try await request.form()
         let name = fields["name", default: ""].trimmingCharacters(in: .whitespaces)
         let kind = CampaignGallery(rawValue: fields["kind", default: ""]) ?? .blank
         do {
-            return try await create(name, kind.files(name: name, topic: fields["topic", default: ""]), request)
+            let topic = fields["topic", default: ""]
+            guard cases.configuration().apps.contains(where: { $0.topic == topic && caller.sees(topic) }) else {
+                throw Problem.forbidden("Choose one of your apps.")
+            }
+            return try await create(name, kind.files(name: name, topic: topic), request)
         } catch {
             let problem = try refusal(error, request)
             var page = try page(request, fields)

@@ -160,7 +160,7 @@ struct PlanPages: Sendable {
         }
         var page = try PlanPage(plan, step, for: caller)
         page.problem = problem
-        page.choose(device ?? request.query("device") ?? "", among: cases.testDeviceNames)
+        page.choose(device ?? request.query("device") ?? "", among: caller.topic == nil ? cases.testDeviceNames : [])
         if let test = request.query("test").flatMap({ Int64($0) }) {
             page.test = try await cases.test(test, for: caller)?.again(at: plan.address, request.queryFields)
         }
