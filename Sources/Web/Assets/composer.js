@@ -229,7 +229,7 @@
   addEventListener("beforeunload", (event) => { if (isTyped() && !form.dataset.sent) event.preventDefault(); });
 
   // A plan and a test use the saved text, and not what the phones show.
-  const unsaved = document.querySelector("[data-unsaved-note]");
+  const unsaved = document.querySelector("[data-remind]");
   const remind = () => { if (unsaved) unsaved.hidden = !isTyped(); };
   document.getElementById("try")?.addEventListener("submit", (event) => {
     if (!isTyped() || event.submitter?.formMethod === "get") return;
