@@ -26,6 +26,8 @@ extension `The pages in a browser` {
             try await expectTyped(browser)
 
             // What was typed after the page was opened goes along with a save.
+            try await browser.follow(browser.named("Files"))
+            try await expectTyped(browser)
             try await browser.type(" again", into: "#v-title")
             try await browser.type("# a remark\n", into: "#campaign-new-podcast textarea")
             try await browser.follow(browser.named("Save"))

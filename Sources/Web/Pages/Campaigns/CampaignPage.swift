@@ -152,7 +152,9 @@ struct CampaignPage: Sendable {
     var filesReason: String?
     /// Whether the visitor may change the files, and so choose between the form and the files.
     var mayEdit = false
-    /// The address of the page with the files.
+    /// The address of the page with the form, and with the values that were typed.
+    var formAddress = ""
+    /// The address of the page with the files, and with the values that were typed.
     var filesAddress = ""
 
     /// Returns the address of a campaign's page. The name is encoded, because it may contain any character.

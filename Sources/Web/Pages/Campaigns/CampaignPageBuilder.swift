@@ -52,7 +52,8 @@ struct CampaignPageBuilder: Sendable {
             mayPlan: mayStart && caller.role.may(.plan), mayTest: mayStart && caller.role.may(.testSend),
             plansAddress: "/plans?campaign=\(name.inAddress)")
         page.testDevices = caller.topic == nil ? cases.testDeviceNames : []
-        page.filesAddress = page.address + "?view=files"
+        page.formAddress = CampaignPage.address(name, input)
+        page.filesAddress = CampaignPage.address(name, input, and: "view=files")
         page.mayEdit = !page.files.isEmpty && page.files.allSatisfy(\.isEditable)
         let isUnderWay =
             campaign.lastRun.map { !["finished", "failed", "cancelled", "missed"].contains($0.state) } ?? false
