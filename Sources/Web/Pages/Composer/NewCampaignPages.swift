@@ -27,8 +27,8 @@ struct NewCampaignPages: Sendable {
         let kind = CampaignGallery(rawValue: fields["kind", default: ""]) ?? .blank
         do {
             let topic = fields["topic", default: ""]
-            guard cases.configuration().apps.contains(where: { $0.topic == topic && caller.sees(topic) }) else {
-                throw Problem.forbidden("Choose one of your apps.")
+            guard cases.configuration().apps.contains(where: { $0.topic == topic }) else {
+                throw Problem.invalid([.init(detail: "Choose one of your apps.")])
             }
             return try await create(name, kind.files(name: name, topic: topic), request)
         } catch {
