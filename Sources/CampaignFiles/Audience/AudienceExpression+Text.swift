@@ -21,8 +21,8 @@ extension AudienceExpression {
         case .oneOf(let field, let values): "\(field.text) in (\(values.map(\.text).joined(separator: ", ")))"
         case .isNull(let field): "\(field.text) is null"
         case .within(let field, let duration): "\(field.text) within \(AudienceSpan.text(duration))"
-        case .segment(let name): "segment(\(literal(name)))"
-        case .tag(let name): "tag(\(literal(name)))"
+        case .segment(let name): "segment(\(expressionLiteral(name)))"
+        case .tag(let name): "tag(\(expressionLiteral(name)))"
         }
     }
 
@@ -48,7 +48,7 @@ extension AudienceExpression {
 
 extension AudienceField {
     fileprivate var text: String {
-        if case .attribute(let key) = self { return "attribute(\(literal(key)))" }
+        if case .attribute(let key) = self { return "attribute(\(expressionLiteral(key)))" }
         return name
     }
 }
@@ -56,16 +56,18 @@ extension AudienceField {
 extension AudienceValue {
     fileprivate var text: String {
         switch self {
-        case .text(let text): literal(text)
+        case .text(let text): expressionLiteral(text)
         case .number(let number): String(Int(number))
         case .boolean(let truth): truth ? "true" : "false"
-        case .time(let time): literal(time.iso8601)
-        case .version(let version): literal(version.description)
-        case .locale(let tag): literal(tag.description)
+        case .time(let time): expressionLiteral(time.iso8601)
+        case .version(let version): expressionLiteral(version.description)
+        case .locale(let tag): expressionLiteral(tag.description)
         }
     }
 }
 
-private func literal(_ text: String) -> String {
+/// Returns a text in quotes, as an expression reads it: sign by sign, because a quote and a mark behind it may be one
+/// character.
+func expressionLiteral(_ text: String) -> String {
     "\"\(text.replacingSign("\\", with: "\\\\").replacingSign("\"", with: "\\\""))\""
 }

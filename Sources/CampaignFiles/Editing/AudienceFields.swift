@@ -71,11 +71,7 @@ enum AudienceFields {
 
     private static func list(_ values: [String]) -> String { values.map(literal).joined(separator: ", ") }
 
-    private static func literal(_ text: String) -> String {
-        let line = text.onOneLine
-        // By scalars, as the expression is read: a quote may be one character with the mark behind it.
-        return "\"\(line.replacingSign("\\", with: "\\\\").replacingSign("\"", with: "\\\""))\""
-    }
+    private static func literal(_ text: String) -> String { expressionLiteral(text.onOneLine) }
 
     // MARK: Reading
 

@@ -116,6 +116,7 @@ package struct ComposedFiles: Sendable {
             name.hasPrefix("alert.") || ["link", "image", "thread_id"].contains(name)
         }.map(\.value)
         for text in texts {
+            // A text with a mistake declares nothing. The check of the files reports it.
             guard let parsed = try? TemplateText(parsing: text) else { continue }
             for name in parsed.variables where new.values["variables.\(name)"] == nil {
                 new["variables.\(name)"] = ""

@@ -30,8 +30,6 @@ struct YAMLSpan {
 
 /// Reads the spans of a text.
 struct YAMLSpanReader {
-    private static let depthMax = 64
-
     private let events: YAMLEvents
     private let scalars: [Unicode.Scalar]
 
@@ -47,7 +45,7 @@ struct YAMLSpanReader {
     }
 
     private func span(_ event: YAMLEvent, depth: Int) throws(YAMLFault) -> YAMLSpan? {
-        guard depth < Self.depthMax else { return nil }
+        guard depth < YAMLDocument.depthMax else { return nil }
         switch event.kind {
         case .scalar(_, let isPlain):
             let range = event.isBlock ? trimmed(event.range) : event.range

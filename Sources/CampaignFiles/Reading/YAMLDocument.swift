@@ -5,7 +5,7 @@ import Model
 /// The cost of a text is limited during reading: 64 levels of nesting, 100,000 values, and 2 MiB of text in them. Each
 /// use of an alias counts as the whole value that it refers to. Reading stops at the first exceeded limit.
 struct YAMLDocument {
-    private static let depthMax = 64
+    static let depthMax = 64
     private static let nodesMax = 100_000
     private static let textBytesMax = 2 << 20
 

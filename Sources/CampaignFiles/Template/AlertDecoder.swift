@@ -10,7 +10,7 @@ extension LocaleTag {
     fileprivate static let pattern = "^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*$"
 
     /// Parses a written tag more strictly than a device's tag. A language has 2 or 3 letters, so `german` is a mistake.
-    fileprivate init?(written text: String) {
+    package init?(written text: String) {
         guard TextForm.matches(text, Self.pattern), let tag = LocaleTag(text), let language = tag.subtags.first,
             language.utf8.count <= 3
         else { return nil }

@@ -44,7 +44,7 @@ extension ManageFiles {
     package func deleteTemplate(
         _ name: String, _ condition: Condition?, by actor: Actor, now: Timestamp
     ) async throws -> TemplateResult {
-        guard configuration.http.editing else { throw FileRefusal.editingIsOff }
+        try requireEditing()
         let path = try path(.template, name)
         guard Self.text(of: path).text != nil else { throw FileRefusal.noText(file: path) }
         let expected = try Self.expected(condition, at: path)

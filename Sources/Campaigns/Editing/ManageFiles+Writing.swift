@@ -24,7 +24,7 @@ extension ManageFiles {
         _ kind: Kind, _ name: String, text: String, _ condition: Condition?, beside: [String: String] = [:],
         mayStart: Bool, by actor: Actor, now: Timestamp
     ) async throws -> WrittenFileResult {
-        guard configuration.http.editing else { throw FileRefusal.editingIsOff }
+        try requireEditing()
         let path = try pathOrNew(kind, name)
         try Self.requireSize(text, path)
         if isThere(kind, name), Self.text(of: path).text == nil { throw FileRefusal.noText(file: path) }

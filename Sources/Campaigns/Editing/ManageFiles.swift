@@ -36,6 +36,11 @@ package struct ManageFiles: Sendable {
         self.zone = zone
     }
 
+    /// Throws ``FileRefusal/editingIsOff`` unless the configuration allows changes of files through the web.
+    package func requireEditing() throws {
+        guard configuration.http.editing else { throw FileRefusal.editingIsOff }
+    }
+
     /// Removes a slash at the end, so that each file has one path however its folder is written.
     private static func withoutSlash(_ folder: String) -> String {
         folder.count > 1 && folder.hasSuffix("/") ? String(folder.dropLast()) : folder

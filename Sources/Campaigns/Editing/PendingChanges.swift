@@ -163,7 +163,7 @@ extension ManageFiles {
 
     /// Replaces a file's text with the waiting text, if the file has not changed since the author saw it.
     package func release(_ id: Int64, by actor: Actor, now: Timestamp) async throws -> ChangeResult {
-        guard configuration.http.editing else { throw FileRefusal.editingIsOff }
+        try requireEditing()
         let change = try await pending(id)
         let result = try ChangeResult(change, self)
         let (kind, path) = (try kind(of: change), result.path)

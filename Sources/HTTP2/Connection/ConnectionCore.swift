@@ -221,10 +221,10 @@ extension ConnectionCore {
         if isFallingSilent, !isAborted { return hush() }
         while true {
             if isAborted { return close() }
-            let gatheredAt = (time: BootClock.now(), cycles: CycleCounter.now())
+            let gatheredAt = standstillMax == nil ? nil : (time: BootClock.now(), cycles: CycleCounter.now())
             guard output.gather(from: session, edit: { outputEdit?($0) }) else { return close() }
             if output.isEmpty { break }
-            if hasStoodStill(since: gatheredAt) {
+            if let gatheredAt, hasStoodStill(since: gatheredAt) {
                 end = .peer("the process stood still before it could write")
                 return close()
             }

@@ -63,6 +63,13 @@ struct Problem: Error, Codable, Sendable {
         detail = Self.ofDatabase
     }
 
+    /// Returns the problem of a refusal, which the page shows beside its form. Throws any other error.
+    static func refusal(_ error: any Error, for caller: Caller?) throws -> Problem {
+        let problem = Problem(error, for: caller)
+        guard problem.status < 500 || problem.status == 503 else { throw error }
+        return problem
+    }
+
     static let ofDatabase = "the store cannot do this now; the log says why: ask an admin for it"
 
     init(_ failure: Failure) {

@@ -186,7 +186,7 @@ struct CampaignAccess: Sendable {
 
     /// Deletes a template that no campaign uses. A caller confined to one app does not learn who uses it.
     func deleteTemplate(_ name: String, _ condition: ManageFiles.Condition?) async throws -> TemplateResult {
-        guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
+        try cases.files.requireEditing()
         try requireWritingTemplate(name)
         do {
             return try await cases.files.deleteTemplate(name, condition, by: caller.actor, now: cases.now)

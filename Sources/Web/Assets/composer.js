@@ -238,14 +238,8 @@
     unsaved?.scrollIntoView({ block: "center" });
   });
 
-  // A value usually has one line: Enter plans, as in other fields, and Shift+Enter inserts a line break.
-  const plan = document.getElementById("try");
-  for (const value of plan ? plan.querySelectorAll("textarea") : []) {
-    value.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-      event.preventDefault();
-      plan.requestSubmit(plan.querySelector("button"));
-    });
+  // The phones show the values, too.
+  for (const value of document.querySelectorAll("#try textarea")) {
     value.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(check, pause); });
   }
   tools();

@@ -1,4 +1,4 @@
-// Checks a campaign's text while a person types it. Without this script, the page's button checks the text.
+// Checks a campaign's text while a person types it, and plans by Enter in the values of a send. Without this script, the page's button checks the text.
 (() => {
   "use strict";
   const pause = 400, checkMax = 20000, checkAgain = 5000;

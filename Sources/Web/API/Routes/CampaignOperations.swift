@@ -105,7 +105,7 @@ struct CampaignOperations: Sendable {
     private func write(
         _ kind: ManageFiles.Kind, _ name: String, _ request: APIRequest, isAllowed: (String) throws -> Void
     ) async throws -> Response {
-        guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
+        try cases.files.requireEditing()
         let data = Data(try await request.collected(bytesMax: ManageFiles.bytesMax).readableBytesView)
         guard let text = String(validating: data, as: UTF8.self) else {
             throw Problem.invalid([.init(pointer: "", detail: "the body is not UTF-8 text; save it as UTF-8")])

@@ -42,8 +42,7 @@ struct ApprovalPages: Sendable {
             let asked = try await cases.askAgain(request.path("plan"), by: request.caller)
             return PageRequest.seeOther("/approvals/\(asked.digest)")
         } catch {
-            let problem = Problem(error, for: try request.caller)
-            guard problem.status < 500 || problem.status == 503 else { throw error }
+            let problem = try Problem.refusal(error, for: request.caller)
             return try await page(request, problem: problem)
         }
     }

@@ -34,7 +34,10 @@ struct CampaignPageBuilder: Sendable {
         self.name = name
     }
 
-    func page(_ input: CampaignPage.Input = .init(), draft: Draft? = nil) async throws -> CampaignPage {
+    /// - Parameter hasPhones: whether to render the notifications.
+    func page(
+        _ input: CampaignPage.Input = .init(), draft: Draft? = nil, hasPhones: Bool = true
+    ) async throws -> CampaignPage {
         let detail = try await cases.files.campaign(name, now: cases.now)
         let campaign = detail.campaign
         let mayStart = cases.files.mayStart(campaign)
@@ -67,7 +70,9 @@ struct CampaignPageBuilder: Sendable {
             try await put(draft, into: &page)
             for index in page.files.indices { page.files[index].isUnsaved = page.files[index].text != known[index] }
         }
-        await putPhones(input, draft, into: &page)
+        if hasPhones {
+            await putPhones(input, drafts: try texts(draft), of: "the text in the editor", into: &page)
+        }
         let carried =
             page.variables.map { FileEditor.Carried(name: "v.\($0.name)", value: $0.value) }
             + [.init(name: "device", value: input.device), .init(name: "variant", value: input.variant)]
@@ -75,18 +80,22 @@ struct CampaignPageBuilder: Sendable {
         return page
     }
 
-    /// Shows the draft's notifications. A draft with errors has none, so the page shows those of the saved text
-    /// instead.
-    private func putPhones(
-        _ input: CampaignPage.Input, _ draft: Draft?, into page: inout CampaignPage
+    /// Shows the notifications of unsaved texts. Texts with errors have none, so the page shows those of the saved
+    /// texts instead.
+    ///
+    /// - Parameters:
+    ///   - drafts: texts that are not saved, by path.
+    ///   - source: what the drafts come from, in words.
+    func putPhones(
+        _ input: CampaignPage.Input, drafts: [String: String], of source: String, into page: inout CampaignPage
     ) async {
         do {
-            page.phones = try await phones(input, drafts: try texts(draft))
+            page.phones = try await phones(input, drafts: drafts)
         } catch {
-            page.phones = draft == nil ? [] : (try? await phones(input, drafts: [:])) ?? []
+            page.phones = drafts.isEmpty ? [] : (try? await phones(input, drafts: [:])) ?? []
             page.phonesReason =
                 if !page.phones.isEmpty {
-                    "Shown as saved, because the text in the editor has errors."
+                    "Shown as saved, because \(source) has errors."
                 } else if Failure(error)?.kind == .notFound {
                     summary(of: error)
                 } else {
@@ -170,7 +179,7 @@ struct CampaignPageBuilder: Sendable {
     }
 
     /// - Parameter drafts: texts that are not saved, by path.
-    func phones(_ input: CampaignPage.Input, drafts: [String: String]) async throws -> [PhoneScreen] {
+    private func phones(_ input: CampaignPage.Input, drafts: [String: String]) async throws -> [PhoneScreen] {
         let source = try cases.files.source(name, drafts: drafts)
         let known = input.variables.filter { source.campaign.variables[$0.key] != nil }
         let definition = try source.definition(with: known, plannedAt: cases.now)

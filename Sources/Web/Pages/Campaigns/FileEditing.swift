@@ -37,7 +37,7 @@ struct FileEditing: Sendable {
     ///
     /// - Parameter beside: the drafts of other files that are saved next, by path.
     func save(_ draft: Draft, beside: [String: String] = [:]) async throws -> WrittenFileResult {
-        guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
+        try cases.files.requireEditing()
         try CampaignAccess(cases, caller).requireWriting(draft.kind, draft.file, text: draft.text)
         return try await cases.files.write(
             draft.kind, draft.file, text: draft.text, draft.condition, beside: beside, mayStart: caller.role.may(.run),

@@ -99,11 +99,9 @@ struct FileEditor: Sendable {
         let own = problems.filter { $0.path == path }
         let marks = Dictionary(own.map { ($0.line, $0.severity) }) { $0 == "error" ? $0 : $1 }
         gutter = (1...rows).map { Line(number: $0, mark: marks[$0] ?? "") }
-        let sorted = problems.filter { $0.severity == "error" } + problems.filter { $0.severity != "error" }
-        troubles = sorted.map { Trouble($0, in: $0.path == path ? lines : nil) }
-        let errors = problems.count { $0.severity == "error" }
-        isWrong = errors > 0
-        summary = Self.summary(errors: errors, warnings: problems.count - errors)
+        troubles = problems.map { Trouble($0, in: $0.path == path ? lines : nil) }.errorsFirst
+        isWrong = troubles.errors > 0
+        summary = troubles.summary
         isEditable = reason == nil
         self.reason = reason
         isSaved = false
@@ -126,6 +124,13 @@ struct FileEditor: Sendable {
             .map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : "s")" }
         return parts.isEmpty ? "no problem" : parts.joined(separator: " and ")
     }
+}
+
+extension [FileEditor.Trouble] {
+    var errors: Int { count { $0.severity == "error" } }
+    /// Both kinds keep their order.
+    var errorsFirst: Self { filter { $0.severity == "error" } + filter { $0.severity != "error" } }
+    var summary: String { FileEditor.summary(errors: errors, warnings: count - errors) }
 }
 
 extension FileEditor.Trouble {

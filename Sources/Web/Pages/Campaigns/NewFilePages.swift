@@ -86,7 +86,7 @@ struct NewFilePages: Sendable {
     }
 
     private func kind(_ request: PageRequest) throws -> ManageFiles.Kind {
-        guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
+        try cases.files.requireEditing()
         let word = request.path("kind")
         return try ManageFiles.Kind(rawValue: word).orThrow(
             Problem.notFound("\"\(word)\" cannot be created; only campaigns and templates can"))

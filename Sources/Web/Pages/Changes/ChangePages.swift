@@ -28,8 +28,7 @@ struct ChangePages: Sendable {
         do {
             try await body(id, reason.flatMap { $0.isEmpty ? nil : $0 }, try request.caller)
         } catch {
-            let problem = Problem(error, for: try request.caller)
-            guard problem.status < 500 || problem.status == 503 else { throw error }
+            let problem = try Problem.refusal(error, for: request.caller)
             return try await show(request, problem: problem)
         }
         return PageRequest.seeOther("/changes")

@@ -13,7 +13,6 @@ struct ComposerBuilder: Sendable {
 
     /// The texts of the two files with the form's changes.
     struct Edited: Sendable {
-        var files: ComposedFiles
         var fields: ComposerFields
         var drafts: [CampaignPageBuilder.Draft]
         /// The changed texts, by path.
@@ -27,44 +26,51 @@ struct ComposerBuilder: Sendable {
     /// Returns the page with the composer. If the form cannot show the files, the page shows them instead, and says
     /// why.
     ///
-    /// - Parameters:
-    ///   - fields: the form that was sent. `nil` for the saved files.
-    ///   - isPart: whether only the changing parts are needed.
+    /// - Parameter fields: the form that was sent. `nil` for the saved files.
     func page(_ input: CampaignPage.Input, _ fields: [String: String]? = nil) async throws -> CampaignPage {
-        var page = try await pages.page(input)
-        guard page.files.allSatisfy(\.isEditable) else { return page }
+        var page = try await pages.page(input, hasPhones: fields == nil)
+        let texts = try await putForm(fields, into: &page)
+        if fields != nil { await pages.putPhones(input, drafts: texts, of: "the form", into: &page) }
+        return page
+    }
+
+    /// Puts the form into the page, or the reason why there is none. Returns the form's texts by path, if they differ
+    /// from those of the files.
+    private func putForm(
+        _ fields: [String: String]?, into page: inout CampaignPage
+    ) async throws -> [String: String] {
+        guard page.files.allSatisfy(\.isEditable) else { return [:] }
         guard let files = files(of: page) else {
             page.filesReason =
                 "The form shows a campaign together with its template, and there is no such template file."
-            return page
+            return [:]
         }
         if let obstacle = files.obstacle {
             page.filesReason = obstacle
-            return page
+            return [:]
         }
         let posted = try fields.map { try Self.posted($0, over: files.fields) } ?? files.fields
         var form = form(files, posted, page)
         var texts: [String: String] = [:]
+        form.show(page.files.flatMap(\.troubles))
         do {
-            if let sent = fields {
+            if let fields {
                 let edited = try edited(page, files, posted)
                 texts = edited.texts
                 form = self.form(files, edited.fields, page)
                 form.isUnsaved = !edited.drafts.isEmpty
-                try await put(edited, input, into: &page, &form)
-                let problems = Self.problems(of: edited.fields, sent)
+                form.show(try await troubles(of: edited, in: page))
+                let problems = Self.problems(of: edited.fields, fields)
                 if !problems.isEmpty { form.show(problems) }
-            } else {
-                show(page.files.flatMap(\.troubles), in: &form)
             }
         } catch let fault as YAMLText.Fault {
             page.problem = [Self.summary(of: fault)]
         }
         form.nexts = try cases.files.starts(pages.name, drafts: texts, atMost: Self.startsShown, now: cases.now)
             .map(CampaignPage.Next.init)
-        try await offer(page, posted, in: &form)
+        await offer(try cases.files.topic(ofCampaign: pages.name) ?? "", posted, in: &form)
         page.composer = form
-        return page
+        return texts
     }
 
     /// Returns the changes that a form makes to the files of a page.
@@ -77,7 +83,7 @@ struct ComposerBuilder: Sendable {
 
     private func edited(_ page: CampaignPage, _ files: ComposedFiles, _ fields: ComposerFields) throws -> Edited {
         let new = try files.edited(fields)
-        var edited = Edited(files: files, fields: fields, drafts: [], texts: [:])
+        var edited = Edited(fields: fields, drafts: [], texts: [:])
         for (editor, text) in zip(page.files, [new.campaign, new.template]) where editor.text != text {
             let kind: ManageFiles.Kind = editor.kind == ManageFiles.Kind.campaign.rawValue ? .campaign : .template
             edited.drafts.append(.init(kind: kind, file: editor.file, text: text, etag: editor.etag))
@@ -138,36 +144,21 @@ struct ComposerBuilder: Sendable {
         return fields
     }
 
-    /// Shows what the changed texts mean: their problems and their notifications.
-    private func put(
-        _ edited: Edited, _ input: CampaignPage.Input, into page: inout CampaignPage, _ form: inout ComposerForm
-    ) async throws {
-        guard !edited.texts.isEmpty else { return show(page.files.flatMap(\.troubles), in: &form) }
+    /// Returns the problems of the two files with the changed texts.
+    private func troubles(of edited: Edited, in page: CampaignPage) async throws -> [FileEditor.Trouble] {
+        guard !edited.texts.isEmpty else { return page.files.flatMap(\.troubles) }
         let campaign = page.files[0]
         let text = edited.drafts.first { $0.kind == .campaign }?.text ?? campaign.text
         let access = CampaignAccess(cases, pages.caller)
-        let found = try await access.validated(.campaign, campaign.file, text: text, beside: edited.texts).problems
-        show(found.map { FileEditor.Trouble($0, in: nil) }, in: &form)
-        do {
-            page.phones = try await pages.phones(input, drafts: edited.texts)
-            page.phonesReason = nil
-        } catch {
-            page.phonesReason = "Shown as saved, because the form has errors."
-        }
+        return try await access.validated(.campaign, campaign.file, text: text, beside: edited.texts).problems
+            .map { FileEditor.Trouble($0, in: nil) }
     }
 
-    private func show(_ troubles: [FileEditor.Trouble], in form: inout ComposerForm) {
-        let errors = troubles.filter { $0.severity == "error" }
-        form.troubles = errors + troubles.filter { $0.severity != "error" }
-        form.isWrong = !errors.isEmpty
-        form.summary = FileEditor.summary(errors: errors.count, warnings: troubles.count - errors.count)
-    }
-
-    private func offer(_ page: CampaignPage, _ fields: ComposerFields, in form: inout ComposerForm) async throws {
-        let topic = try cases.files.topic(ofCampaign: pages.name) ?? ""
+    /// Offers the values to choose from. A form without them is better than none, so a failed read offers nothing.
+    private func offer(_ topic: String, _ fields: ComposerFields, in form: inout ComposerForm) async {
         let values = pages.caller.sees(topic) ? try? await cases.audienceValues.latest(topic) : nil
-        let segments = (try? await SegmentAccess(cases, pages.caller).all()) ?? []
-        form.offer(values ?? AudienceValuesResult(), segments: segments.map(\.name), fields)
+        let segments = try? await SegmentAccess(cases, pages.caller).all()
+        form.offer(values ?? AudienceValuesResult(), segments: segments?.map(\.name) ?? [], fields)
     }
 }
 
@@ -210,9 +201,6 @@ extension ComposerBuilder {
 
     /// Returns the tag of a language as files have it; `nil` if a text is no tag.
     static func language(_ text: String) -> String? {
-        guard let tag = LocaleTag(text.trimmingCharacters(in: .whitespaces)), let first = tag.subtags.first,
-            (2...3).contains(first.utf8.count)
-        else { return nil }
-        return tag.description
+        LocaleTag(written: text.trimmingCharacters(in: .whitespaces))?.description
     }
 }

@@ -178,9 +178,14 @@ struct ComposerForm: Sendable {
 
     /// Shows what a person has to correct in the form before its texts can be checked.
     mutating func show(_ problems: [String]) {
-        troubles = problems.map { .init(severity: "error", place: "", line: 0, summary: $0) }
-        isWrong = true
-        summary = FileEditor.summary(errors: problems.count, warnings: 0)
+        show(problems.map { .init(severity: "error", place: "", line: 0, summary: $0) })
+    }
+
+    /// Shows the problems of the two files.
+    mutating func show(_ found: [FileEditor.Trouble]) {
+        troubles = found.errorsFirst
+        isWrong = found.errors > 0
+        summary = found.summary
     }
 
     /// Adds the values to choose from: those of the devices, of the segments, and of the files.
@@ -194,7 +199,8 @@ struct ComposerForm: Sendable {
         }
         attributes = Self.choices("attribute", [], fields)
         versions = values.appVersions.map(\.name).sorted { $0.compare($1, options: .numeric) == .orderedDescending }
-        let others = values.locales.filter { !hasText(for: $0.name) }
+        let written = written
+        let others = values.locales.filter { !Self.hasText(for: $0.name, in: written) }
         let named = others.prefix(8).map { "\(Self.name(of: $0.name)) (\($0.devices.grouped) devices)" }
         missing =
             others.isEmpty
@@ -203,14 +209,19 @@ struct ComposerForm: Sendable {
         offered = others.map { .init(field: $0.name, label: Self.name(of: $0.name), devices: $0.devices.grouped) }
     }
 
-    /// Whether a device in a language gets a text in it, and not the usual one.
-    private func hasText(for locale: String) -> Bool {
-        guard let tag = LocaleTag(locale) else { return true }
+    /// A template with the form's languages, and no texts.
+    private var written: Template {
         var template = Template(name: "")
         template.alert = .localized(
             languages.compactMap { language in
                 LocaleTag(language.tag).map { .init(locale: $0, title: nil, subtitle: nil, body: nil) }
             })
+        return template
+    }
+
+    /// Whether a device in a language gets a text in it, and not the usual one.
+    private static func hasText(for locale: String, in template: Template) -> Bool {
+        guard let tag = LocaleTag(locale) else { return true }
         return template.localeChoice(for: tag).map { $0.fit != .fallback } ?? false
     }
 

@@ -30,7 +30,7 @@ struct ComposerPages: Sendable {
     private func save(
         _ request: PageRequest, _ builder: ComposerBuilder, _ fields: [String: String], _ input: CampaignPage.Input
     ) async throws -> Response {
-        let saved = try await builder.pages.page(input)
+        let saved = try await builder.pages.page(input, hasPhones: false)
         let edited: ComposerBuilder.Edited
         do {
             edited = try builder.edited(saved, fields)

@@ -15,12 +15,12 @@ struct NewCampaignPages: Sendable {
     }
 
     @Sendable private func show(_ request: PageRequest) async throws -> Response {
-        try requireEditing()
+        try cases.files.requireEditing()
         return try request.page(.newCampaign, title: "New campaign", try page(request, request.queryFields))
     }
 
     @Sendable private func create(_ request: PageRequest) async throws -> Response {
-        try requireEditing()
+        try cases.files.requireEditing()
         let caller = try request.caller
         let fields = try await request.form()
         let name = fields["name", default: ""].trimmingCharacters(in: .whitespaces)
@@ -32,7 +32,7 @@ struct NewCampaignPages: Sendable {
             }
             return try await create(name, kind.files(name: name, topic: topic), request)
         } catch {
-            let problem = try refusal(error, request)
+            let problem = try Problem.refusal(error, for: caller)
             var page = try page(request, fields)
             page.problem = problem.detail
             return try request.page(
@@ -41,14 +41,14 @@ struct NewCampaignPages: Sendable {
     }
 
     @Sendable private func copy(_ request: PageRequest) async throws -> Response {
-        try requireEditing()
+        try cases.files.requireEditing()
         let (caller, source) = (try request.caller, request.path("campaign"))
         try CampaignAccess(cases, caller).require(source)
         let name = try await request.form()["name", default: ""].trimmingCharacters(in: .whitespaces)
         do {
             return try await create(name, try cases.files.copy(of: source, as: name), request)
         } catch {
-            let problem = try refusal(error, request)
+            let problem = try Problem.refusal(error, for: caller)
             var page = try await ComposerBuilder(pages: CampaignPageBuilder(cases, caller, source)).page(.init())
             page.problem = problem.detail.split(separator: "\n").map(String.init)
             return try request.page(.campaign, title: page.name, page, status: .init(code: problem.status))
@@ -67,16 +67,6 @@ struct NewCampaignPages: Sendable {
         let held = try await cases.files.create(
             name, files, mayStart: caller.role.may(.run), by: caller.actor, now: cases.now)
         return PageRequest.seeOther(held.map { "/changes#change-\($0)" } ?? CampaignPage.address(name))
-    }
-
-    private func refusal(_ error: any Error, _ request: PageRequest) throws -> Problem {
-        let problem = Problem(error, for: try request.caller)
-        guard problem.status < 500 || problem.status == 503 else { throw error }
-        return problem
-    }
-
-    private func requireEditing() throws {
-        guard cases.configuration().http.editing else { throw FileRefusal.editingIsOff }
     }
 
     private func page(_ request: PageRequest, _ fields: [String: String]) throws -> NewCampaignPage {

@@ -91,8 +91,7 @@ struct CorrectionPages: Sendable {
         _ error: any Error, _ run: Run, _ page: CorrectionPage, _ request: PageRequest
     ) throws -> Response {
         var page = page
-        let problem = Problem(error, for: try request.caller)
-        guard problem.status < 500 || problem.status == 503 else { throw error }
+        let problem = try Problem.refusal(error, for: request.caller)
         page.problem = problem.detail.split(separator: "\n").map(String.init)
         return try answer(request, run, page, status: .init(code: problem.status))
     }

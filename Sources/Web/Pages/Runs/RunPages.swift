@@ -198,8 +198,7 @@ struct RunPages: Sendable {
         do {
             try await body(run, fields, try request.caller.actor)
         } catch {
-            let problem = Problem(error, for: try request.caller)
-            guard problem.status < 500 || problem.status == 503 else { throw error }
+            let problem = try Problem.refusal(error, for: request.caller)
             let now = try await cases.runs.run(run.id) ?? run
             return try await page(request, now, problem: problem.detail, status: .init(code: problem.status))
         }

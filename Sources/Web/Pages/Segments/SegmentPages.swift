@@ -59,8 +59,7 @@ struct SegmentPages: Sendable {
                 by: request.caller.actor, now: cases.now)
             return PageRequest.seeOther("/segments/\(name.inAddress)")
         } catch {
-            let problem = Problem(error, for: try request.caller)
-            guard problem.status < 500 || problem.status == 503 else { throw error }
+            let problem = try Problem.refusal(error, for: request.caller)
             form.problem = problem.detail
             if let refusal = error as? SegmentRefusal { form.show(refusal) }
             form.count = CountView(problems: cases.counting.problems(in: form.expression))
@@ -88,8 +87,7 @@ struct SegmentPages: Sendable {
                 try await cases.counting.count(
                     expression, topic: topic, pushType: PushType(rawValue: fields["push_type", default: ""]) ?? .alert))
         } catch {
-            let problem = Problem(error, for: try request.caller)
-            guard problem.status < 500 || problem.status == 503 else { throw error }
+            let problem = try Problem.refusal(error, for: request.caller)
             return CountView(problem: problem.detail)
         }
     }
@@ -148,8 +146,7 @@ struct SegmentPages: Sendable {
             let done = result.numbers.map { "\($0)" }.joined(separator: "-")
             return PageRequest.seeOther("/segments/\(name.inAddress)?done=\(done)")
         } catch {
-            let problem = Problem(error, for: try request.caller)
-            guard problem.status < 500 || problem.status == 503 else { throw error }
+            let problem = try Problem.refusal(error, for: request.caller)
             return try await show(request, problem: problem, done: nil, fields: fields)
         }
     }
@@ -165,8 +162,8 @@ extension SegmentPages {
             try await SegmentNames.found { try await cases.removeSegment(name, by: caller.actor) }
             return PageRequest.seeOther("/segments")
         } catch {
-            let problem = Problem(error, for: try request.caller)
-            guard problem.status < 500 || problem.status == 503, problem.status != 404 else { throw error }
+            let problem = try Problem.refusal(error, for: request.caller)
+            guard problem.status != 404 else { throw error }
             return try await show(request, problem: problem, done: nil)
         }
     }
