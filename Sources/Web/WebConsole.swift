@@ -87,7 +87,7 @@ package struct WebConsole: Sendable {
             let known = try APIRequest(request, context, asking, operation)
             return try await reading(for: asking, context, isChange: operation.isChange) {
                 try await TextThreads.serve(
-                    operation.id, readsTexts: operation.readsTexts, undeclared: undeclaredTexts
+                    operation.id, operation.permission, readsTexts: operation.readsTexts, undeclared: undeclaredTexts
                 ) { try await operation.handle(known) }
             }
         } catch {
@@ -113,7 +113,8 @@ package struct WebConsole: Sendable {
             let response = try await ViewerZone.$current.withValue(frame.zone) {
                 try await reading(for: known.visitor, context, isChange: page.isChange) {
                     try await TextThreads.serve(
-                        "\(page.method) \(page.path)", readsTexts: page.readsTexts, undeclared: undeclaredTexts
+                        "\(page.method) \(page.path)", page.permission, readsTexts: page.readsTexts,
+                        undeclared: undeclaredTexts
                     ) { try await page.handle(known) }
                 }
             }

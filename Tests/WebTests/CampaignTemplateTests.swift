@@ -44,7 +44,7 @@ struct CampaignTemplateTests {
         let json = """
             {"campaign": "c", "template": "t", "audience": "", "headers": {}, "reach": 1, "selected": 2,
              "by_environment": {"production": 1}, "sent_to": "PRODUCTION: 1 device", "by_zone": [], "by_variant": [], "suppressed": {"holdout": 1},
-             "in_quiet_hours": 0, "payload_limit_bytes": 4096, "refusals": ["no"], "plan": "p1",
+             "in_quiet_hours": 1, "quiet_hours": {"waiting": 1, "left_out": 0, "last_end_at": "2026-12-01T08:00:00Z"}, "payload_limit_bytes": 4096, "refusals": ["no"], "plan": "p1",
              "sent_before": {"run": 1, "occurrence": "o", "state": "finished", "created_at": "x", "summary": "s"},
              "refused_guards": [{"name": "max_reach", "message": "too many"}], "unset_variables": ["title"],
              "waves": [{"starts_at": "x", "devices": 1, "zones": ["UTC"], "expired": 0}],
@@ -64,6 +64,7 @@ struct CampaignTemplateTests {
             locale: "en", variant: nil, payloadMaxBytes: 400, limitBytes: 4096)
         var phone = PhoneScreen(notification, topic: "com.example.app", remarks: ["held out"])
         phone.lookedUp = ["loc-key X"]
+        (phone.picture, phone.buttons) = ("https://example.com/a.jpg", "EPISODE")
         phone.headline?.rest = "t"
         phone.subhead?.rest = "t"
         var page = CampaignPage(
@@ -81,6 +82,12 @@ struct CampaignTemplateTests {
         page.composer = composer
         page.composer?.nexts = page.nexts
         page.composer?.troubles = editor.troubles
+        page.composer?.troubles[0].fieldID = "c-badge"
+        var yours = ComposerFields(["badge": "1", "sound": "a"])
+        yours["link"] = "x"
+        page.composer?.conflict = ComposerConflict(
+            opened: ComposerFields(["badge": "0", "link": "x"]), yours: yours,
+            theirs: ComposerFields(["badge": "2", "link": "y"]))
         page.filesReason = "no"
         return page
     }

@@ -40,6 +40,7 @@ struct ComposerTests {
     {
         let text = try await scene.page(page, as: role).text
         return [
+            "opened": try #require(WebScene.field("opened", in: text)).replacing("&quot;", with: "\""),
             "etag.campaign": try #require(WebScene.field("etag.campaign", in: text)),
             "etag.template": try #require(WebScene.field("etag.template", in: text)), "do": "save",
         ]
@@ -120,13 +121,61 @@ struct ComposerTests {
     @Test func `the text of someone else is not overwritten`() async throws {
         try await Self.with { scene in
             let form = try await Self.form(scene)
-            try scene.folder.write(Self.commented.replacing("4h", with: "5h"), to: "campaigns/new-podcast.yaml")
+            let changed = Self.commented.replacing("4h", with: "5h").replacing("WenderCast", with: "Theirs")
+            try scene.folder.write(changed, to: "campaigns/new-podcast.yaml")
             let late = try await Self.post(scene, form, ["c.variables.show": "Mine", "c.alert.en.title": "Mine"])
             #expect(late.status == 412)
-            #expect(
-                late.text.contains("someone else changed the campaign") && late.text.contains("Save mine over theirs"))
+            #expect(late.text.contains("someone else changed the campaign"))
+            // The form has the changes of both. Only the field that both changed is listed with both values.
+            #expect(late.text.contains("name=\"c.alert.en.title\" value=\"Mine\""))
+            #expect(late.text.contains("name=\"c.expires_after\" value=\"5h\""))
+            #expect(late.text.contains("Taken over from the other person: Time for phones that are off."))
+            #expect(late.text.contains(">Value of show</a>: you both changed it"))
+            #expect(late.text.contains("<dd dir=\"auto\">Theirs</dd>") && !late.text.contains(">Title (English)</a>"))
+            let shown = try #require(WebScene.field("etag.campaign", in: late.text))
+            #expect(shown != form["etag.campaign"])
             #expect(scene.text(of: "campaigns/new-podcast.yaml")?.contains("5h") == true)
             #expect(scene.text(of: "templates/new-podcast.yaml") == WebScene.templateText)
+        }
+    }
+
+    @Test func `an error stands at its field, and the phones keep the typed text`() async throws {
+        try await Self.with { scene in
+            let form = try await Self.form(scene).merging(["part": "check", "do": "preview"]) { $1 }
+            let fields = ["c.guards.max_reach": "many", "c.alert.en.title": "Typed", "c.alert.de.body": "{{title"]
+            let both = try await Self.post(scene, form, fields)
+            #expect(both.text.contains("<a href=\"#c-guards-max_reach\">"))
+            #expect(both.text.contains("<a href=\"#c-alert-de-body\">"))
+            let one = try await Self.post(scene, form, fields.merging(["c.alert.de.body": "ok"]) { $1 })
+            #expect(one.text.contains("<p class=\"title\" dir=\"auto\">Typed</p>"))
+            let when = try await Self.post(scene, form, ["c.start": "once"])
+            #expect(when.text.contains("<a href=\"#c-at-date\">When: choose a date and a time.</a>"))
+            let page = try await scene.page(Self.page).text
+            for id in ["c-guards-max_reach", "c-alert-de-body", "c-at-date"] {
+                #expect(page.contains("id=\"\(id)\""), "\(id)")
+            }
+        }
+    }
+
+    @Test func `a new campaign and a copy take a title as people write it`() async throws {
+        try await Self.with { scene in
+            let made = try await scene.page(
+                "/new", form: ["name": "Winter Spécial!", "kind": "blank", "topic": "com.example.app"])
+            #expect(made.header("location") == "/campaigns/winter-special")
+            let copied = try await scene.page("\(Self.page)/copy", form: ["name": " Late Night Show "])
+            #expect(copied.header("location") == "/campaigns/late-night-show")
+            #expect(scene.text(of: "campaigns/late-night-show.yaml")?.contains("campaign: late-night-show") == true)
+        }
+    }
+
+    @Test func `a preview keeps the texts that were opened, so that a later save finds another person's change`()
+        async throws
+    {
+        try await Self.with { scene in
+            let form = try await Self.form(scene)
+            try scene.folder.write(Self.commented.replacing("4h", with: "5h"), to: "campaigns/new-podcast.yaml")
+            let shown = try await Self.post(scene, form, ["do": "preview", "c.alert.en.title": "Mine"])
+            #expect(WebScene.field("etag.campaign", in: shown.text) == form["etag.campaign"])
         }
     }
 

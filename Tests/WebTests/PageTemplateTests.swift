@@ -77,6 +77,7 @@ struct PageTemplateTests {
                 .init(payload: alert, locale: "en", variant: nil, payloadMaxBytes: 400, limitBytes: 4096),
                 topic: "com.example.app", remarks: ["r"])
             phone.lookedUp = ["loc-key X"]
+            (phone.picture, phone.buttons) = ("https://example.com/a.jpg", "EPISODE")
             phone.headline?.rest = "t"
             phone.subhead?.rest = "t"
             let fact = ApprovalPage.Fact(name: "a", now: "b", before: "c", differs: true)
@@ -103,7 +104,8 @@ struct PageTemplateTests {
     ]
 
     private static let approval = ApprovalList.Row(
-        address: "/", name: "a", excerpt: "w", state: "b", colour: "paused", reach: "1", devices: "1 device",
+        address: "/", name: "a", excerpt: "w", remark: "n", state: "b", colour: "paused", reach: "1",
+        devices: "1 device",
         asked: "c", hash: "p1", isOpen: true, outcome: "d", run: 1, askAddress: "/")
 
     private static func line() throws -> DevicePages.Line { DevicePages.Line(try golden(DeviceResult.self)) }

@@ -24,6 +24,8 @@ package struct ComposerFields: Hashable, Sendable {
         Set(names(behind: "alert.").compactMap { $0.split(separator: ".").first.map(String.init) })
     }
 
+    /// The usual names of an app's own key for the address of a picture.
+    package static let pictureKeys = ["image_url", "image", "media_url"]
     /// The parts of a text in one language.
     package static let textParts = ["title", "subtitle", "body"]
     package static let weekdays = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"]
@@ -45,6 +47,8 @@ package struct ComposedFiles: Sendable {
     let campaign: String
     /// The content of the template file. `nil` if it cannot be read.
     let content: FileNode?
+    /// The content of the campaign file. `nil` if it cannot be read.
+    let campaignContent: FileNode?
 
     /// - Parameters:
     ///   - campaign: the text of the campaign file.
@@ -55,7 +59,8 @@ package struct ComposedFiles: Sendable {
         fields = ComposerFields()
         (languages, variables, keysBeyond) = ([], [], [])
         content = Self.root(template)
-        guard let root = Self.root(campaign) else {
+        campaignContent = Self.root(campaign)
+        guard let root = campaignContent else {
             obstacle = "The campaign file cannot be read. Correct it in the file first."
             return
         }

@@ -8,9 +8,9 @@ enum TemplateFields {
 
     private static let plainKeys = ["default_locale", "sound", "badge", "interruption_level"]
     private static let texts = ["category", "thread_id"]
-    /// The usual names of an app's own key for the address that a tap opens, and for the picture.
+    /// The usual names of an app's own key for the address that a tap opens.
     private static let links = ["link_url", "link", "url", "deep_link"]
-    private static let images = ["image_url", "image", "media_url"]
+    private static let images = ComposerFields.pictureKeys
 
     static func read(_ root: FileNode) -> [String: String] {
         var values: [String: String] = [:]
@@ -47,13 +47,22 @@ enum TemplateFields {
     }
 
     static func beyond(_ root: FileNode) -> [String] {
-        let shown = Set(plainKeys + texts + ["template", "alert", "custom", "mutable_content"])
+        let shown = Set(fieldKeys + ["template", "alert", "custom", "mutable_content"])
         var keys = root.keys.filter { !shown.contains($0) }
         if let sound = root["sound"], sound.text == nil { keys.append("sound") }
         let own = root["custom"]?.keys ?? []
         let known = [key(of: links, in: root), key(of: images, in: root)]
         if own.contains(where: { !known.contains($0) }) { keys.append("custom") }
         return keys
+    }
+
+    /// The keys at the root of the file that are fields of their own.
+    static let fieldKeys = plainKeys + texts
+
+    /// Returns the field for an own key of the app: the link's or the picture's.
+    static func ownField(_ name: String, in root: FileNode) -> String? {
+        if name == key(of: links, in: root) { return "link" }
+        return name == key(of: images, in: root) ? "image" : nil
     }
 
     private static func key(of names: [String], in root: FileNode?) -> String {

@@ -1,3 +1,4 @@
+import Foundation
 package import Model
 
 /// The reason why a campaign or template file is not written. In each case the file stays unchanged.
@@ -57,6 +58,15 @@ package enum FileRefusal: Error, Hashable, Sendable, CustomStringConvertible {
 /// and no character that a shell or an editor would interpret.
 package enum FileName {
     private static let bytesMax = 100
+
+    /// Returns the file name for a title that a person typed, such as `winter-special` for `Winter Special`. A text
+    /// that is a file name, or that has no letter of one, stays as it is.
+    package static func name(for title: String) -> String {
+        let title = title.trimmingCharacters(in: .whitespaces)
+        guard problem(with: title) != nil else { return title }
+        let name = title.asName(lettersMax: 60)
+        return name.isEmpty ? title : name
+    }
 
     /// Returns the problem with a name, in words; `nil` if there is none.
     package static func problem(with name: String) -> String? {

@@ -68,10 +68,20 @@ package enum DefaultOccurrence {
         let first = given.compactMap { value in shown.range(of: value).map { (value, $0.lowerBound) } }
             .min { $0.1 < $1.1 }
         let text = first?.0 ?? shown
-        let plain = text.prefix(200).folding(options: [.diacriticInsensitive, .caseInsensitive], locale: nil)
-        let parts = plain.split { !($0.isASCII && ($0.isLetter || $0.isNumber)) }
+        return text.asName(lettersMax: lettersMax)
+    }
+}
+
+extension String {
+    /// The text as a name of lowercase ASCII letters, digits and hyphens, such as `winter-special` for
+    /// `Winter Special!`. Words that make the name too long are left out. Empty if no letter is left.
+    package func asName(lettersMax: Int) -> String {
+        let plain = prefix(200).folding(options: [.diacriticInsensitive, .caseInsensitive], locale: nil)
         var name = ""
-        for word in parts where name.count + word.count < lettersMax { name += (name.isEmpty ? "" : "-") + word }
+        for word in plain.split(whereSeparator: { !($0.isASCII && ($0.isLetter || $0.isNumber)) })
+        where name.count + word.count < lettersMax {
+            name += (name.isEmpty ? "" : "-") + word
+        }
         return name
     }
 }

@@ -91,6 +91,16 @@ package struct PlanResult: Codable, Hashable, Sendable {
         package var leftOut: Int
     }
 
+    /// The devices that are in quiet hours when their turn comes.
+    package struct Quiet: Codable, Hashable, Sendable {
+        /// Devices that get the push after their quiet hours.
+        package var waiting: Int
+        /// The time at which the last of them gets it; absent if no device waits.
+        package var lastEndAt: String?
+        /// Devices that get nothing: the policy is `drop`, the push expires first, or the zone is unknown.
+        package var leftOut: Int
+    }
+
     package struct Difference: Codable, Hashable, Sendable {
         package struct Change: Codable, Hashable, Sendable {
             package var variant: String?
@@ -151,6 +161,8 @@ package struct PlanResult: Codable, Hashable, Sendable {
     /// Absent if no frequency cap names the campaign's class.
     package var frequencyCaps: Capped?
     package var inQuietHours: Int
+    /// Absent in a campaign without quiet hours.
+    package var quietHours: Quiet?
     /// The local time at which each device has its turn; absent if all devices have their turn at one moment.
     package var localTime: String?
     package var waves: [WaveEntry]
@@ -205,6 +217,9 @@ package struct PlanResult: Codable, Hashable, Sendable {
                 lastSlotAt: capped.devices.lastSlotAt?.iso8601, leftOut: capped.devices.leftOut)
         }
         inQuietHours = plan.quiet.map { $0.waiting + $0.suppressed } ?? 0
+        quietHours = plan.quiet.map {
+            Quiet(waiting: $0.waiting, lastEndAt: $0.lastEnd?.iso8601, leftOut: $0.suppressed)
+        }
         localTime = definition.wall?.description
         waves = plan.waves.map(WaveEntry.init)
         texts = plan.blocks.map(Block.init)

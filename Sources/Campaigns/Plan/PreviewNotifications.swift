@@ -1,3 +1,4 @@
+import CampaignFiles
 import Foundation
 package import Model
 import Rendering
@@ -36,6 +37,10 @@ package struct PreviewResult: Codable, Hashable, Sendable {
         package var body: String?
         /// Texts that the app itself looks up, by the key of `aps.alert`: `loc-key`, `title-loc-key`.
         package var lookedUp: [String: String]
+        /// The category whose buttons the app shows; absent if there is none.
+        package var category: String?
+        /// The address of the picture that the app's extension loads; absent if there is none.
+        package var picture: String?
         package var payload: String
         package var bytes: Int
         /// The size with long device fields.
@@ -54,7 +59,12 @@ package struct PreviewResult: Codable, Hashable, Sendable {
             bytes = payload.utf8.count
             lookedUp = [:]
             let root = (try? JSONSerialization.jsonObject(with: Data(payload.utf8))) as? [String: Any]
-            let alert = (root?["aps"] as? [String: Any])?["alert"]
+            let system = root?["aps"] as? [String: Any]
+            category = system?["category"] as? String
+            if system?["mutable-content"] as? Int == 1 {
+                picture = ComposerFields.pictureKeys.lazy.compactMap { root?[$0] as? String }.first { !$0.isEmpty }
+            }
+            let alert = system?["alert"]
             if let text = alert as? String {
                 body = text
             } else if let parts = alert as? [String: Any] {

@@ -264,6 +264,15 @@ extension Correction.Kind {
     }
 }
 
+extension RunDefinition {
+    /// The name of the campaign whose files the run comes from: a correction has the files of the run that it corrects.
+    package var campaignOfFiles: String {
+        let name = campaign.name
+        guard let suffix = correction?.kind.suffix, name.hasSuffix(suffix) else { return name }
+        return String(name.dropLast(suffix.count))
+    }
+}
+
 extension Template {
     /// Returns a template that wakes the app and names the notification to remove. `recall` is the identifier that the
     /// app passes to `removeDeliveredNotifications(withIdentifiers:)`.

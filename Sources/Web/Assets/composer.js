@@ -9,13 +9,14 @@
   const reach = form.querySelector("output.reach");
   let timer, counter, running = null, isWaiting = false, counting = null, last = null;
 
-  const state = () => new URLSearchParams([...new FormData(form)].filter(([name]) => !name.startsWith("etag."))).toString();
+  const isTag = (name) => name.startsWith("etag.") || name === "opened";
+  const state = () => new URLSearchParams([...new FormData(form)].filter(([name]) => !isTag(name))).toString();
   const opened = state();
   const isTyped = () => "unsaved" in form.dataset || state() !== opened;
 
   // What is not saved survives the end of the session, and of the page, in this tab.
   const storage = (use) => { try { return use(sessionStorage); } catch { return null; /* Off, or full. */ } };
-  const tags = () => [...form.querySelectorAll('[name^="etag."]')];
+  const tags = () => [...form.elements].filter((field) => isTag(field.name));
   const keep = () => storage((kept) => isTyped()
     ? kept.setItem(place, JSON.stringify({ fields: state(), tags: tags().map((tag) => [tag.name, tag.value]) })) : kept.removeItem(place));
 
@@ -41,7 +42,7 @@
       }
     }
     for (const field of form.elements) {
-      if (!field.name || field.name.startsWith("etag.") || field.tagName === "BUTTON") continue;
+      if (!field.name || isTag(field.name) || field.tagName === "BUTTON") continue;
       if (field.type === "checkbox") field.checked = fields.has(field.name);
       else if (field.type === "radio") field.checked = fields.get(field.name) === field.value;
       else if (fields.has(field.name)) field.value = fields.get(field.name);
@@ -79,16 +80,21 @@
     target.replaceChildren(note);
   };
 
-  // One request at a time: the next one begins with what is typed until then.
-  const check = async () => {
-    if (running) { isWaiting = true; return; }
+  // Sends the form and the values, with one more field.
+  const send = (more) => {
     const fields = new URLSearchParams(new FormData(form));
     const values = document.getElementById("try");
     if (values) for (const [name, value] of new FormData(values)) {
       if (name.startsWith("v.") || name === "device" || name === "variant") fields.append(name, value);
     }
-    fields.set("part", "check");
-    running = fetch(address, { method: "POST", body: fields, redirect: "error", signal: AbortSignal.timeout(waitMax) });
+    for (const [name, value] of Object.entries(more)) fields.set(name, value);
+    return fetch(address, { method: "POST", body: fields, redirect: "error", signal: AbortSignal.timeout(waitMax) });
+  };
+
+  // One request at a time: the next one begins with what is typed until then.
+  const check = async () => {
+    if (running) { isWaiting = true; return; }
+    running = send({ part: "check" });
     try {
       const answer = await running, text = await answer.text();
       if (answer.status === 401) say("Not checked: your session has ended, and your changes are kept.", `/sign-in?next=${encodeURIComponent(location.pathname.replace(/\/(compose|check)$/, ""))}`);
@@ -119,10 +125,101 @@
     }
     tools();
     order();
+    mark();
   };
 
+  // Each error stands at its field, too.
+  const mark = () => {
+    for (const old of form.querySelectorAll(".fault")) old.remove();
+    for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
+    for (const link of form.querySelectorAll(".troubles .error a")) {
+      const field = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+      if (!field || !form.contains(field)) continue;
+      const note = document.createElement("span");
+      note.className = "fault bad";
+      note.textContent = link.textContent;
+      if (field.matches("input, select, textarea")) field.setAttribute("aria-invalid", "true");
+      field.after(note);
+    }
+  };
+  // A link to a field leads into a language that is folded.
+  form.addEventListener("click", (event) => {
+    const link = event.target.closest('.found a[href^="#"], .notice a[href^="#"]');
+    const field = link && document.getElementById(decodeURIComponent(link.hash.slice(1)));
+    if (!field) return;
+    event.preventDefault();
+    for (let outer = field.closest("details"); outer; outer = outer.parentElement.closest("details")) outer.open = true;
+    field.scrollIntoView({ block: "center" });
+    if (field.matches("input, select, textarea")) field.focus({ preventScroll: true });
+  });
+
+  // Adds the fields of a language without leaving the page.
+  const add = async (button) => {
+    const name = form.elements.language;
+    if (!name.value.trim()) { name.focus(); return; }
+    button.disabled = true;
+    try {
+      const answer = await send({ do: "language" });
+      if (!answer.ok) throw answer;
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const shown = [...form.querySelectorAll("[data-language]")];
+      const added = [...page.querySelectorAll("#composer [data-language]")]
+        .filter((one) => !shown.some((other) => other.dataset.language === one.dataset.language));
+      shown.at(-1)?.after(...added);
+      const found = page.querySelector('[data-target="found"]'), choice = page.getElementById("c-default_locale");
+      if (added.length) {
+        name.value = "";
+        if (choice) form.elements["c.default_locale"].innerHTML = choice.innerHTML;
+        for (const one of added) one.querySelector("input")?.focus();
+        form.dispatchEvent(new Event("input"));
+      } else if (found) {
+        form.querySelector('[data-target="found"]').replaceChildren(...found.childNodes);
+        mark();
+      }
+    } catch {
+      // The server's own page says why.
+      form.requestSubmit(button);
+      return;
+    } finally {
+      button.disabled = false;
+    }
+  };
+  form.querySelector('button[value="language"]')?.addEventListener("click", (event) => {
+    event.preventDefault();
+    add(event.currentTarget);
+  });
+  form.elements.language?.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    form.querySelector('button[value="language"]').click();
+  });
+
+  // A save with errors stays on the page, and shows them at their fields.
+  form.querySelector('button[value="save"]')?.addEventListener("click", async (event) => {
+    const button = event.currentTarget;
+    event.preventDefault();
+    button.disabled = true;
+    let isWrong = false;
+    try {
+      const answer = await send({ part: "check" });
+      if (answer.ok) {
+        show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+        isWrong = form.querySelector(".found .state.failed") !== null;
+      }
+    } catch { /* The save itself says what is wrong. */ }
+    button.disabled = false;
+    if (isWrong) {
+      form.querySelector(".troubles .error a, .troubles .error")?.click();
+      return;
+    }
+    form.requestSubmit(button);
+  });
+  for (const button of form.querySelectorAll('button[value="preview"]')) {
+    button.addEventListener("click", (event) => { event.preventDefault(); check(); });
+  }
+
   const count = async () => {
-    const who = [...new FormData(form)].filter(([name]) => name.startsWith("c.who") || name.startsWith("n."));
+    const who = [...new FormData(form)].filter(([name]) => /^(c\.who|c\.guards|n\.)/.test(name));
     const fields = new URLSearchParams(who).toString();
     if (fields === last || fields.includes("c.who=sql")) return;
     last = fields;
@@ -206,13 +303,13 @@
     letters();
     clearTimeout(timer);
     timer = setTimeout(check, pause);
-    if (/^(c\.who|n\.)/.test(event.target.name)) { clearTimeout(counter); counter = setTimeout(count, pause); }
+    if (/^(c\.who|c\.guards|n\.)/.test(event.target.name)) { clearTimeout(counter); counter = setTimeout(count, pause); }
   });
   // Ctrl+S or Cmd+S saves, as in other editors.
   form.addEventListener("keydown", (event) => {
     if (event.key !== "s" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
-    form.requestSubmit(form.querySelector('button[value="save"]'));
+    form.querySelector('button[value="save"]').click();
   });
   form.addEventListener("submit", () => {
     form.dataset.sent = "1";

@@ -4,25 +4,32 @@ import Synchronization
 
 /// The threads for requests that read texts of files. Checking the largest text takes up to 250 ms. The cooperative
 /// pool sends pushes and serves all other requests, so texts are not read on it. At most two texts are read at a time;
-/// later ones wait.
+/// later ones wait. A stop does not wait for them: it has a thread of its own.
 final class TextThreads: TaskExecutor {
-    static let shared = TextThreads()
+    static let shared = TextThreads(["text-1", "text-2"])
+    private static let stops = TextThreads(["stop"])
 
-    private let queues = [DispatchQueue(label: "text-1"), DispatchQueue(label: "text-2")]
+    private let queues: [DispatchQueue]
     private let count = Atomic(0)
+
+    private init(_ names: [String]) { queues = names.map { DispatchQueue(label: $0) } }
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        let index = count.wrappingAdd(1, ordering: .relaxed).oldValue & 1
-        queues[index].async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        let index = count.wrappingAdd(1, ordering: .relaxed).newValue.magnitude % queues.count.magnitude
+        queues[Int(index)].async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 
     /// Performs the work of a route, on these threads if the route declares that it reads texts. `undeclared` records
     /// any other route that reads a text.
     static func serve<Value: Sendable>(
-        _ route: String, readsTexts: Bool, undeclared: UndeclaredTexts, _ work: @Sendable () async throws -> Value
+        _ route: String, _ permission: AccessRole.Permission?, readsTexts: Bool, undeclared: UndeclaredTexts,
+        _ work: @Sendable () async throws -> Value
     ) async throws -> Value {
-        if readsTexts { return try await withTaskExecutorPreference(shared, operation: work) }
+        if readsTexts {
+            let isStop = permission == .halt || permission == .lift
+            return try await withTaskExecutorPreference(isStop ? stops : shared, operation: work)
+        }
         return try await TextWork.$reader.withValue(TextWork.Reader { undeclared.note(route) }, operation: work)
     }
 }

@@ -26,7 +26,12 @@ extension `The pages in a browser` {
             try await browser.wait(for: "document.querySelector('[name=\"c.variables.guest\"]')")
             try await browser.type("de", into: "[name=language]")
             try await browser.center("[name=language]")
-            try await browser.follow(browser.named("Add"))
+            // The fields of the language appear in the same page.
+            let visits = try await browser.script("return history.length") as? Int
+            try await browser.click(browser.named("Add"))
+            try await browser.wait(for: "document.querySelector('\(Self.german)')")
+            let visitsAfter = try await browser.script("return history.length") as? Int
+            #expect(visitsAfter == visits)
             try await browser.type("Neue Folge mit {{guest}}", into: Self.german)
             try await browser.type("{{title}} ist da.", into: "[name=\"c.alert.de.body\"]")
             try await browser.wait(for: "\(Self.phones).includes('Neue Folge mit <guest>')")
@@ -40,6 +45,19 @@ extension `The pages in a browser` {
             try await browser.wait(for: "\(reach).includes('would get the push')")
             let file = try demo.folder.read("demo/campaigns/winter.yaml")
             #expect(!file.contains("guest"))
+
+            // A save with an error stays on the page, and the error stands at its field.
+            let limit = "[name=\"c.guards.max_reach\"]"
+            try await browser.type("x", into: limit)
+            try await browser.center(".save .main")
+            try await browser.click(browser.named("Save"))
+            try await browser.wait(for: "document.querySelector('#c-guards-max_reach + .fault')")
+            let isWrong = try await browser.script("return document.querySelector('#c-guards-max_reach').ariaInvalid")
+            #expect(isWrong as? String == "true")
+            _ = try await browser.script(
+                "const field = document.querySelector('#c-guards-max_reach'); field.value = '1000';"
+                    + " field.dispatchEvent(new Event('input', { bubbles: true }))")
+            try await browser.wait(for: "!document.querySelector('.composer .fault')")
             try await browser.center(".save .main")
             try await browser.follow(browser.named("Save"))
             let notice = try await browser.text(".notice")

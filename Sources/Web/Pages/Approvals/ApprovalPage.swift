@@ -9,6 +9,8 @@ struct ApprovalList: Sendable {
         var name: String
         /// The first words that a phone shows, so that two plans of a campaign can be told apart.
         var excerpt: String?
+        /// What the asker tells the approvers.
+        var remark: String?
         var state: String
         var colour: String
         var reach: String
@@ -176,6 +178,7 @@ extension ApprovalList.Row {
         address = "/approvals/\(isOpen ? approval.digest : "\(approval.number)")"
         name = [approval.campaign, approval.occurrence].compactMap(\.self).joined(separator: " ")
         excerpt = approval.excerpt
+        remark = approval.note
         hash = approval.plan
         let signed = approval.signed
         state = !isOpen ? approval.state : (approval.missing == 0 ? "approved, " : "awaiting approval, ") + signed

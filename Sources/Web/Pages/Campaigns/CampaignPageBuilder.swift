@@ -89,10 +89,18 @@ struct CampaignPageBuilder: Sendable {
     func putPhones(
         _ input: CampaignPage.Input, drafts: [String: String], of source: String, into page: inout CampaignPage
     ) async {
+        let templates = page.files.filter { $0.kind == ManageFiles.Kind.template.rawValue }.map(\.path)
         do {
             page.phones = try await phones(input, drafts: drafts)
         } catch {
-            page.phones = drafts.isEmpty ? [] : (try? await phones(input, drafts: [:])) ?? []
+            // The words are right as long as the template is, whatever the campaign file says about audience and time.
+            let typed = drafts.filter { templates.contains($0.key) }
+            if typed.count < drafts.count, let screens = try? await phones(input, drafts: typed) {
+                page.phones = screens
+                page.phonesReason = "Default values are shown as saved, because \(source) has errors."
+                return
+            }
+            page.phones = typed.isEmpty ? [] : (try? await phones(input, drafts: [:])) ?? []
             page.phonesReason =
                 if !page.phones.isEmpty {
                     "Shown as saved, because \(source) has errors."

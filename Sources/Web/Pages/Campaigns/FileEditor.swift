@@ -23,8 +23,13 @@ struct FileEditor: Sendable {
         /// A place such as `line 14, column 9`. It contains the file's name if the problem is in another file.
         var place: String
         var line: Int
+        var column = 0
+        /// The path of the file. Empty for a problem of the form.
+        var path = ""
         /// The message of `fanfare validate`.
         var summary: String
+        /// The identifier of the form's field that the problem concerns. `nil` if the form does not show it.
+        var fieldID: String?
         var excerpt: Excerpt?
     }
 
@@ -137,7 +142,7 @@ extension FileEditor.Trouble {
     /// - Parameter lines: the lines of the editor's text. `nil` if the problem is in another file.
     init(_ problem: ValidationResult.Problem, in lines: [String]?) {
         severity = problem.severity
-        line = problem.line
+        (line, column, path) = (problem.line, problem.column, problem.path)
         let spot = problem.line > 0 ? "line \(problem.line), column \(problem.column)" : "the whole file"
         let file = (problem.path as NSString).lastPathComponent
         place = lines == nil ? "\(file), \(spot)" : spot

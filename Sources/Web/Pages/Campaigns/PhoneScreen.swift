@@ -31,6 +31,10 @@ struct PhoneScreen: Sendable {
     var headline: Text?
     var subhead: Text?
     var message: Text?
+    /// The address of the picture that the app's extension loads. `nil` if there is none.
+    var picture: String?
+    /// The category whose buttons the app shows below the opened notification. `nil` if there is none.
+    var buttons: String?
     /// The texts that the app itself looks up, such as `loc-key NEW_EPISODE`.
     var lookedUp: [String]
     var isSilent: Bool
@@ -58,6 +62,7 @@ struct PhoneScreen: Sendable {
         subhead = notification.subtitle.map { Self.cut($0, lines: 1, units: Self.headingUnits) }
         message = notification.body.map { Self.cut($0, lines: Self.bodyLines, units: Self.lineUnits) }
         lookedUp = notification.lookedUp.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+        (picture, buttons) = (notification.picture, notification.category)
         isSilent = !notification.isVisible
         isCut = [headline, subhead, message].contains { $0?.rest != nil }
         let most = max(notification.payloadMaxBytes, notification.bytes)

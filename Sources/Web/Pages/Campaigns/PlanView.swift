@@ -42,6 +42,9 @@ struct PlanView: Sendable {
 
     var when: String
     var reach: String
+    /// The devices that do not get the push at once because of their quiet hours, as a sentence. `nil` if there are
+    /// none.
+    var quiet: String?
     /// The environments in words.
     var sentTo: String
     var isProduction: Bool
@@ -62,6 +65,7 @@ struct PlanView: Sendable {
         when = isNow ? "now" : next.map { "at its next time, \($0)" } ?? "now"
         let left = plan.selected - plan.reach
         reach = plan.reach.counted("device")
+        quiet = plan.quietHours.flatMap { Self.summary($0, of: plan.reach) }
         sentTo = plan.sentTo.isEmpty ? reach : plan.sentTo
         isProduction = plan.byEnvironment[PushEnvironment.production.rawValue, default: 0] > 0
         isEmpty = plan.reach == 0
@@ -99,7 +103,6 @@ struct PlanView: Sendable {
                 name: "Variants",
                 value: plan.byVariant.map { "\($0.name) \($0.devices.grouped) (template \($0.template))" }
                     .joined(separator: ", ")))
-        if plan.inQuietHours > 0 { facts.append(Fact(name: "In quiet hours", value: plan.inQuietHours.grouped)) }
         if let silent = plan.silentBudget, silent.usedUp > 0 {
             facts.append(Fact(name: "Silent budget used up", value: silent.usedUp.grouped))
         }
@@ -120,6 +123,16 @@ struct PlanView: Sendable {
         }
         facts += (plan.lint ?? []).map { Fact(name: "Look again", value: $0) }
         return facts.filter { !$0.value.isEmpty }
+    }
+
+    private static func summary(_ quiet: PlanResult.Quiet, of reach: Int) -> String? {
+        let atOnce = reach - quiet.waiting - quiet.leftOut
+        let last = quiet.lastEndAt.map { ", the last at \($0.shownTimeAndZone)" } ?? ""
+        let parts = [
+            quiet.waiting > 0 ? "\(quiet.waiting.grouped) after their quiet hours\(last)" : nil,
+            quiet.leftOut > 0 ? "\(quiet.leftOut.grouped) not at all, because of their quiet hours" : nil,
+        ].compactMap(\.self)
+        return parts.isEmpty ? nil : "\(atOnce.grouped) get it at once; \(parts.joined(separator: "; "))."
     }
 
     private static func difference(_ difference: PlanResult.Difference, now: Int) -> [Fact] {

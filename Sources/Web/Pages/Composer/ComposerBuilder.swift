@@ -52,13 +52,14 @@ struct ComposerBuilder: Sendable {
         let posted = try fields.map { try Self.posted($0, over: files.fields) } ?? files.fields
         var form = form(files, posted, page)
         var texts: [String: String] = [:]
-        form.show(page.files.flatMap(\.troubles))
+        form.show(located(page.files.flatMap(\.troubles), in: files, page))
         do {
             if let fields {
                 let edited = try edited(page, files, posted)
                 texts = edited.texts
                 form = self.form(files, edited.fields, page)
                 form.isUnsaved = !edited.drafts.isEmpty
+                form.keepOpened(fields)
                 form.show(try await troubles(of: edited, in: page))
                 let problems = Self.problems(of: edited.fields, fields)
                 if !problems.isEmpty { form.show(problems) }
@@ -71,6 +72,24 @@ struct ComposerBuilder: Sendable {
         await offer(try cases.files.topic(ofCampaign: pages.name) ?? "", posted, in: &form)
         page.composer = form
         return texts
+    }
+
+    /// Returns the page with the form's changes to files that another person has changed since the form was opened.
+    func merged(_ input: CampaignPage.Input, _ form: [String: String]) async throws -> CampaignPage {
+        let saved = try await pages.page(input, hasPhones: false)
+        let known = files(of: saved)?.fields ?? ComposerFields()
+        let conflict = ComposerConflict(
+            opened: ComposerConflict.fields(of: form["opened", default: ""]),
+            yours: try Self.posted(form, over: known), theirs: known)
+        // The form has seen their texts now.
+        let both = form.filter { !$0.key.hasPrefix("c.") && !$0.key.hasPrefix("etag.") && $0.key != "opened" }
+            .merging(conflict.merged.values.map { ("c.\($0.key)", $0.value) }) { $1 }
+        var page = try await page(input, both)
+        page.composer?.conflict = conflict
+        page.problem = [
+            "Not saved: someone else changed the campaign after you opened it. Check the form, and save again."
+        ]
+        return page
     }
 
     /// Returns the changes that a form makes to the files of a page.
@@ -146,12 +165,29 @@ struct ComposerBuilder: Sendable {
 
     /// Returns the problems of the two files with the changed texts.
     private func troubles(of edited: Edited, in page: CampaignPage) async throws -> [FileEditor.Trouble] {
-        guard !edited.texts.isEmpty else { return page.files.flatMap(\.troubles) }
         let campaign = page.files[0]
         let text = edited.drafts.first { $0.kind == .campaign }?.text ?? campaign.text
+        let template = edited.drafts.first { $0.kind == .template }?.text ?? page.files[1].text
+        let files = ComposedFiles(campaign: text, template: template)
+        guard !edited.texts.isEmpty else { return located(page.files.flatMap(\.troubles), in: files, page) }
         let access = CampaignAccess(cases, pages.caller)
-        return try await access.validated(.campaign, campaign.file, text: text, beside: edited.texts).problems
-            .map { FileEditor.Trouble($0, in: nil) }
+        let found = try await access.validated(.campaign, campaign.file, text: text, beside: edited.texts).problems
+        return located(found.map { FileEditor.Trouble($0, in: nil) }, in: files, page)
+    }
+
+    /// Adds the fields that the problems concern.
+    private func located(
+        _ troubles: [FileEditor.Trouble], in files: ComposedFiles, _ page: CampaignPage
+    ) -> [FileEditor.Trouble] {
+        troubles.map { trouble in
+            guard
+                let isTemplate = [page.files[0].path, page.files[1].path].firstIndex(of: trouble.path).map({ $0 == 1 })
+            else { return trouble }
+            var trouble = trouble
+            trouble.fieldID = files.field(line: trouble.line, column: trouble.column, isTemplate: isTemplate)
+                .map(ComposerForm.id)
+            return trouble
+        }
     }
 
     /// Offers the values to choose from. A form without them is better than none, so a failed read offers nothing.
@@ -179,22 +215,26 @@ extension ComposerFields {
 
 extension ComposerBuilder {
     /// Returns what a person has to correct in the fields themselves, in words of the form.
-    static func problems(of fields: ComposerFields, _ form: [String: String]) -> [String] {
-        var problems: [String] = []
+    static func problems(of fields: ComposerFields, _ form: [String: String]) -> [FileEditor.Trouble] {
+        var problems: [FileEditor.Trouble] = []
+        func add(_ field: String, _ summary: String) {
+            problems.append(
+                .init(severity: "error", place: "", line: 0, summary: summary, fieldID: ComposerForm.id(field)))
+        }
         if fields["start"] == "once", fields["at.date"].isEmpty || fields["at.time"].isEmpty {
-            problems.append("When: choose a date and a time.")
+            add(fields["at.date"].isEmpty ? "at.date" : "at.time", "When: choose a date and a time.")
         }
         if fields["start"] == "repeat", fields["repeat.time"].isEmpty, fields["repeat.cron"].isEmpty {
-            problems.append("When: choose a time.")
+            add("repeat.time", "When: choose a time.")
         }
         if fields["who"] == "choose" {
-            if fields.audience.isEmpty { problems.append("Who: choose at least one condition, or Everyone.") }
+            if fields.audience.isEmpty { add("who", "Who: choose at least one condition, or Everyone.") }
             if !fields["who.seen"].isEmpty, Int(fields["who.seen"]).map({ $0 < 1 }) ?? true {
-                problems.append("Who: “Seen within” takes a number of days.")
+                add("who.seen", "Who: “Seen within” takes a number of days.")
             }
         }
         if form["do"] == "language", let text = form["language"], language(text) == nil {
-            problems.append("“\(text.onOneLine)” is no language. Write its tag, for example de or pt-BR.")
+            add("language", "“\(text.onOneLine)” is no language. Write its tag, for example de or pt-BR.")
         }
         return problems
     }

@@ -41,6 +41,9 @@ struct ComposerForm: Sendable {
     var address: String
     var campaignTag: String
     var templateTag: String
+    /// The fields of the saved files, for ``ComposerConflict``.
+    var opened: String
+    var conflict: ComposerConflict?
     var isUnsaved = false
     var isSaved = false
     /// The problems of the two files, errors first.
@@ -109,6 +112,7 @@ struct ComposerForm: Sendable {
         self.address = address
         self.campaignTag = campaignTag
         self.templateTag = templateTag
+        opened = ComposerConflict.text(of: files.fields)
         (link, image, sound) = (fields["link"], fields["image"], fields["sound"])
         (badge, category, thread) = (fields["badge"], fields["category"], fields["thread_id"])
         (isForEveryone, isChosen) = (fields["who"] == "everyone", fields["who"] == "choose")
@@ -137,7 +141,7 @@ struct ComposerForm: Sendable {
             ["", "passive", "active", "time-sensitive", "critical"], chosen: fields["interruption_level"])
         putLanguages(files, fields)
         putVariables(files, fields)
-        zones = TimeZone.knownTimeZoneIdentifiers
+        zones = ["UTC"] + TimeZone.knownTimeZoneIdentifiers.filter { !["GMT", "UTC"].contains($0) }
     }
 
     private static let weekdayNames = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
@@ -176,9 +180,14 @@ struct ComposerForm: Sendable {
         }
     }
 
-    /// Shows what a person has to correct in the form before its texts can be checked.
-    mutating func show(_ problems: [String]) {
-        show(problems.map { .init(severity: "error", place: "", line: 0, summary: $0) })
+    /// Returns the identifier of a field on the page, such as `c-alert-de-title`.
+    static func id(_ field: String) -> String { "c-" + field.replacing(".", with: "-") }
+
+    /// Keeps what the visitor opened, so that a save finds out whether another person has changed a file since.
+    mutating func keepOpened(_ form: [String: String]) {
+        campaignTag = form["etag.campaign", default: campaignTag]
+        templateTag = form["etag.template", default: templateTag]
+        opened = form["opened", default: opened]
     }
 
     /// Shows the problems of the two files.

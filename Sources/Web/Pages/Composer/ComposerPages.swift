@@ -61,7 +61,7 @@ struct ComposerPages: Sendable {
                 let written = try await builder.pages.editing.save(draft, beside: edited.texts)
                 isHeld = isHeld || written.held != nil
             } catch let refusal as FileRefusal {
-                return try await refused(refusal, draft, request, builder, fields, input)
+                return try await refused(refusal, request, builder, fields, input)
             }
         }
         // The page says that the text waits, not that it was saved.
@@ -69,20 +69,14 @@ struct ComposerPages: Sendable {
             CampaignPage.address(builder.pages.name, input, and: isHeld ? "held=compose" : "saved=compose"))
     }
 
-    /// Returns the form again, or both texts if another user changed the file.
+    /// Returns the form again. If another user changed a file, the form has the changes of both.
     private func refused(
-        _ refusal: FileRefusal, _ draft: CampaignPageBuilder.Draft,
-        _ request: PageRequest, _ builder: ComposerBuilder, _ fields: [String: String], _ input: CampaignPage.Input
+        _ refusal: FileRefusal, _ request: PageRequest, _ builder: ComposerBuilder, _ fields: [String: String],
+        _ input: CampaignPage.Input
     ) async throws -> Response {
         var page: CampaignPage
         if case .changedMeanwhile = refusal {
-            page = try await builder.pages.page(input, draft: draft)
-            if let index = page.files.firstIndex(where: { $0.kind == draft.kind.rawValue && $0.file == draft.file }) {
-                try await builder.pages.editing.show(refusal, of: draft, in: &page.files[index])
-            }
-            page.problem = [
-                "Not saved: someone else changed the \(draft.kind.rawValue) after you opened it. Compare the two texts below."
-            ]
+            page = try await builder.merged(input, fields)
         } else {
             page = try await builder.page(input, fields)
             page.problem =
@@ -98,8 +92,15 @@ struct ComposerPages: Sendable {
         let builder = try builder(request)
         let fields = try ComposerBuilder.posted(try await request.form(), over: ComposerFields())
         let topic = try cases.files.topic(ofCampaign: builder.pages.name) ?? ""
-        let view = try await SegmentPages(cases: cases).counted(
+        var view = try await SegmentPages(cases: cases).counted(
             fields.audience, ["topic": topic, "push_type": PushType.alert.rawValue], request)
+        if let devices = view.devices {
+            if let most = Int(fields["guards.max_reach"]), devices > most {
+                view.problem = "More than the limit of \(most.grouped): the send would be refused."
+            } else if let least = Int(fields["guards.min_reach"]), devices < least {
+                view.problem = "Fewer than the limit of \(least.grouped): the send would be refused."
+            }
+        }
         return request.fragment(try PageTemplate.count.render(view))
     }
 

@@ -23,7 +23,7 @@ struct NewCampaignPages: Sendable {
         try cases.files.requireEditing()
         let caller = try request.caller
         let fields = try await request.form()
-        let name = fields["name", default: ""].trimmingCharacters(in: .whitespaces)
+        let name = FileName.name(for: fields["name", default: ""])
         let kind = CampaignGallery(rawValue: fields["kind", default: ""]) ?? .blank
         do {
             let topic = fields["topic", default: ""]
@@ -44,7 +44,7 @@ struct NewCampaignPages: Sendable {
         try cases.files.requireEditing()
         let (caller, source) = (try request.caller, request.path("campaign"))
         try CampaignAccess(cases, caller).require(source)
-        let name = try await request.form()["name", default: ""].trimmingCharacters(in: .whitespaces)
+        let name = FileName.name(for: try await request.form()["name", default: ""])
         do {
             return try await create(name, try cases.files.copy(of: source, as: name), request)
         } catch {

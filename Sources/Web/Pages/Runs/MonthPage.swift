@@ -45,13 +45,15 @@ struct MonthPage: Sendable {
         before = "/runs/month?m=\(month.previous.text)"
         after = "/runs/month?m=\(month.next.text)"
         self.isCut = isCut
+        let corrections = runs.count { $0.definition.correction != nil }
         let accepted = runs.reduce(0) { $0 + $1.counts.accepted }
         facts = [
-            Fact(name: "Broadcasts", value: runs.count.grouped),
+            Fact(name: "Broadcasts", value: (runs.count - corrections).grouped),
             Fact(name: "Accepted notifications", value: accepted.grouped),
             Fact(name: "Largest audience", value: (runs.map(\.counts.audience).max() ?? 0).grouped),
             Fact(name: "Tokens removed", value: gone.values.reduce(0, +).grouped),
         ]
+        if corrections > 0 { facts.append(Fact(name: "Corrections of broadcasts", value: corrections.grouped)) }
         if let devices, devices > 0 {
             let tenths = (accepted * 10 + devices / 2) / devices
             facts.append(Fact(name: "Per active device, on average", value: "\(tenths / 10).\(tenths % 10)"))

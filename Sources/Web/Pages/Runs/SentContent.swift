@@ -17,9 +17,9 @@ struct SentContent: Sendable {
 
     init(_ definition: RunDefinition) {
         excerpt = definition.excerpt(in: [])
-        campaign = definition.campaign.name
+        campaign = definition.campaignOfFiles
         topic = definition.campaign.topic
-        campaignAddress = CampaignPage.address(definition.campaign.name)
+        campaignAddress = CampaignPage.address(campaign)
         let audience = definition.campaign.audienceSQL ?? definition.campaign.audience.source
         facts =
             [

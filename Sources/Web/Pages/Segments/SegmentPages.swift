@@ -317,6 +317,8 @@ struct CountView: Sendable {
     var problem: String?
     /// The number of devices that a push would reach. `nil` if the expression cannot be counted.
     var reach: String?
+    /// The same number. `nil` if the expression cannot be counted.
+    var devices: Int?
     var selected = ""
     var parts: [Part] = []
 
@@ -330,6 +332,7 @@ struct CountView: Sendable {
 
     init(_ count: ExpressionCountResult) {
         reach = count.reach.grouped
+        devices = count.reach
         selected = count.selected.grouped
         let reasons = count.suppressed.filter { $0.value > 0 }.sorted { $0.key < $1.key }
             .map { Part(label: "not sent to: " + $0.key.withSpaces, count: $0.value.grouped) }
