@@ -83,7 +83,7 @@ let package = Package(
                 metrics, serviceLifecycle, unixSignals,
             ],
             // The examples of campaigns/ and templates/, for the demo: links, so that there is one copy.
-            resources: [.embedInCode("Examples")],
+            resources: [.embedInCode("Examples"), .embedInCode("Units")],
             swiftSettings: strict,
             linkerSettings: linkedRuntime
         ),

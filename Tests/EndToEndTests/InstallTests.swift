@@ -11,6 +11,8 @@ import Testing
 
     private static let units = [
         "fanfare.service", "fanfare-run@.service", "fanfare-resume@.service", "fanfare-run@.timer",
+        "fanfare-backup.service",
+        "fanfare-backup.timer",
     ]
 
     /// Only looked at, so one is enough.
@@ -40,7 +42,7 @@ import Testing
 
     @Test(
         .enabled(if: hasAnalyzer, "systemd-analyze is not on this machine"),
-        arguments: ["fanfare.service", "fanfare-run@.service", "fanfare-resume@.service"])
+        arguments: ["fanfare.service", "fanfare-run@.service", "fanfare-resume@.service", "fanfare-backup.service"])
     func `has services with an exposure under 2`(unit: String) throws {
         let (folder, prefix) = try Self.shared.get()
         let result = try analyze(
@@ -161,7 +163,7 @@ import Testing
     }
 
     /// Refused, libdispatch writes a line for each of its threads; allowed, it is refused by the kernel all the same.
-    @Test(arguments: ["fanfare.service", "fanfare-run@.service", "fanfare-resume@.service"])
+    @Test(arguments: ["fanfare.service", "fanfare-run@.service", "fanfare-resume@.service", "fanfare-backup.service"])
     func `has services whose journal is not filled by libdispatch, and that are as closed as before`(unit: String)
         throws
     {

@@ -169,6 +169,8 @@ struct InstallLayout {
             File(path: "\(units)/fanfare-run@.service", text: located(PackageResources.fanfare_run_service)),
             File(path: "\(units)/fanfare-resume@.service", text: located(PackageResources.fanfare_resume_service)),
             File(path: "\(units)/fanfare-run@.timer", text: located(PackageResources.fanfare_run_timer)),
+            File(path: "\(units)/fanfare-backup.service", text: located(PackageResources.fanfare_backup_service)),
+            File(path: "\(units)/fanfare-backup.timer", text: located(PackageResources.fanfare_backup_timer)),
             File(path: "\(sysusers)/fanfare.conf", text: located(PackageResources.fanfare_sysusers)),
         ]
     }
