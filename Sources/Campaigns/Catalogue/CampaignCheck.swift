@@ -12,6 +12,8 @@ package struct CampaignCheck {
     package var template: TemplateSource?
     /// The largest payload of each text; empty if there is none or the files have errors.
     package var sizes: [Size] = []
+    /// Whether a variable has no value yet, so that the sizes assume one.
+    package var assumesValues = false
     /// The languages of the app's devices in which the campaign has no text; `nil` if there are none, or they are
     /// unknown.
     package var fallbackLanguages: [String]?
@@ -63,6 +65,7 @@ package struct CampaignCheck {
         let variables = campaign.variables.mapValues {
             $0.hasVisibleSign ? $0 : String(repeating: "x", count: Planner.fieldMaxBytes)
         }
+        assumesValues = campaign.variables.values.contains { !$0.hasVisibleSign }
         let definition = RunDefinition(
             campaign: campaign, template: content.template, variantTemplates: content.variantTemplates,
             variables: variables, plannedAt: Timestamp(milliseconds: 0))

@@ -32,6 +32,9 @@ package struct StartCampaign: Sendable {
         /// The audience; `nil` until it is counted, which happens once for each start.
         fileprivate var reach: Reach?
         fileprivate let scheduled: ScheduledOccurrence?
+
+        /// Whether the occurrence is one of the campaign's schedule.
+        package var isScheduled: Bool { scheduled != nil }
     }
 
     /// The result of a start.

@@ -104,7 +104,9 @@ struct ValidateCommand: AsyncParsableCommand {
         for diagnostic in checked.diagnostics { Console.print(diagnostic.description) }
         for check in checked.checks where check.isRight {
             let sizes = check.sizes.map { "\($0.text) \($0.bytes)" }.joined(separator: ", ")
-            let limit = check.sizes.first.map { "; at most \($0.limit) bytes allowed" } ?? ""
+            let assumed =
+                check.assumesValues ? "; a value that is not given yet counts as \(Planner.fieldMaxBytes) bytes" : ""
+            let limit = check.sizes.first.map { "; at most \($0.limit) bytes allowed\(assumed)" } ?? ""
             Console.print("\(check.path): ok" + (sizes.isEmpty ? "" : " (largest payload: \(sizes)\(limit))"))
             if let languages = check.fallbackLanguages { Console.print(Self.summary(languages, check)) }
         }

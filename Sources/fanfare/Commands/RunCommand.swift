@@ -177,6 +177,15 @@ struct RunCommand: AsyncParsableCommand {
         }
     }
 
+    /// Says that a send by hand does not replace the next start of the schedule.
+    private func noteSchedule(of definition: RunDefinition, at now: Timestamp) {
+        let schedule = definition.campaign.schedule
+        guard let next = schedule.flatMap(Timetable.init)?.next(after: now) else { return }
+        Console.note(
+            "note: \(definition.campaign.name) also starts by its schedule, next at \(next.startsAt.iso8601); "
+                + "this send does not replace that start")
+    }
+
     /// Returns the existing run that this call means, or `nil`.
     private func known(_ campaign: String, _ session: Session) async throws -> Run? {
         let starting = session.useCases.start
@@ -190,6 +199,7 @@ struct RunCommand: AsyncParsableCommand {
         let starting = session.useCases.start
         var prepared = try await starting.prepare(given, occurrence: occurrence)
         var sending = try await CommandSender.reporting(session, log)
+        if !prepared.isScheduled { noteSchedule(of: prepared.definition, at: session.clock.now()) }
         if wait == false { try await ExecuteRun.requireDaemon(session.runs) }
         if let missed = try await starting.missed(prepared, by: session.actor, now: session.now) {
             return try await sending.execute(missed, wait: wait, json: json)

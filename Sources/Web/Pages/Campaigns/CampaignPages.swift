@@ -129,7 +129,7 @@ struct CampaignPages: Sendable {
     ) async throws -> Response {
         let problem = Problem(error, for: builder.caller)
         guard problem.status < 500 || Failure(error) != nil else { throw error }
-        var page = try await builder.page(input)
+        var page = try await ComposerBuilder(pages: builder).page(input)
         page.problem = problem.detail.split(separator: "\n").map(String.init)
         return try answer(request, page, status: .init(code: problem.status))
     }
